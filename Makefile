@@ -1,0 +1,37 @@
+# dibs: what can be done with this repository. `make` alone prints this list.
+
+PYTHON ?= python3.11
+PYTHON := $(shell command -v $(PYTHON) || command -v python3)
+BIN := .venv/bin
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/ready ## see two agents, one task, one owner: in a throw-away repository
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/demo.sh
+
+test: .venv/ready ## run every test
+	@$(BIN)/pytest
+
+check: .venv/ready ## lint, format, types, layers, and whether the reference pages are current
+	@$(BIN)/ruff check --quiet --output-format concise .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python scripts/reference.py --check
+
+mutants: .venv/ready ## break the code in every known way: a named test must go red for each
+	@$(BIN)/python scripts/mutants.py
+
+bench: .venv/ready ## measure against a floor in the same run
+	@$(BIN)/python bench/start.py
+
+docs: .venv/ready ## write the reference pages anew
+	@$(BIN)/python scripts/reference.py
+
+.venv/ready: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
+	@touch $@
+
+.PHONY: help demo test check mutants bench docs

@@ -1,0 +1,211 @@
+"""Who is calling: an actor and a session, from what was said, the environment, and the processes.
+
+The environment is a hint, never a proof; a token carries the authority. But a harness's variables
+make its caller an agent: an agent in a harness is never a person.
+"""
+
+from __future__ import annotations
+
+import os
+
+from dibs.board.locate import Repository
+from dibs.core import checks
+from dibs.core.model import Process, Session
+from dibs.core.refusals import bad_argument, refused
+from dibs.core.values import Value
+from dibs.machine import Machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ANCESTORS = 64
+"""How far up the process tree a session is looked for."""
+
+
+class Harness(Value):
+    """An agent harness: the variables that mark what it runs, and the one that names a session."""
+
+    name: str
+    marks: tuple[str, ...]
+    session: str = ""
+
+
+HARNESSES = (
+    Harness(
+        "claude", ("CLAUDECODE", "CLAUDE_CODE", "CLAUDE_CODE_SESSION_ID"), "CLAUDE_CODE_SESSION_ID"
+    ),
+    Harness(
+        "codex",
+        (
+            "CODEX_THREAD_ID",
+            "CODEX_SESSION_ID",
+            "CODEX_SANDBOX",
+            "CODEX_CI",
+            "CODEX_SANDBOX_NETWORK_DISABLED",
+        ),
+        "CODEX_THREAD_ID",
+    ),
+    Harness("gemini", ("GEMINI_CLI", "GEMINI_SESSION_ID"), "GEMINI_SESSION_ID"),
+    Harness("cursor", ("CURSOR_AGENT",)),  # CURSOR_TRACE_ID is set in a person's terminal too
+    Harness("cline", ("CLINE_ACTIVE",)),
+    Harness("augment", ("AUGMENT_AGENT",)),
+    Harness("opencode", ("OPENCODE", "OPENCODE_CLIENT")),
+    Harness("antigravity", ("ANTIGRAVITY_AGENT",)),
+    Harness("junie", ("JUNIE_DATA",)),
+    Harness("any", ("AI_AGENT",)),
+)
+
+
+class Given(Value):
+    """What the caller said about itself."""
+
+    agent: str | None = None
+    person: str | None = None
+    session: str | None = None
+
+
+class Surroundings(Value):
+    """Where the caller stands."""
+
+    environment: Mapping[str, str]
+    machine: Machine
+    repository: Repository | None = None
+    on_terminal: bool = False
+
+
+class Identity(Value):
+    """Who calls: a name, whether it claims to be a person, its session, and the harness's mark."""
+
+    name: str
+    person: bool
+    session: str
+    harness: str = ""
+    place: Session | None = None
+
+
+def identify(
+    given: Given,
+    around: Surroundings,
+    *,
+    strict: bool,
+    registered: Callable[[str, Process], str | None],
+) -> Identity:
+    """The identity that applies first; `registered` finds an actor's session by its process."""
+    harness = harness_of(around.environment)
+    if given.agent is not None and given.person is not None:
+        raise bad_argument("--agent and --as are both given; who is it?")
+    if given.person is not None:
+        return _person(given.person, given.session, around, harness)
+    agent = given.agent if given.agent is not None else around.environment.get("DIBS_AGENT")
+    if agent is not None:
+        name = checks.actor_name(agent)
+        session = (
+            given.session
+            if given.session is not None
+            else _session(name, around, strict, registered)
+        )
+        return Identity(name, False, checks.session_name(session), harness, _place(around, harness))
+    email = "" if strict or harness or not around.on_terminal else git_email()
+    if email:
+        return _person(email, given.session, around, harness)
+    raise refused("no_identity", "nobody is named: who is calling?", harness=harness or None)
+
+
+def harness_of(environment: Mapping[str, str]) -> str:
+    """The variable that says that this runs inside a harness, or ""."""
+    for harness in HARNESSES:
+        for mark in harness.marks:
+            if environment.get(mark):
+                return mark
+    return ""
+
+
+def _person(given: str, session: str | None, around: Surroundings, harness: str) -> Identity:
+    name = checks.actor_name(given)
+    if harness:
+        raise refused(
+            "in_harness",
+            f"{name} cannot act here: {harness} says that this runs inside an agent's harness",
+            actor=name,
+            variable=harness,
+        )
+    own = session is None or session.casefold() == name.casefold()
+    named = "" if own or session is None else checks.session_name(session)
+    return Identity(name, True, named, place=_place(around, harness, person=True))
+
+
+def _session(
+    name: str,
+    around: Surroundings,
+    strict: bool,
+    registered: Callable[[str, Process], str | None],
+) -> str:
+    stated = around.environment.get("DIBS_SESSION")
+    if stated is not None:
+        return stated
+    if not strict:
+        for harness in HARNESSES:
+            if harness.session and around.environment.get(harness.session):
+                return around.environment[harness.session]
+        for process in ancestors(around.machine):
+            found = registered(name, process)
+            if found:
+                return found
+    raise refused(
+        "no_session", f"{name} has no session here: which run of {name} is it?", actor=name
+    )
+
+
+def ancestors(machine: Machine) -> list[Process]:
+    """The processes above this one, nearest first."""
+    found: list[Process] = []
+    pid = os.getppid()
+    while pid > 1 and len(found) < ANCESTORS:
+        process = machine.process(pid)
+        if process is None:
+            break
+        found.append(process)
+        pid = machine.parent(pid)
+    return found
+
+
+def _place(around: Surroundings, harness: str, *, person: bool = False) -> Session:
+    """Where the session works. Actor and name are filled in by the board."""
+    repository = around.repository
+    alone = person or harness or not around.on_terminal
+    return Session(
+        actor=0,  # type: ignore[arg-type]
+        name="",
+        host=around.machine.host(),
+        worktree=repository.worktree if repository else "",
+        branch=repository.branch() if repository and repository.worktree else "",
+        process=None if alone else interactive_shell(around.machine),
+    )
+
+
+def interactive_shell(machine: Machine) -> Process | None:
+    """The shell that leads the terminal's session: it lives as long as the terminal does.
+
+    A shell that a program started for one command leads no session, and is not it.
+    """
+    leader = os.getsid(0)
+    if leader == os.getpid():
+        return None
+    return next((process for process in ancestors(machine) if process.pid == leader), None)
+
+
+def git_email() -> str:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            ["git", "config", "user.email"],  # noqa: S607 - the caller's own git
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=5,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,99 @@
+"""Where the board is. Starts no process: git's own files say where the shared git directory is."""
+
+from __future__ import annotations
+
+import os
+from os.path import abspath, dirname, isdir, isfile, join
+
+from dibs.core.refusals import bad_argument, refused
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDER_IN_GIT = "dibs"
+FOLDER_OUTSIDE = ".dibs"
+
+
+class Repository(Value):
+    """A git repository: the work tree one stands in, its git directory, and the shared one."""
+
+    worktree: str
+    git_dir: str
+    common_dir: str
+
+    def branch(self) -> str:
+        """The branch that is checked out, or the commit if there is none."""
+        head = _first_line(join(self.git_dir, "HEAD"))
+        return head.removeprefix("ref: refs/heads/")
+
+
+class Place(Value):
+    """The folder of the board, and the repository around the current directory."""
+
+    folder: str
+    repository: Repository | None = None
+
+
+def locate(start: str, environment: Mapping[str, str]) -> Place:
+    """The place of the board as seen from `start`; the board may not be there yet."""
+    if environment.get("DIBS_URL"):
+        raise bad_argument("DIBS_URL is set, and this dibs knows only boards in files: unset it")
+    repository = find_repository(start)
+    stated = environment.get("DIBS_BOARD")
+    if stated:
+        if not os.path.isabs(stated):
+            raise bad_argument(f"DIBS_BOARD is {stated!r}; it is an absolute path")
+        return Place(stated, repository)
+    if repository is not None:
+        return Place(join(repository.common_dir, FOLDER_IN_GIT), repository)
+    outside = _upwards(start, FOLDER_OUTSIDE)
+    return Place(join(outside or abspath(start), FOLDER_OUTSIDE))
+
+
+def find_repository(start: str) -> Repository | None:
+    worktree = _upwards(start, ".git") or ""
+    if not worktree:
+        bare = _bare(start)
+        return Repository("", bare, bare) if bare else None
+    git_dir = join(worktree, ".git")
+    if isfile(git_dir):
+        pointer = _first_line(git_dir).removeprefix("gitdir: ")
+        git_dir = os.path.normpath(join(worktree, pointer))
+        if not isdir(git_dir):
+            raise refused(
+                "bad_argument", f"{join(worktree, '.git')} points to {git_dir}, which is not there"
+            )
+    shared = _first_line(join(git_dir, "commondir"))
+    common = os.path.normpath(join(git_dir, shared)) if shared else git_dir
+    return Repository(worktree, git_dir, os.path.realpath(common))
+
+
+def _upwards(start: str, name: str) -> str | None:
+    """The nearest folder, from `start` upwards, that holds `name`."""
+    folder = abspath(start)
+    while True:
+        if os.path.lexists(join(folder, name)):
+            return folder
+        if folder == dirname(folder):
+            return None
+        folder = dirname(folder)
+
+
+def _bare(start: str) -> str | None:
+    """A bare repository, or the inside of a git directory."""
+    folder = abspath(start)
+    while folder != dirname(folder):
+        if isfile(join(folder, "HEAD")) and isdir(join(folder, "objects")):
+            return folder
+        folder = dirname(folder)
+    return None
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,138 @@
+"""The board's settings: `settings.toml` beside it, read once. An unknown key is an error."""
+
+from __future__ import annotations
+
+from os.path import join
+
+from dibs.core import checks
+from dibs.core.facts import Rules
+from dibs.core.instants import SECOND, Duration, exact
+from dibs.core.model import TTL_AGENT, TTL_HUMAN
+from dibs.core.refusals import Refused, refused
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+FILE = "settings.toml"
+
+
+class Settings(Value):
+    """All settings, with their defaults."""
+
+    identity: str = "normal"
+    ttl_agent: Duration = TTL_AGENT
+    ttl_human: Duration = TTL_HUMAN
+    default_tier: int = 1
+    max_attempts: int = 3
+    self_review: bool = False
+    key_prefix: str = "T"
+    write_wait: Duration = Duration(5 * SECOND)
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.ttl_agent, self.ttl_human, self.self_review)
+
+
+class Setting(Value):
+    """How one setting is checked, shown and explained."""
+
+    check: Callable[[Any], Any]
+    show: Callable[[Any], str]
+    means: str
+
+
+def _text(check: Callable[[str], Any]) -> Callable[[Any], Any]:
+    def checked(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise refused("bad_setting", "it is a text in quotes")
+        return check(value)
+
+    return checked
+
+
+def _identity(value: str) -> str:
+    if value not in ("normal", "strict"):
+        raise refused("bad_setting", "it is normal or strict")
+    return value
+
+
+def _number(check: Callable[[int], int]) -> Callable[[Any], int]:
+    def checked(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise refused("bad_setting", "it is a number")
+        return check(value)
+
+    return checked
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise refused("bad_setting", "it is true or false")
+    return value
+
+
+def _prefix(value: str) -> str:
+    checks.task_key(f"{value}-1")
+    return value
+
+
+def _wait(value: str) -> Duration:
+    wait = checks.duration(value, "it")
+    if not SECOND <= wait <= 60 * SECOND:
+        raise refused("bad_setting", "it lies between 1s and 60s")
+    return wait
+
+
+SETTINGS = {
+    "identity": Setting(
+        _text(_identity),
+        str,
+        "strict: only --agent with --session, --as and DIBS_* say who you are",
+    ),
+    "ttl_agent": Setting(_text(checks.ttl), exact, "how long an agent's lease runs"),
+    "ttl_human": Setting(_text(checks.ttl), exact, "how long a person's lease runs"),
+    "default_tier": Setting(_number(checks.tier), str, "the tier of an actor at first use"),
+    "max_attempts": Setting(_number(checks.attempts), str, "how often a new task may be tried"),
+    "self_review": Setting(
+        _flag, lambda flag: str(flag).lower(), "authors may accept their own work"
+    ),
+    "key_prefix": Setting(_text(_prefix), str, "what the keys of new tasks begin with"),
+    "write_wait": Setting(_text(_wait), exact, "how long a command waits for its turn to write"),
+}
+
+
+def load(folder: str) -> Settings:
+    stated = read_file(folder)
+    values = {}
+    for key, value in stated.items():
+        if key not in SETTINGS:
+            raise refused(
+                "unknown_setting",
+                f"{join(folder, FILE)}: there is no setting {checks.quoted(key)}",
+                setting=key,
+                known=list(SETTINGS),
+            )
+        try:
+            values[key] = SETTINGS[key].check(value)
+        except Refused as problem:
+            raise refused(
+                "bad_setting", f"{join(folder, FILE)}: {key} is {value!r}: {problem}", setting=key
+            ) from None
+    return Settings(**values)
+
+
+def read_file(folder: str) -> dict[str, Any]:
+    """What the file states; nothing if there is none."""
+    path = join(folder, FILE)
+    try:
+        with open(path, "rb") as file:
+            import tomllib
+
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise refused("bad_setting", f"{path} cannot be read: {error}") from None

@@ -1,0 +1,164 @@
+"""Is the board what it says it is: the ledger recomputed, and everything else that can be wrong."""
+
+from __future__ import annotations
+
+from dibs.board.execute import Board
+from dibs.core import events as e
+from dibs.core import ledger
+from dibs.core.instants import Duration, Instant
+from dibs.core.ledger import Entry
+from dibs.core.model import Actor, ActorId, Task
+from dibs.core.values import Value
+from dibs.stores.transaction import NO_TASK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dibs.stores.sqlite import Health
+    from dibs.stores.transaction import ReadTransaction
+
+
+class Verification(Value):
+    """What the ledger was found to be."""
+
+    events: int
+    tasks: int
+    faults: tuple[str, ...]
+
+
+class Checkup(Value):
+    """Everything that `doctor` looks at."""
+
+    uid: str
+    folder: str
+    health: Health
+    ledger: Verification
+    orphans: tuple[str, ...]
+    now: Instant
+    wall: Instant
+    skewed: bool
+    future: tuple[str, ...]
+
+    @property
+    def off(self) -> Duration:
+        """How far this machine's clock is from the board's."""
+        return Duration(self.wall - self.now)
+
+
+def verify(board: Board) -> Verification:
+    """Recomputes every chain, folds every task's events, and compares with the rows."""
+    with board.store.read() as tx:
+        return verified(tx)
+
+
+def verified(tx: ReadTransaction) -> Verification:
+    faults: list[str] = []
+    own = list(tx.events_of(NO_TASK))
+    faults += chain_faults(own, tx.board.head, tx.board.events)
+    faults += actor_faults(own, tx)
+    clock = [entry for entry in own if entry.verb == e.ClockSet.verb]
+    tasks = events = 0
+    for task in tx.tasks():
+        tasks += 1
+        events += task.events
+        faults += task_faults(task, tx, clock)
+    count, highest = tx.count_events()
+    if not count == highest == tx.board.seq == events + len(own):
+        faults.append(
+            f"the ledger has {count} events up to number {highest}; the board counts "
+            f"{tx.board.seq}, and its tasks {events + len(own)}"
+        )
+    faults += time_faults(tx.events())
+    return Verification(count, tasks, tuple(faults))
+
+
+def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str]:
+    try:
+        entries = list(tx.events_of(task.id))
+        folded = ledger.fold(entries, clock)
+    except (ValueError, TypeError, KeyError, AssertionError) as error:
+        return [f"{task.key}: its events cannot be read ({error})"]
+    if folded is None:
+        return [f"{task.key}: its first event is missing"]
+    faults = list(folded.faults) + ledger.differences(task, folded.task)
+    if tuple(tx.ended_leases(task.id)) != folded.ended:
+        faults.append("its ended leases are not those of the ledger")
+    faults += note_faults(entries, tx, task)
+    return [f"{task.key}: {fault}" for fault in faults]
+
+
+def note_faults(entries: list[Entry], tx: ReadTransaction, task: Task) -> list[str]:
+    """The text of each note is the one whose digest the ledger has."""
+    texts = {note.seq: note.text for note in tx.notes(task.id)}
+    faults = []
+    for entry in entries:
+        digest = getattr(entry.event, "note", "")
+        text = texts.pop(entry.seq, None)
+        if digest and text is None:
+            faults.append(f"the text of event {entry.seq} is missing")
+        elif text is not None and ledger.digest_of(text) != digest:
+            faults.append(f"the text of event {entry.seq} was changed")
+    return faults + [f"a text belongs to event {seq}, which has none" for seq in texts]
+
+
+def chain_faults(own: list[Entry], head: str, count: int) -> list[str]:
+    """The chain of the board's own events."""
+    faults, last = [], ""
+    for position, entry in enumerate(own, 1):
+        if entry.position != position or entry.digest != ledger.chain(last, entry):
+            faults.append(f"the board: event {entry.seq} does not follow from the one before")
+        last = entry.digest
+    if last != head or len(own) != count:
+        faults.append("the board: its chain of events does not end where its row says")
+    return faults
+
+
+def actor_faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
+    """Actors are what the board's events made them."""
+    said: dict[ActorId, Actor] = {}
+    aliases: dict[ActorId, tuple[str, ...]] = {}
+    for entry in own:
+        event = entry.event
+        if isinstance(event, e.ActorRegistered):
+            said[event.id] = Actor(event.id, event.name, event.kind, event.tier)
+        elif isinstance(event, e.ActorChanged):
+            fields = event.named()
+            aliases[event.id] = fields.pop("aliases")
+            said[event.id] = Actor(**fields)
+    if said != tx.actors():
+        return ["the board: its actors are not those of the ledger"]
+    wrong = [a.name for a in said.values() if tx.aliases(a) != aliases.get(a.id, ())]
+    return [f"the board: the aliases of {name} are not those of the ledger" for name in wrong]
+
+
+def time_faults(entries: Iterable[Entry]) -> list[str]:
+    """Instants never fall between two clock events."""
+    faults, last = [], None
+    for entry in entries:
+        if last is not None and entry.at < last and entry.verb != e.ClockSet.verb:
+            faults.append(f"event {entry.seq} is earlier than the one before")
+        last = entry.at
+    return faults
+
+
+def checkup(board: Board) -> Checkup:
+    store = board.store
+    health = store.health()
+    with store.read() as tx:
+        future = tuple(
+            task.key
+            for task in tx.tasks()
+            if task.lease is not None and task.lease.renewed > tx.now
+        )
+        return Checkup(
+            uid=tx.board.uid,
+            folder=store.folder,
+            health=health,
+            ledger=verified(tx),
+            orphans=tuple(tx.orphans()),
+            now=tx.now,
+            wall=store.machine.wall(),
+            skewed=tx.skewed,
+            future=future,
+        )

@@ -1,0 +1,384 @@
+"""The read side: questions to a board, each answered from one consistent look at it."""
+
+from __future__ import annotations
+
+from dibs.board.execute import Board, actors_named
+from dibs.core import events as e
+from dibs.core import refusals
+from dibs.core.instants import Instant
+from dibs.core.ledger import Entry
+from dibs.core.model import (
+    BLOCKED,
+    FAILED,
+    OPEN,
+    REVIEW,
+    Actor,
+    ActorId,
+    EndedLease,
+    KeptNote,
+    LoggedRefusal,
+    Process,
+    Session,
+    Task,
+    TaskKey,
+    Token,
+)
+from dibs.core.refusals import Refused
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from dibs.core.model import State
+    from dibs.stores.transaction import ReadTransaction
+
+SHOWN = 20
+"""How many tasks of one sort a status shows."""
+
+
+class TaskView(Value):
+    """One task with what stands around it."""
+
+    task: Task
+    now: Instant
+    actors: Mapping[ActorId, Actor]
+    notes: tuple[KeptNote, ...] = ()
+    ended: tuple[EndedLease, ...] = ()
+    session: Session | None = None
+    skewed: bool = False
+
+
+class Listing(Value):
+    """Some tasks, and whether there are more."""
+
+    tasks: tuple[Task, ...]
+    now: Instant
+    actors: Mapping[ActorId, Actor]
+    more: bool
+    skewed: bool = False
+
+
+class Owner(Value):
+    """Who owned a task at one instant."""
+
+    task: Task
+    at: Instant
+    actor: Actor | None = None
+    session: str | None = None
+    token: Token | None = None
+    since: Instant | None = None
+    expired: bool = False
+
+
+class Waiting(Value):
+    """A task that nobody works on, and why."""
+
+    task: Task
+    why: str
+    helps: str = ""
+
+
+class Status(Value):
+    """The board at a glance."""
+
+    uid: str
+    now: Instant
+    counts: Mapping[str, int]
+    actors: Mapping[ActorId, Actor]
+    held: tuple[Task, ...]
+    waiting: tuple[Waiting, ...]
+    late_notes: int = 0
+    skewed: bool = False
+
+
+class LogLine(Value):
+    """An event with the names of those it is about."""
+
+    entry: Entry
+    key: str
+    actor: Actor
+
+
+class Log(Value):
+    lines: tuple[LogLine, ...]
+    actors: Mapping[ActorId, Actor]
+    now: Instant
+    more: bool
+
+
+class LogFilter(Value):
+    """Which events a log shows. All that are given must hold."""
+
+    task: TaskKey | None = None
+    actor: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    forced: bool = False
+
+
+def found(tx: ReadTransaction, key: TaskKey) -> Task:
+    task = tx.task(key)
+    if task is None:
+        raise Refused(refusals.unknown_task(key))
+    return task
+
+
+def show(board: Board, key: TaskKey) -> TaskView:
+    with board.store.read() as tx:
+        task = found(tx, key)
+        notes, ended = tuple(tx.notes(task.id)), tuple(tx.ended_leases(task.id))
+        lease = task.lease
+        named = actors_named(tx, task)
+        for actor_id in {note.actor for note in notes} | {lease.actor for lease in ended}:
+            named.setdefault(actor_id, tx.actor(actor_id))
+        session = (
+            tx.session(lease.actor, lease.session) if lease and lease.session is not None else None
+        )
+        return TaskView(task, tx.now, named, notes, ended, session, tx.skewed)
+
+
+def task_by_key(board: Board, key: TaskKey) -> Task:
+    with board.store.read() as tx:
+        return found(tx, key)
+
+
+def listing(
+    board: Board, states: tuple[State, ...], wanted: Callable[[Task, Instant], bool], limit: int
+) -> Listing:
+    """Tasks in these states, by priority, then age."""
+    with board.store.read() as tx:
+        chosen = []
+        for state in states:
+            reach = limit + 1
+            while True:
+                page = tx.tasks_in(state, reach)
+                fit = [task for task in page if wanted(task, tx.now)]
+                if len(fit) > limit or len(page) < reach:
+                    break
+                reach *= 10
+            chosen += fit[: limit + 1]
+        chosen.sort(key=lambda task: (states.index(task.state), task.terms.priority, task.id))
+        shown = tuple(chosen[:limit])
+        named: dict[ActorId, Actor] = {}
+        for task in shown:
+            for actor_id in people_of(task):
+                if actor_id not in named:
+                    named[actor_id] = tx.actor(actor_id)
+        return Listing(shown, tx.now, named, len(chosen) > limit, tx.skewed)
+
+
+def people_of(task: Task) -> set[ActorId]:
+    ids = {task.creator, task.assignee, task.author, task.preferred, task.parked_by}
+    ids |= {task.lease.actor} if task.lease else set()
+    return {actor_id for actor_id in ids if actor_id is not None}
+
+
+def held_by(board: Board, name: str, session: str) -> list[Task]:
+    """What one session holds."""
+    with board.store.read() as tx:
+        actor = tx.actor_named(name)
+        return tx.tasks_held_by(actor.id, session.partition("/")[0]) if actor else []
+
+
+def session_of_process(board: Board, name: str, process: Process) -> str | None:
+    """The session of an actor that is tied to a process."""
+    with board.store.read() as tx:
+        actor = tx.actor_named(name)
+        if actor is None:
+            return None
+        for session in tx.sessions_of_process(process.boot, process.namespace, process.pid):
+            if session.actor == actor.id and session.process == process:
+                return session.name
+    return None
+
+
+def uid(board: Board) -> str:
+    with board.store.read() as tx:
+        return tx.board.uid
+
+
+def aliases(board: Board, actor: Actor) -> tuple[str, ...]:
+    with board.store.read() as tx:
+        return tx.aliases(actor)
+
+
+def actors(board: Board) -> tuple[list[Actor], dict[ActorId, list[str]]]:
+    """Everybody, with their aliases."""
+    with board.store.read() as tx:
+        everybody = list(tx.actors().values())
+        names = tx.names()
+        return everybody, {
+            actor.id: [name for name in names.get(actor.id, []) if name != actor.name]
+            for actor in everybody
+        }
+
+
+# Who owned what when.
+
+
+def who(board: Board, key: TaskKey, at: Instant | None = None) -> Owner:
+    """Who owned the task at `at`: from its leases, and from the events in which one had expired."""
+    with board.store.read() as tx:
+        task = found(tx, key)
+        instant = tx.now if at is None else at
+        for lease in leases_of(task, tx.ended_leases(task.id)):
+            if lease.acquired <= instant and (lease.ended is None or instant < lease.ended):
+                lapses = lapses_of(tx.events_of(task.id), lease.token)
+                return Owner(
+                    task,
+                    instant,
+                    tx.actor(lease.actor),
+                    lease.session,
+                    lease.token,
+                    lease.acquired,
+                    expired=instant > lease.expires
+                    or any(start < instant < end for start, end in lapses),
+                )
+        return Owner(task, instant)
+
+
+class Tenure(Value):
+    """A lease with its end, if it has ended."""
+
+    token: Token
+    actor: ActorId
+    session: str | None
+    acquired: Instant
+    expires: Instant
+    ended: Instant | None
+
+
+def leases_of(task: Task, ended: list[EndedLease]) -> list[Tenure]:
+    found = [Tenure(x.token, x.actor, x.session, x.acquired, x.expires, x.ended) for x in ended]
+    lease = task.lease
+    if lease is not None:
+        found.append(
+            Tenure(task.token, lease.actor, lease.session, lease.acquired, lease.expires, None)
+        )
+    return found
+
+
+def lapses_of(entries: Iterator[Entry], token: Token) -> list[tuple[Instant, Instant]]:
+    """The periods in which a lease had expired and was then renewed late."""
+    late = [
+        (entry.event, entry.at)
+        for entry in entries
+        if entry.token == token and entry.verb == e.Renewed.verb
+    ]
+    return [
+        (event.lapsed, at)
+        for event, at in late
+        if isinstance(event, e.Renewed) and event.lapsed is not None
+    ]
+
+
+# The ledger.
+
+
+def log(board: Board, wanted: LogFilter, limit: int) -> Log:
+    """Events, oldest first; the last `limit` of those that are wanted."""
+    with board.store.read() as tx:
+        everybody = tx.actors()
+        actor = tx.actor_named(wanted.actor) if wanted.actor else None
+        if wanted.actor and actor is None:
+            raise Refused(refusals.unknown_actor(wanted.actor))
+        if wanted.task:
+            task = found(tx, wanted.task)
+            entries: Iterator[Entry] = reversed(list(tx.events_of(task.id)))
+        else:
+            entries = tx.events_backwards()
+        chosen: list[Entry] = []
+        for entry in entries:
+            if fits(entry, wanted, actor):
+                chosen.append(entry)
+                if len(chosen) > limit:
+                    break
+        keys = tx.keys_of({entry.task for entry in chosen if entry.task is not None})
+        lines = tuple(
+            LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor])
+            for entry in reversed(chosen[:limit])
+        )
+        return Log(lines, everybody, tx.now, len(chosen) > limit)
+
+
+def fits(entry: Entry, wanted: LogFilter, actor: Actor | None) -> bool:
+    return (
+        (actor is None or entry.actor == actor.id)
+        and (wanted.since is None or entry.at >= wanted.since)
+        and (wanted.until is None or entry.at <= wanted.until)
+        and (not wanted.forced or is_forced(entry))
+    )
+
+
+def is_forced(entry: Entry) -> bool:
+    """A person acted against another's lease, an assignment or a gate."""
+    if entry.verb == e.Forced.verb:
+        return True
+    if entry.verb not in (e.Dropped.verb, e.Unassigned.verb) or not entry.event.takes:
+        return False
+    ending: e.Ending | None = entry.event.named()["ending"]
+    return ending is not None and ending.actor != entry.actor and not ending.late
+
+
+def refused_log(board: Board, wanted: LogFilter, limit: int) -> tuple[list[LoggedRefusal], bool]:
+    """Refusals, oldest first; the last `limit` of those that are wanted."""
+    with board.store.read() as tx:
+        chosen: list[LoggedRefusal] = []
+        for line in tx.refusals_backwards():
+            if (
+                (wanted.task is None or line.task == wanted.task)
+                and (wanted.actor is None or line.actor.casefold() == wanted.actor.casefold())
+                and (wanted.since is None or line.at >= wanted.since)
+                and (wanted.until is None or line.at <= wanted.until)
+            ):
+                chosen.append(line)
+                if len(chosen) > limit:
+                    break
+        return list(reversed(chosen[:limit])), len(chosen) > limit
+
+
+# The board at a glance.
+
+
+def status(board: Board) -> Status:
+    with board.store.read() as tx:
+        held = tx.tasks_held(SHOWN * 5)
+        waiting: list[Waiting] = []
+        for state in (OPEN, BLOCKED, REVIEW, FAILED):
+            waiting += [
+                said for task in tx.tasks_in(state, SHOWN) if (said := why_it_waits(tx, task))
+            ]
+        return Status(
+            tx.board.uid,
+            tx.now,
+            tx.counts(),
+            tx.actors(),
+            tuple(held),
+            tuple(waiting),
+            skewed=tx.skewed,
+        )
+
+
+def why_it_waits(tx: ReadTransaction, task: Task) -> Waiting | None:
+    """Why nobody works on a task, and the command that helps."""
+    if task.lease is not None and task.state != BLOCKED:
+        return None
+    if task.state == BLOCKED:
+        on = f"on {task.blocked_on}: " if task.blocked_on else ""
+        why = f"blocked {on}{tx.last_note(task.id, e.Blocked.verb)}"
+        return Waiting(task, why, f"dibs unblock {task.key}")
+    if task.state == REVIEW:
+        author = tx.actor(task.author).name if task.author else "somebody"
+        return Waiting(task, f"waits for a review of {author}'s work", f"dibs accept {task.key}")
+    if task.state == FAILED:
+        return Waiting(
+            task, f"failed: {tx.last_note(task.id, e.Failed.verb)}", f"dibs show {task.key}"
+        )
+    if task.parked_by is not None:
+        parker = tx.actor(task.parked_by).name
+        return Waiting(task, f"parked by {parker}", f"dibs unpark {task.key}")
+    if task.assignee is not None:
+        assignee = tx.actor(task.assignee).name
+        return Waiting(task, f"assigned to {assignee}", f"dibs unassign {task.key}")
+    return Waiting(task, "free", f"dibs claim {task.key}")

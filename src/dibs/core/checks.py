@@ -1,0 +1,237 @@
+"""From what people and programs type to values. Each check says what is wrong, and with what."""
+
+from __future__ import annotations
+
+from dibs.core.instants import UNITS, Duration, about
+from dibs.core.model import (
+    ACTIONS,
+    ATTEMPTS_MAX,
+    AUDIENCES,
+    KINDS,
+    PRIORITY_MAX,
+    TIER_MAX,
+    TTL_MAX,
+    TTL_MIN,
+    TaskKey,
+    Token,
+)
+from dibs.core.refusals import bad_argument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.core.model import Audience, Kind
+
+TITLE_LENGTH = 200
+NOTE_LENGTH = 20_000
+REASON_LENGTH = 2_000
+KEY_LENGTH = 64
+NAME_LENGTH = 64
+SESSION_LENGTH = 128
+REQUEST_LENGTH = 128
+REF_LENGTH = 1_000
+SCOPE_LENGTH = 256
+SCOPES = 64
+LIST_LENGTH = 32
+NUMBER_DIGITS = 18
+
+PLACEHOLDERS = frozenset(
+    [
+        "user",
+        "username",
+        "name",
+        "agent",
+        "agentname",
+        "agent_name",
+        "agent-name",
+        "yourname",
+        "your-name",
+        "your_name",
+        "you",
+        "me",
+        "self",
+        "human",
+        "person",
+        "someone",
+        "somebody",
+        "nobody",
+        "anyone",
+        "anonymous",
+        "unknown",
+        "none",
+        "null",
+        "nil",
+        "undefined",
+        "default",
+        "todo",
+        "tbd",
+        "placeholder",
+        "example",
+        "assistant",
+        "bot",
+    ]
+)
+
+
+def text(value: str, what: str, longest: int) -> str:
+    """Free text as given: not empty, not too long, and storable."""
+    if not value.strip():
+        raise bad_argument(f"{what} is empty")
+    return optional_text(value, what, longest)
+
+
+def optional_text(value: str, what: str, longest: int) -> str:
+    if len(value) > longest:
+        raise bad_argument(f"{what} has {len(value)} characters; the most is {longest}")
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise bad_argument(f"{what} holds characters that are not text")
+    return value
+
+
+def title(value: str) -> str:
+    return text(value, "the title", TITLE_LENGTH).strip()
+
+
+def note(value: str, what: str = "the note") -> str:
+    return optional_text(value, what, NOTE_LENGTH)
+
+
+def reason(value: str) -> str:
+    return optional_text(value, "the reason", REASON_LENGTH)
+
+
+def task_key(value: str) -> TaskKey:
+    """A letter first, then letters, digits, `-`, `_` and `.`: `T-42`, `WRK-157`."""
+    plain = value.isascii() and value.replace("-", "").replace("_", "").replace(".", "").isalnum()
+    if not plain or not value[0].isalpha() or len(value) > KEY_LENGTH:
+        raise bad_argument(f"{quoted(value)} is not the key of a task; one looks like T-42")
+    return TaskKey(value)
+
+
+def actor_name(value: str) -> str:
+    """Nobody acts anonymously: a name, and not a placeholder for one."""
+    return _identifier(value, "a name", NAME_LENGTH, also="._@+-")
+
+
+def session_name(value: str) -> str:
+    name = _identifier(value, "a session", SESSION_LENGTH, also="._@+-:/")
+    if name.endswith("/") or "//" in name:
+        raise bad_argument(f"{quoted(value)} cannot be a session")
+    return name
+
+
+def request_id(value: str) -> str:
+    return _identifier(value, "a request id", REQUEST_LENGTH, also="._@+-:/")
+
+
+def _identifier(value: str, what: str, longest: int, also: str) -> str:
+    if not value.strip():
+        raise bad_argument(f"{what} is empty")
+    if value.strip("<>{}$[]%").casefold() in PLACEHOLDERS:
+        raise bad_argument(f"{quoted(value)} is a placeholder, not {what}")
+    if len(value) > longest:
+        raise bad_argument(f"{what} has {len(value)} characters; the most is {longest}")
+    if not value[0].isalnum() or not all(letter.isalnum() or letter in also for letter in value):
+        raise bad_argument(
+            f"{quoted(value)} cannot be {what}: letters, digits and {' '.join(also)} can"
+        )
+    return value
+
+
+def whole(value: str | int, what: str, lowest: int, highest: int) -> int:
+    digits = str(value)
+    if not digits.isascii() or not digits.isdigit() or len(digits) > NUMBER_DIGITS:
+        raise bad_argument(f"{what} is {quoted(digits)}; it is a number from {lowest} to {highest}")
+    number = int(digits)
+    if not lowest <= number <= highest:
+        raise bad_argument(f"{what} is {number}; it lies between {lowest} and {highest}")
+    return number
+
+
+def priority(value: str | int) -> int:
+    """`0` is the most urgent; `P1` is the same as `1`."""
+    given = str(value)
+    return whole(given[1:] if given[:1] in "Pp" else given, "the priority", 0, PRIORITY_MAX)
+
+
+def tier(value: str | int) -> int:
+    return whole(value, "the tier", 0, TIER_MAX)
+
+
+def attempts(value: str | int) -> int:
+    return whole(value, "the number of attempts", 1, ATTEMPTS_MAX)
+
+
+def duration(value: str, what: str = "the duration") -> Duration:
+    """`90s`, `30m`, `2h`, `7d`."""
+    digits, unit = value[:-1], value[-1:]
+    if unit not in UNITS or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
+        raise bad_argument(f"{what} is {quoted(value)}; write it like 90s, 30m, 2h or 7d")
+    return Duration(int(digits) * UNITS[unit])
+
+
+def ttl(value: str | Duration) -> Duration:
+    given = value if isinstance(value, int) else duration(value, "the ttl")
+    if not TTL_MIN <= given <= TTL_MAX:
+        raise bad_argument(f"the ttl is {about(given)}; it lies between 1 s and 30 d")
+    return given
+
+
+def token(value: str) -> Token:
+    epoch, _, number = value.partition(".")
+    for part in (epoch, number):
+        if not part.isascii() or not part.isdigit() or len(part) > NUMBER_DIGITS:
+            raise bad_argument(f"{quoted(value)} is not a token; one looks like 1.7")
+    return Token(int(epoch), int(number))
+
+
+def audience(value: str) -> Audience:
+    return _one_of(value, "the audience", AUDIENCES)  # type: ignore[return-value]
+
+
+def kind(value: str) -> Kind:
+    return _one_of(value, "the kind", KINDS)  # type: ignore[return-value]
+
+
+def _one_of(value: str, what: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise bad_argument(f"{what} is {quoted(value)}; it is one of {', '.join(choices)}")
+    return value
+
+
+def capabilities(values: tuple[str, ...]) -> tuple[str, ...]:
+    named = _each_once(values, "capabilities", LIST_LENGTH)
+    return tuple(_identifier(value, "a capability", NAME_LENGTH, also="._+-:/") for value in named)
+
+
+def constraints(values: tuple[str, ...]) -> tuple[str, ...]:
+    named = _each_once(values, "constraints", LIST_LENGTH)
+    return tuple(_one_of(value, "a constraint", ACTIONS) for value in named)
+
+
+def scope(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(scope_path(value) for value in _each_once(values, "scopes", SCOPES))
+
+
+def scope_path(value: str) -> str:
+    """A glob relative to the repository, or the name of an area (`@web`); nothing outside."""
+    path = text(value, "a scope", SCOPE_LENGTH)
+    parts = path.split("/")
+    if path[0] in "/~" or "\\" in path or ":" in parts[0] or ".." in parts:
+        raise bad_argument(f"the scope {quoted(value)} leads out of the repository")
+    if any(ord(character) < 32 or ord(character) == 127 for character in path):
+        raise bad_argument(f"the scope {quoted(value)} holds control characters")
+    if "" in parts[:-1] or "." in parts:
+        raise bad_argument(f"the scope {quoted(value)} is not a plain path or glob")
+    return path
+
+
+def _each_once(values: tuple[str, ...], what: str, most: int) -> tuple[str, ...]:
+    once = tuple(dict.fromkeys(values))
+    if len(once) > most:
+        raise bad_argument(f"{len(once)} {what} are given; the most is {most}")
+    return once
+
+
+def quoted(value: str) -> str:
+    """What somebody typed, short enough for a message."""
+    return repr(value if len(value) <= 40 else value[:37] + "...")

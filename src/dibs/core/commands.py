@@ -1,0 +1,201 @@
+"""What can be asked of a board: imperative, one class per verb. The caller is given beside it."""
+
+from __future__ import annotations
+
+from dibs.core.instants import Duration
+from dibs.core.model import TaskKey, Terms, Token
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+    from dibs.core.model import Audience, Kind
+
+
+class Command(Value):
+    """Anything that may change the board."""
+
+    verb: ClassVar[str]
+
+
+class TaskCommand(Command):
+    """A command about one existing task."""
+
+    task: TaskKey
+
+
+class HoldersCommand(TaskCommand):
+    """A holder's verb: it may state its token, which is then checked."""
+
+    token: Token | None = None
+
+
+class Add(Command):
+    verb = "add"
+    terms: Terms
+    scope: tuple[str, ...] = ()
+    key: TaskKey | None = None
+    channel: str | None = None
+    origin_ask_ref: str | None = None
+
+
+class Edit(HoldersCommand):
+    """Changes the terms that are given; `None` leaves one as it is."""
+
+    verb = "edit"
+    title: str | None = None
+    priority: int | None = None
+    audience: Audience | None = None
+    tier: int | None = None
+    capabilities: tuple[str, ...] | None = None
+    constraints: tuple[str, ...] | None = None
+    max_attempts: int | None = None
+
+
+class Scope(HoldersCommand):
+    verb = "scope"
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+class Note(TaskCommand):
+    verb = "note"
+    note: str
+
+
+class Claim(TaskCommand):
+    verb = "claim"
+    ttl: Duration | None = None
+    reserve: bool = False
+    reason: str = ""
+
+
+class Start(TaskCommand):
+    verb = "start"
+    ttl: Duration | None = None
+
+
+class Takeover(TaskCommand):
+    verb = "takeover"
+    ttl: Duration | None = None
+    reason: str = ""
+
+
+class Force(TaskCommand):
+    """A takeover against a live lease: a person, with a reason."""
+
+    verb = "force"
+    ttl: Duration | None = None
+    reason: str = ""
+
+
+class Assign(TaskCommand):
+    verb = "assign"
+    to: str
+    ttl: Duration | None = None
+    reason: str = ""
+
+
+class Unassign(TaskCommand):
+    verb = "unassign"
+    reason: str = ""
+
+
+class Park(TaskCommand):
+    verb = "park"
+    reason: str = ""
+
+
+class Unpark(TaskCommand):
+    verb = "unpark"
+
+
+class Renew(HoldersCommand):
+    verb = "renew"
+    ttl: Duration | None = None
+
+
+class Stop(HoldersCommand):
+    verb = "stop"
+
+
+class Release(HoldersCommand):
+    verb = "release"
+    note: str = ""
+
+
+class Handoff(HoldersCommand):
+    verb = "handoff"
+    to: str = ""
+    ttl: Duration | None = None
+    reason: str = ""
+
+
+class Block(HoldersCommand):
+    verb = "block"
+    reason: str = ""
+    on: str = ""
+    keep: bool = False
+
+
+class Unblock(TaskCommand):
+    verb = "unblock"
+    note: str = ""
+
+
+class Submit(HoldersCommand):
+    verb = "submit"
+    note: str = ""
+
+
+class Accept(TaskCommand):
+    verb = "accept"
+    note: str = ""
+
+
+class Reject(TaskCommand):
+    verb = "reject"
+    reason: str = ""
+
+
+class Complete(HoldersCommand):
+    verb = "complete"
+    note: str = ""
+
+
+class Fail(HoldersCommand):
+    verb = "fail"
+    reason: str = ""
+
+
+class Drop(HoldersCommand):
+    verb = "drop"
+    reason: str = ""
+
+
+class SetActor(Command):
+    """A person changes an actor: name, kind, tier, capabilities, zone, aliases."""
+
+    verb = "set_actor"
+    actor: str
+    name: str | None = None
+    kind: Kind | None = None
+    tier: int | None = None
+    capabilities: tuple[str, ...] | None = None
+    zone: str | None = None
+    add_aliases: tuple[str, ...] = ()
+    remove_aliases: tuple[str, ...] = ()
+
+
+class SetClock(Command):
+    """A person re-anchors the board's clock to the machine's."""
+
+    verb = "set_clock"
+    reason: str = ""
+
+
+TASK_COMMANDS: tuple[type[TaskCommand], ...] = (
+    Edit, Scope, Note, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
+    Release, Handoff, Block, Unblock, Submit, Accept, Reject, Complete, Fail, Drop,
+)  # fmt: skip

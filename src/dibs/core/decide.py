@@ -1,0 +1,397 @@
+"""Decide: facts, a command and an instant in; events, or a refusal, out. Pure.
+
+`GUARDS` is the order of questions for each verb; the first that fails is the refusal. `ACTS` says
+what follows when all of them pass.
+"""
+
+from __future__ import annotations
+
+from dibs.core import commands as c
+from dibs.core import events as e
+from dibs.core import guards as g
+from dibs.core.facts import Case, Facts
+from dibs.core.instants import Duration, Instant
+from dibs.core.model import IN_PROGRESS, OPEN, Lease, Terms
+from dibs.core.refusals import Refusal
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dibs.core.events import Event
+    from dibs.core.guards import Guard
+
+
+class Decision(Value):
+    """What follows: events, whether the lease runs on from now, and the refusal, if it is one.
+
+    A refusal with an event is a former holder's result, kept as a late note.
+    """
+
+    events: tuple[Event, ...] = ()
+    renews: bool = False
+    refusal: Refusal | None = None
+
+
+GATES = (
+    g.it_is_for_this_kind,
+    g.tier_suffices,
+    g.capabilities_suffice,
+    g.it_is_not_parked,
+    g.it_is_not_assigned_to_another,
+)
+TO_CLAIM = (g.state_allows_it, g.no_other_session_holds_it_live, *GATES)
+TO_HOLD = (
+    g.caller_is_no_subagent,
+    g.token_is_current,
+    g.lease_is_not_lost,
+    g.state_allows_it,
+    g.assignment_is_taken_up,
+    g.no_other_session_holds_it,
+)
+TO_CHANGE = (g.token_is_current, g.state_allows_it, g.holder_or_person_or_free)
+
+GUARDS: dict[str, tuple[Guard, ...]] = {
+    "add": (g.key_is_free,),
+    "claim": TO_CLAIM,
+    "start": TO_CLAIM,
+    "takeover": TO_CLAIM,
+    "force": (
+        g.caller_has_the_right,
+        g.reason_is_given,
+        g.state_allows_it,
+        *GATES[:-1],
+    ),
+    "assign": (
+        g.receiver_exists,
+        g.state_allows_it,
+        g.receiver_holds_nothing_here,
+        *GATES,
+    ),
+    "handoff": (*TO_HOLD, g.caller_holds_it, g.receiver_exists, *GATES),
+    "renew": (*TO_HOLD, g.caller_holds_it),
+    "stop": (*TO_HOLD, g.caller_holds_it),
+    "submit": (*TO_HOLD, g.caller_holds_it),
+    "complete": (*TO_HOLD, g.caller_holds_it, g.constraints_allow_it),
+    "fail": (*TO_HOLD, g.caller_holds_it, g.reason_is_given),
+    "block": (*TO_HOLD, g.reason_is_given),
+    "release": (g.caller_is_no_subagent, g.token_is_current),
+    "unblock": (g.state_allows_it, g.holder_or_person_or_free),
+    "accept": (g.state_allows_it, g.reviewer_is_not_the_author),
+    "reject": (g.state_allows_it, g.reason_is_given),
+    "drop": (
+        g.caller_is_no_subagent,
+        g.token_is_current,
+        g.state_allows_it,
+        g.caller_has_the_right,
+        g.reason_is_given,
+        g.constraints_allow_it,
+    ),
+    "unassign": (
+        g.state_allows_it,
+        g.lease_is_unbound,
+        g.caller_has_the_right,
+        g.reason_is_given,
+    ),
+    "park": (g.state_allows_it,),
+    "unpark": (g.state_allows_it, g.parker_or_person),
+    "edit": TO_CHANGE,
+    "scope": TO_CHANGE,
+    "note": (),
+}
+
+ON_OWN_LEASE: dict[str, tuple[Guard, ...]] = {
+    "claim": (g.state_allows_it,),
+    "start": (g.state_allows_it,),
+    "takeover": (g.state_allows_it,),
+    "force": (g.caller_has_the_right, g.reason_is_given, g.state_allows_it),
+}
+"""The caller's own lease that has not ended goes on: no gate is asked again."""
+
+
+def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
+    """The events that the command leads to, or its refusal."""
+    case = Case(facts, command, now)
+    verb = command.verb
+    own = verb in ON_OWN_LEASE and (case.holds or case.may_bind)
+    for guard in ON_OWN_LEASE[verb] if own else GUARDS[verb]:
+        refusal = guard(case)
+        if refusal is not None:
+            return deny(case, refusal)
+    return ACTS[verb](case, command)
+
+
+def deny(case: Case, refusal: Refusal) -> Decision:
+    if refusal.code == "lease_lost" and g.keeps_a_late_note(case):
+        kept = e.Noted(note=g.late_text(case), late=case.command.verb)
+        return Decision((kept,), refusal=refusal)
+    return Decision(refusal=refusal)
+
+
+# Becoming the holder.
+
+
+def take(case: Case, ttl: Duration | None, reason: str, *, start: bool) -> Decision:
+    """Claim, start, takeover: of a free task it is a claim, of an expired lease a takeover."""
+    begun = e.Claimed if case.lease is None else e.TakenOver
+    return begin(case, begun, ttl, reason, start=start)
+
+
+def go_on(case: Case, ttl: Duration | None, *, start: bool) -> Decision:
+    """The same lease, the same token, renewed; taken up if it was assigned; started if asked."""
+    lease = e.lease_of(case.task)
+    events = [*extend(case, ttl)]
+    if case.may_bind:
+        events.append(e.Bound(session=case.caller.holding_session))
+    if start and case.task.state == OPEN:
+        events.append(e.Started())
+    elif start and lease.bound and lease.stint is None:
+        events.append(e.Resumed())
+    return Decision(tuple(events), renews=True)
+
+
+def begin(
+    case: Case, begun: type[e.LeaseBegun], ttl: Duration | None, reason: str, *, start: bool
+) -> Decision:
+    """Go on with one's own lease, or begin a new one in the place of the old."""
+    if case.holds or case.may_bind:
+        return go_on(case, ttl, start=start)
+    ending = end(case)
+    event = begun(
+        token=case.task.token.next_in(case.facts.epoch),
+        actor=case.caller.actor.id,
+        session=case.caller.holding_session,
+        ttl=ttl or case.facts.rules.ttl_for(case.caller.actor),
+        reason=reason or ("expired" if ending else ""),
+        ending=ending,
+    )
+    starts = (e.Started(),) if start and case.task.state == OPEN else ()
+    return Decision((event, *starts))
+
+
+def claim(case: Case, command: c.Claim) -> Decision:
+    return take(case, command.ttl, command.reason, start=not command.reserve)
+
+
+def start(case: Case, command: c.Start) -> Decision:
+    return take(case, command.ttl, "", start=True)
+
+
+def takeover(case: Case, command: c.Takeover) -> Decision:
+    return take(case, command.ttl, command.reason, start=True)
+
+
+def force(case: Case, command: c.Force) -> Decision:
+    return begin(case, e.Forced, command.ttl, command.reason, start=True)
+
+
+def assign(case: Case, command: c.Assign) -> Decision:
+    return Decision((for_another(case, e.Assigned, command.ttl, command.reason),))
+
+
+def handoff(case: Case, command: c.Handoff) -> Decision:
+    return Decision((for_another(case, e.HandedOff, command.ttl, command.reason),))
+
+
+def for_another(
+    case: Case, begun: type[e.LeaseBegun], ttl: Duration | None, reason: str
+) -> e.LeaseBegun:
+    """A lease of the receiver, unbound until a session of it takes it up."""
+    return begun(
+        token=case.task.token.next_in(case.facts.epoch),
+        actor=case.subject.id,
+        session=None,
+        ttl=ttl or case.facts.rules.ttl_for(case.subject),
+        reason=reason,
+        ending=end(case),
+    )
+
+
+# Holding.
+
+
+def renew(case: Case, command: c.Renew) -> Decision:
+    return Decision(extend(case, command.ttl), renews=True)
+
+
+def stop(case: Case, _command: c.Stop) -> Decision:
+    events = extend(case)
+    stint = e.stint_until(running(case, events), case.now)
+    return Decision((*events, e.Stopped(stint=stint)) if stint else events, renews=True)
+
+
+def release(case: Case, command: c.Release) -> Decision:
+    """Give back; for one who no longer holds it, a success that does nothing more than say so."""
+    former = case.facts.former
+    if case.holds or case.may_bind:
+        return Decision((e.Released(ending=end(case), note=command.note.strip()),))
+    if case.another_holds and former is None:
+        return Decision(refusal=g.held(case))
+    if former is not None and former.lost and not former.acknowledged:
+        return Decision((e.Acknowledged(lost=former.token),))
+    if case.task.assignee == case.caller.actor.id:
+        return Decision((e.Released(note=command.note.strip()),))
+    return Decision()
+
+
+# Leaving.
+
+
+def complete(case: Case, command: c.Complete) -> Decision:
+    done = e.Completed(ending=end(case), note=command.note.strip())
+    return Decision((*started_first(case), done))
+
+
+def submit(case: Case, command: c.Submit) -> Decision:
+    done = e.Submitted(ending=end(case), author=case.caller.actor.id, note=command.note.strip())
+    return Decision((*started_first(case), done))
+
+
+def fail(case: Case, command: c.Fail) -> Decision:
+    return Decision((e.Failed(ending=end(case), note=command.reason.strip()),))
+
+
+def block(case: Case, command: c.Block) -> Decision:
+    note, on = command.reason.strip(), command.on
+    if not command.keep or not case.holds:
+        return Decision((e.Blocked(ending=end(case), note=note, on=on),))
+    events = extend(case)
+    stint = e.stint_until(running(case, events), case.now)
+    return Decision((*events, e.Blocked(note=note, on=on, stint=stint)), renews=True)
+
+
+def drop(case: Case, command: c.Drop) -> Decision:
+    overruled = case.another_holds
+    dropped = e.Dropped(ending=end(case), reason=command.reason.strip(), overruled=overruled)
+    return Decision((dropped,))
+
+
+def unassign(case: Case, command: c.Unassign) -> Decision:
+    return Decision((e.Unassigned(ending=end(case), reason=command.reason.strip()),))
+
+
+def unblock(case: Case, command: c.Unblock) -> Decision:
+    return as_holder(case, e.Unblocked(note=command.note.strip()))
+
+
+def accept(_case: Case, command: c.Accept) -> Decision:
+    return Decision((e.Accepted(note=command.note.strip()),))
+
+
+def reject(_case: Case, command: c.Reject) -> Decision:
+    return Decision((e.Rejected(note=command.reason.strip()),))
+
+
+# Describing.
+
+
+def add(case: Case, command: c.Add) -> Decision:
+    """A new task; or, for an origin that is known already, nothing: its task is the answer."""
+    if case.facts.task is not None:
+        return Decision()
+    added = e.Added(
+        uid=case.facts.fresh_uid,
+        key=command.key or case.facts.fresh_key,
+        terms=command.terms,
+        scope=command.scope,
+        channel=command.channel,
+        origin_ask_ref=command.origin_ask_ref,
+    )
+    return Decision((added,))
+
+
+def edit(case: Case, command: c.Edit) -> Decision:
+    before = case.task.terms
+    wanted = {f: v for f, v in command.named().items() if f in Terms.fields and v is not None}
+    after = before.but(**wanted)
+    return as_holder(case, *((e.Edited(terms=after),) if after != before else ()))
+
+
+def scope(case: Case, command: c.Scope) -> Decision:
+    before = case.task.scope
+    kept = tuple(path for path in before if path not in command.remove)
+    after = kept + tuple(path for path in command.add if path not in kept)
+    return as_holder(case, *((e.Scoped(scope=after),) if after != before else ()))
+
+
+def note(case: Case, command: c.Note) -> Decision:
+    return as_holder(case, e.Noted(note=command.note.strip()))
+
+
+def park(case: Case, command: c.Park) -> Decision:
+    if case.task.parked_by is not None:
+        return Decision()
+    return Decision((e.Parked(by=case.caller.actor.id, reason=command.reason.strip()),))
+
+
+def unpark(case: Case, _command: c.Unpark) -> Decision:
+    return Decision((e.Unparked(),) if case.task.parked_by is not None else ())
+
+
+# What several verbs share.
+
+
+def as_holder(case: Case, *events: Event) -> Decision:
+    """The events; and if the holder did it, its lease is renewed, after expiry with an event."""
+    if not case.holds:
+        return Decision(events)
+    return Decision((*extend(case), *events), renews=True)
+
+
+def extend(case: Case, ttl: Duration | None = None) -> tuple[Event, ...]:
+    """The event of a renewal, if it is late or changes the ttl; a renewal in time needs none.
+
+    A late renewal ends the stint at the last sign of life, and opens the next one now.
+    """
+    lease = e.lease_of(case.task)
+    ttl = ttl or lease.ttl
+    if not case.late and ttl == lease.ttl:
+        return ()
+    stint = e.stint_until(lease, lease.renewed) if case.late else None
+    return (e.Renewed(ttl=ttl, lapsed=lease.expires if case.late else None, stint=stint),)
+
+
+def running(case: Case, events: tuple[Event, ...]) -> Lease:
+    """The caller's lease after `events`, before the verb itself."""
+    task = case.task
+    for event in events:
+        assert isinstance(event, e.TaskEvent)
+        task = e.evolve(task, event, case.now)
+    return e.lease_of(task)
+
+
+def end(case: Case) -> e.Ending | None:
+    """How the lease stands as it ends, with the stint that ends with it."""
+    lease, session = case.lease, case.facts.holder_session
+    if lease is None:
+        return None
+    left = case.facts.left
+    return e.Ending(
+        token=case.task.token,
+        actor=lease.actor,
+        session=lease.session,
+        acquired=lease.acquired,
+        renewed=lease.renewed,
+        expires=lease.expires,
+        renewals=lease.renewals,
+        late=not lease.live(case.now),
+        stint=e.stint_until(lease, e.sign_of_life(lease, case.now)),
+        worktree=session.worktree if session else "",
+        branch=session.branch if session else "",
+        uncommitted=left.uncommitted if left and left.token == case.task.token else (),
+    )
+
+
+def started_first(case: Case) -> tuple[Event, ...]:
+    """An open task that is finished was begun: the ledger says so."""
+    return (e.Started(),) if case.task.state != IN_PROGRESS else ()
+
+
+ACTS: dict[str, Callable[..., Decision]] = {
+    act.__name__: act
+    for act in (
+        add, edit, scope, note, claim, start, takeover, force, assign, unassign, park, unpark,
+        renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
+    )
+}  # fmt: skip

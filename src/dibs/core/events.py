@@ -1,0 +1,475 @@
+"""What happened: past tense, one class per entry of the ledger, each with what it does to a task.
+
+`evolve` is the only place where a task changes. The same function writes a row and, folded over
+the ledger from the first event on, proves the row afterwards. A field named `note` holds free
+text: the ledger keeps its digest, the text stands beside it.
+"""
+
+from __future__ import annotations
+
+from dibs.core.instants import Duration, Instant
+from dibs.core.model import (
+    BLOCKED,
+    COMPLETE,
+    DROPPED,
+    FAILED,
+    IN_PROGRESS,
+    OPEN,
+    REVIEW,
+    ActorId,
+    EndedLease,
+    Lease,
+    Task,
+    TaskId,
+    TaskKey,
+    Terms,
+    Token,
+)
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+    from dibs.core.model import Kind, State
+
+
+class Stint(Value):
+    """One unbroken period of work that is over."""
+
+    started: Instant
+    ended: Instant
+
+
+class Ending(Value):
+    """How a lease stood when it ended: its last renewal, and the stint that ended with it."""
+
+    token: Token
+    actor: ActorId
+    session: str | None
+    acquired: Instant
+    renewed: Instant
+    expires: Instant
+    renewals: int
+    late: bool
+    stint: Stint | None = None
+    worktree: str = ""
+    branch: str = ""
+    uncommitted: tuple[str, ...] = ()
+
+
+class Event(Value):
+    """One entry of the ledger."""
+
+    verb: ClassVar[str]
+    cause: ClassVar[str] = ""
+    """Why a lease ended, if the event ends one."""
+
+    @property
+    def takes(self) -> bool:
+        """Whether a lease that this event ends is taken from its holder, not given up by it."""
+        return False
+
+
+class TaskEvent(Event):
+    """An event about one task."""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        raise NotImplementedError
+
+
+class EndsLease(TaskEvent):
+    """An event after which no lease runs."""
+
+    state: ClassVar[State]
+    ending: Ending | None = None
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(state=self.state, lease=None)
+
+
+class Added(Event):
+    """The first event of a task."""
+
+    verb = "added"
+    uid: str
+    key: TaskKey
+    terms: Terms
+    scope: tuple[str, ...] = ()
+    channel: str | None = None
+    origin_ask_ref: str | None = None
+
+    def task(self, task_id: TaskId, creator: ActorId, at: Instant) -> Task:
+        return Task(
+            id=task_id,
+            uid=self.uid,
+            key=self.key,
+            terms=self.terms,
+            created=at,
+            updated=at,
+            creator=creator,
+            scope=self.scope,
+            channel=self.channel,
+            origin_ask_ref=self.origin_ask_ref,
+        )
+
+
+class Edited(TaskEvent):
+    verb = "edited"
+    terms: Terms
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(terms=self.terms)
+
+
+class Scoped(TaskEvent):
+    verb = "scoped"
+    scope: tuple[str, ...]
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(scope=self.scope)
+
+
+class Noted(TaskEvent):
+    """A note; `late` names the verb of a former holder whose text was kept."""
+
+    verb = "noted"
+    note: str
+    late: str = ""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task
+
+
+class LeaseBegun(TaskEvent):
+    """A new lease, fresh in every field; `ending` tells of the one that it replaced, if any."""
+
+    token: Token
+    actor: ActorId
+    session: str | None
+    ttl: Duration
+    reason: str = ""
+    ending: Ending | None = None
+    is_attempt: ClassVar[bool] = True
+    """Whether the new holder of a task in progress tries anew, or goes on with the same attempt."""
+
+    @property
+    def takes(self) -> bool:
+        return self.is_attempt
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        in_progress = task.state == IN_PROGRESS
+        lease = Lease(
+            actor=self.actor,
+            session=self.session,
+            acquired=at,
+            renewed=at,
+            ttl=self.ttl,
+            reason=self.reason,
+            stint=at if in_progress and self.session is not None else None,
+        )
+        return task.but(
+            token=self.token,
+            lease=lease,
+            assignee=None if lease.bound else self.actor,
+            preferred=None,
+            attempts=task.attempts + (in_progress and self.is_attempt),
+        )
+
+
+class Claimed(LeaseBegun):
+    verb = "claimed"
+
+
+class TakenOver(LeaseBegun):
+    verb = "taken_over"
+    cause = "takeover"
+
+
+class Forced(LeaseBegun):
+    """A person took the task against a live lease, an assignment or a gate; `reason` says why."""
+
+    verb = "forced"
+    cause = "force"
+
+
+class Assigned(LeaseBegun):
+    verb = "assigned"
+    cause = "takeover"
+
+
+class HandedOff(LeaseBegun):
+    verb = "handed_off"
+    cause = "handoff"
+    is_attempt = False
+
+
+class Bound(TaskEvent):
+    """A session of the assignee took up the lease that was made for it."""
+
+    verb = "bound"
+    session: str
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        stint = at if task.state == IN_PROGRESS else None
+        lease = lease_of(task).but(session=self.session, stint=stint)
+        return task.but(lease=lease, assignee=None, preferred=None)
+
+
+class Started(TaskEvent):
+    verb = "started"
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        lease = lease_of(task).but(stint=at)
+        return task.but(state=IN_PROGRESS, lease=lease, attempts=task.attempts + 1)
+
+
+class Resumed(TaskEvent):
+    """The next stint of a task in progress."""
+
+    verb = "resumed"
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(lease=lease_of(task).but(stint=at))
+
+
+class Stopped(TaskEvent):
+    verb = "stopped"
+    stint: Stint
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(lease=lease_of(task).but(stint=None))
+
+
+class Renewed(TaskEvent):
+    """A renewal worth an entry: after expiry (`lapsed` since), or with another ttl."""
+
+    verb = "renewed"
+    ttl: Duration
+    lapsed: Instant | None = None
+    stint: Stint | None = None
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        lease = lease_of(task).but(ttl=self.ttl)
+        if self.stint is not None:
+            lease = lease.but(stint=at)
+        return task.but(lease=lease)
+
+
+class Released(EndsLease):
+    verb = "released"
+    cause = "release"
+    note: str = ""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        state = BLOCKED if task.state == BLOCKED else OPEN
+        return task.but(state=state, lease=None, assignee=None)
+
+
+class Unassigned(EndsLease):
+    verb = "unassigned"
+    cause = "unassign"
+    reason: str = ""
+
+    @property
+    def takes(self) -> bool:
+        return True
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        state = OPEN if task.state == IN_PROGRESS else task.state
+        return task.but(state=state, lease=None, assignee=None)
+
+
+class Acknowledged(TaskEvent):
+    """A former holder said that it knows that it lost the lease `lost`."""
+
+    verb = "acknowledged"
+    lost: Token
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task
+
+
+class Blocked(EndsLease):
+    verb = "blocked"
+    cause = "block"
+    state = BLOCKED
+    note: str = ""
+    on: str = ""
+    stint: Stint | None = None
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        kept = task.lease if self.ending is None else None
+        return task.but(
+            state=BLOCKED, blocked_on=self.on, lease=None if kept is None else kept.but(stint=None)
+        )
+
+
+class Unblocked(TaskEvent):
+    verb = "unblocked"
+    note: str = ""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(state=OPEN, blocked_on="")
+
+
+class Submitted(EndsLease):
+    verb = "submitted"
+    cause = "submit"
+    state = REVIEW
+    note: str = ""
+    author: ActorId | None = None
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return super().evolve(task, at).but(author=self.author)
+
+
+class Accepted(TaskEvent):
+    verb = "accepted"
+    note: str = ""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(state=COMPLETE)
+
+
+class Rejected(TaskEvent):
+    verb = "rejected"
+    note: str = ""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(state=OPEN, preferred=task.author, author=None)
+
+
+class Completed(EndsLease):
+    verb = "completed"
+    cause = "complete"
+    state = COMPLETE
+    note: str = ""
+
+
+class Failed(EndsLease):
+    verb = "failed"
+    cause = "fail"
+    state = FAILED
+    note: str = ""
+
+
+class Dropped(EndsLease):
+    """`overruled` says that another's lease was ended by a person."""
+
+    verb = "dropped"
+    cause = "drop"
+    state = DROPPED
+    reason: str = ""
+    overruled: bool = False
+
+    @property
+    def takes(self) -> bool:
+        return self.overruled
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return super().evolve(task, at).but(assignee=None, blocked_on="")
+
+
+class Parked(TaskEvent):
+    verb = "parked"
+    by: ActorId
+    reason: str = ""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(parked_by=self.by)
+
+
+class Unparked(TaskEvent):
+    verb = "unparked"
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(parked_by=None)
+
+
+class ActorRegistered(Event):
+    verb = "actor_registered"
+    id: ActorId
+    name: str
+    kind: Kind
+    tier: int
+
+
+class ActorChanged(Event):
+    """The actor as it is from now on."""
+
+    verb = "actor_changed"
+    id: ActorId
+    name: str
+    kind: Kind
+    tier: int
+    capabilities: tuple[str, ...]
+    zone: str
+    aliases: tuple[str, ...]
+
+
+class ClockSet(Event):
+    """The board's clock was re-anchored: running leases moved by as much, so none got shorter."""
+
+    verb = "clock_set"
+    by: Duration
+    reason: str
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))
+
+
+TASK_EVENTS: tuple[type[TaskEvent], ...] = (
+    Edited, Scoped, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, Bound, Started, Resumed,
+    Stopped, Renewed, Released, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
+    Rejected, Completed, Failed, Dropped, Parked, Unparked,
+)  # fmt: skip
+BOARD_EVENTS: tuple[type[Event], ...] = (ActorRegistered, ActorChanged, ClockSet)
+EVENTS: list[type[Event]] = [Added, *TASK_EVENTS, *BOARD_EVENTS]
+BY_VERB = {kind.verb: kind for kind in EVENTS}
+
+
+def lease_of(task: Task) -> Lease:
+    if task.lease is None:
+        message = f"{task.key} has no lease"
+        raise ValueError(message)
+    return task.lease
+
+
+def evolve(task: Task, event: TaskEvent | ClockSet, at: Instant) -> Task:
+    """The task after the event."""
+    return event.evolve(task, at).but(updated=at)
+
+
+def ended_lease(event: Event, at: Instant) -> EndedLease | None:
+    """The lease that the event ended, if it ended one."""
+    ending: Ending | None = getattr(event, "ending", None)
+    if ending is None:
+        return None
+    return EndedLease(
+        token=ending.token,
+        actor=ending.actor,
+        session=ending.session,
+        acquired=ending.acquired,
+        renewed=ending.renewed,
+        expires=ending.expires,
+        renewals=ending.renewals,
+        ended=at,
+        cause=event.cause,
+        lost=event.takes and ending.session is not None,
+    )
+
+
+def renew(task: Task, at: Instant) -> Task:
+    """The holder showed a sign of life: the lease runs on from now. Not an event by itself."""
+    lease = lease_of(task)
+    return task.but(lease=lease.but(renewed=at, renewals=lease.renewals + 1))
+
+
+def sign_of_life(lease: Lease, now: Instant) -> Instant:
+    """Until when the holder is known to have worked: now, or the last renewal of an expired lease."""
+    return now if lease.live(now) else lease.renewed
+
+
+def stint_until(lease: Lease, end: Instant) -> Stint | None:
+    return None if lease.stint is None else Stint(lease.stint, max(lease.stint, end))

@@ -1,0 +1,235 @@
+"""Guards: each asks one question about a case, and has one refusal for it.
+
+A guard's name is the true statement that lets a command pass. The order in which a verb asks is
+in `states`; the first that fails is the refusal.
+"""
+
+from __future__ import annotations
+
+from dibs.core import refusals
+from dibs.core.facts import Case
+from dibs.core.model import AGENT, FINAL, SERVICE, ActorId
+from dibs.core.refusals import Refusal
+from dibs.core.rights import PARENT_ONLY, RIGHTS
+from dibs.core.states import sources
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dibs.core.commands import Add, HoldersCommand
+
+    Guard = Callable[[Case], Refusal | None]
+
+
+# Who asks.
+
+
+def caller_has_the_right(case: Case) -> Refusal | None:
+    """A person asks, where only people may."""
+    verb, right = case.command.verb, RIGHTS.get(case.command.verb)
+    if right is None or not right.people_only or case.caller.is_person or not right.applies(case):
+        return None
+    return refusals.people_only(verb, about(case), case.caller.actor, case.caller.in_harness)
+
+
+def reason_is_given(case: Case) -> Refusal | None:
+    """A reason is given, where one is needed."""
+    verb, right = case.command.verb, RIGHTS.get(case.command.verb)
+    if right is None or not right.reason or not right.applies(case):
+        return None
+    if case.command.named()["reason"].strip():
+        return None
+    return refusals.reason_missing(verb, about(case))
+
+
+def caller_is_no_subagent(case: Case) -> Refusal | None:
+    """The session itself asks, not a subagent of it."""
+    caller, verb = case.caller, case.command.verb
+    if not caller.is_child or verb not in PARENT_ONLY:
+        return None
+    if verb == "drop" and not case.holds:
+        return None
+    return refusals.parent_only(verb, case.task.key, caller.session, caller.holding_session)
+
+
+# The token and the lease.
+
+
+def token_is_current(case: Case) -> Refusal | None:
+    """The stated token, if one is stated, is the task's, and its lease has not ended."""
+    command: HoldersCommand = case.command  # type: ignore[assignment]
+    stated, task = command.token, case.task
+    if stated is None or (stated == task.token and task.lease is not None):
+        return None
+    if tuple(stated) > tuple(task.token):
+        return refusals.token_ahead(task, stated)
+    return lost(case)
+
+
+def lease_is_not_lost(case: Case) -> Refusal | None:
+    """The session did not hold this task before, or it holds it still."""
+    return lost(case) if case.lost else None
+
+
+def state_allows_it(case: Case) -> Refusal | None:
+    """The task is in a state from which the verb leads somewhere."""
+    task, verb = case.task, case.command.verb
+    if task.state in sources(verb):
+        return None
+    return refusals.final(task) if task.state in FINAL else refusals.wrong_state(task, verb)
+
+
+def assignment_is_taken_up(case: Case) -> Refusal | None:
+    """An assigned lease is taken up by a session before it is used."""
+    return refusals.not_bound(case.task, case.caller.actor) if case.may_bind else None
+
+
+def no_other_session_holds_it(case: Case) -> Refusal | None:
+    """No lease of another session, live or expired, stands on the task."""
+    return held(case) if case.another_holds else None
+
+
+def no_other_session_holds_it_live(case: Case) -> Refusal | None:
+    """No live lease of another session stands on the task."""
+    return held(case) if case.another_is_live else None
+
+
+def receiver_holds_nothing_here(case: Case) -> Refusal | None:
+    """No live lease stands on the task: an assignment displaces nobody."""
+    return held(case) if case.live else None
+
+
+def caller_holds_it(case: Case) -> Refusal | None:
+    """The caller's session holds the task."""
+    return None if case.holds else refusals.not_held(case.task)
+
+
+def holder_or_person_or_free(case: Case) -> Refusal | None:
+    """Nobody else holds the task, or a person asks."""
+    return held(case) if case.another_holds and not case.caller.is_person else None
+
+
+def lease_is_unbound(case: Case) -> Refusal | None:
+    """The task is assigned, and no session has taken it up."""
+    task, lease = case.task, case.lease
+    if lease is not None and lease.bound:
+        return refusals.bound(task, case.holder(), lease)
+    return refusals.not_assigned(task) if lease is None and task.assignee is None else None
+
+
+# Gates. The place of two that are still to come: dependencies, then the gates of a backlog,
+# before the kind of actor; scopes, after the assignment.
+
+
+def it_is_for_this_kind(case: Case) -> Refusal | None:
+    """The task is for this kind of actor."""
+    audience, kind = case.task.terms.audience, case.subject.kind
+    if audience in ("any", kind) or (audience == AGENT and kind == SERVICE):
+        return None
+    return refusals.wrong_kind(case.task, case.subject)
+
+
+def tier_suffices(case: Case) -> Refusal | None:
+    """The actor's tier is at least the task's."""
+    if case.subject.tier >= case.task.terms.tier:
+        return None
+    return refusals.tier_too_low(case.task, case.subject)
+
+
+def capabilities_suffice(case: Case) -> Refusal | None:
+    """The actor has every capability that the task needs."""
+    has = case.subject.capabilities
+    missing = tuple(need for need in case.task.terms.capabilities if need not in has)
+    return refusals.capability_missing(case.task, case.subject, missing) if missing else None
+
+
+def it_is_not_parked(case: Case) -> Refusal | None:
+    """Nobody has parked the task."""
+    parker = case.task.parked_by
+    return None if parker is None else refusals.parked(case.task, case.actor(parker))
+
+
+def it_is_not_assigned_to_another(case: Case) -> Refusal | None:
+    """No person was given the task, or a person asks."""
+    assignee = case.task.assignee
+    if assignee is None or case.subject.is_human or assignee == case.subject.id:
+        return None
+    person = case.actor(assignee)
+    return refusals.assigned_to_another(case.task, person) if person.is_human else None
+
+
+def constraints_allow_it(case: Case) -> Refusal | None:
+    """The task's constraints, if it has any, allow the holder this action."""
+    allowed, verb = case.task.terms.constraints, case.command.verb
+    if not allowed or verb in allowed or not case.holds:
+        return None
+    return refusals.not_allowed(case.task, verb)
+
+
+# The rest.
+
+
+def receiver_exists(case: Case) -> Refusal | None:
+    """The receiver is registered."""
+    return None if case.facts.receiver else refusals.unknown_actor(case.command.named()["to"])
+
+
+def reviewer_is_not_the_author(case: Case) -> Refusal | None:
+    """The reviewer is not the author, unless the board allows it."""
+    own = case.task.author == case.caller.actor.id
+    if not own or case.facts.rules.self_review:
+        return None
+    return refusals.own_review(case.task, case.caller.actor)
+
+
+def parker_or_person(case: Case) -> Refusal | None:
+    """Who parked the task asks, or a person."""
+    parker: ActorId | None = case.task.parked_by
+    if parker is None or parker == case.caller.actor.id or case.caller.is_person:
+        return None
+    return refusals.not_yours_to_unpark(case.task, case.actor(parker))
+
+
+def key_is_free(case: Case) -> Refusal | None:
+    """The key was never used."""
+    command: Add = case.command  # type: ignore[assignment]
+    return refusals.key_taken(str(command.key)) if case.facts.key_is_taken else None
+
+
+def held(case: Case) -> Refusal:
+    assert case.lease is not None, "asked only while there is a lease"
+    return refusals.held(case.task, case.holder(), case.lease, case.now)
+
+
+def lost(case: Case) -> Refusal:
+    """The refusal of a former holder: who has the task now, and whether a late note was kept."""
+    fields = case.command.named()
+    former, other = case.facts.former, case.another_holds
+    return refusals.lease_lost(
+        case.task,
+        fields.get("token"),
+        former.cause if former else "",
+        case.holder().name if other else "",
+        kept=keeps_a_late_note(case),
+    )
+
+
+def keeps_a_late_note(case: Case) -> bool:
+    """A former holder's result is kept for a person, although it is refused."""
+    return (
+        case.lost and case.command.verb in ("complete", "submit", "fail") and bool(late_text(case))
+    )
+
+
+def late_text(case: Case) -> str:
+    fields = case.command.named()
+    text: str = fields.get("note") or fields.get("reason") or ""
+    return text.strip()
+
+
+def about(case: Case) -> str:
+    """What the command is about, for a message."""
+    fields = case.command.named()
+    name: str = fields.get("task") or fields.get("actor") or "the board"
+    return name

@@ -1,0 +1,178 @@
+"""The ledger: how an event is written down, chained, and read back.
+
+The events of one task form a chain: each carries a digest over itself and the digest before it,
+and the last digest stands in the task's row. The board's own events form a chain too.
+"""
+
+from __future__ import annotations
+
+import json
+
+from dibs.core import events as e
+from dibs.core.instants import Instant
+from dibs.core.model import ActorId, EndedLease, Lease, Task, TaskId, Terms, Token
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from hashlib import sha256
+    from typing import Any
+else:
+    try:  # as random.py of the standard library does: hashlib would load OpenSSL at every start
+        from _sha2 import sha256
+    except ImportError:
+        from _sha256 import sha256
+
+NESTED = {"ending": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease}
+TOKENS = ("token", "lost")
+
+
+class Entry(Value):
+    """One event as it stands in the ledger."""
+
+    seq: int
+    task: TaskId | None
+    position: int
+    at: Instant
+    actor: ActorId
+    session: str
+    token: Token | None
+    verb: str
+    cause: str
+    facts: str
+    digest: str
+
+    @property
+    def event(self) -> e.Event:
+        return decode(self.verb, self.facts)
+
+
+def digest_of(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def plain(value: object) -> Any:
+    """A value as JSON can hold it."""
+    if isinstance(value, Token):
+        return str(value)
+    if isinstance(value, Value):
+        return {field: plain(inner) for field, inner in value.named().items()}
+    if isinstance(value, tuple):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def encode(event: e.Event) -> str:
+    """The event's facts. Free text (`note`) is not among them: its digest is."""
+    facts = {field: plain(value) for field, value in event.named().items()}
+    if facts.get("note"):
+        facts["note"] = digest_of(facts["note"])
+    return canonical(facts)
+
+
+def decode(verb: str, facts: str) -> e.Event:
+    """The event that `encode` wrote, with the digest of its note in the place of the text."""
+    event: e.Event = build(e.BY_VERB[verb], json.loads(facts))
+    return event
+
+
+def build(kind: type[Any], facts: dict[str, Any]) -> Any:
+    return kind(**{field: _part(field, value) for field, value in facts.items()})
+
+
+def _part(field: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return build(NESTED[field], value)
+    if isinstance(value, list):
+        return tuple(value)
+    return token(value) if field in TOKENS and value is not None else value
+
+
+def token(text: str) -> Token:
+    epoch, _, number = text.partition(".")
+    return Token(int(epoch), int(number))
+
+
+def chain(head: str, entry: Entry) -> str:
+    """The digest of an entry that follows `head`."""
+    fields = [plain(value) for value in entry[:-1]]
+    return digest_of(f"{head}\n{canonical(fields)}")
+
+
+class Folded(Value):
+    """What the ledger says about one task."""
+
+    task: Task
+    ended: tuple[EndedLease, ...]
+    faults: tuple[str, ...]
+
+
+def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
+    """A task's row from its first event on; `clock` holds the board's clock events, in order."""
+    task: Task | None = None
+    ended: list[EndedLease] = []
+    faults: list[str] = []
+    for entry in _in_order(entries, clock):
+        if entry.task is None:
+            if task is not None:
+                task = e.evolve(task, entry.event, entry.at).but(updated=task.updated)  # type: ignore[arg-type]
+            continue
+        event, before = entry.event, task
+        if isinstance(event, e.Added):
+            task = event.task(entry.task, entry.actor, entry.at)
+        elif task is None:
+            return None
+        else:
+            assert isinstance(event, e.TaskEvent)
+            task = e.evolve(task, event, entry.at)
+        faults += _faults_of_entry(entry, before, task)
+        task = task.but(head=entry.digest, events=entry.position)
+        over = e.ended_lease(event, entry.at)
+        if over is not None:
+            ended.append(over)
+        if isinstance(event, e.Acknowledged):
+            ended = [
+                lease.but(acknowledged=True) if lease.token == event.lost else lease
+                for lease in ended
+            ]
+    return None if task is None else Folded(task, tuple(ended), tuple(faults))
+
+
+def _in_order(entries: Iterable[Entry], clock: Iterable[Entry]) -> Iterator[Entry]:
+    changes = list(clock)
+    for entry in entries:
+        while changes and changes[0].seq < entry.seq:
+            yield changes.pop(0)
+        yield entry
+    yield from changes
+
+
+def _faults_of_entry(entry: Entry, before: Task | None, after: Task) -> list[str]:
+    faults = []
+    head, position = (before.head, before.events) if before else ("", 0)
+    if entry.position != position + 1:
+        faults.append(f"event {entry.seq}: position {entry.position} follows {position}")
+    if entry.digest != chain(head, entry):
+        faults.append(f"event {entry.seq}: its digest does not follow from the one before")
+    if entry.token != after.token:
+        faults.append(f"event {entry.seq}: token {entry.token}, but the task's is {after.token}")
+    return faults
+
+
+def differences(row: Task, folded: Task) -> list[str]:
+    """Fields in which a row is not what its events say.
+
+    Renewals are not events, and a version counts them: these may differ.
+    """
+    found = []
+    for field, is_, said in zip(Task.fields, row, folded):
+        renewed = field == "lease" and is_ and said
+        kept = is_.but(renewed=said.renewed, renewals=said.renewals) if renewed else is_
+        if kept != said and field != "version":
+            found.append(f"{field} is {kept!r}, and the ledger says {said!r}")
+    return found

@@ -1,0 +1,239 @@
+"""The nouns: task, lease, token, actor, session. Plain values; the rules about them are in `guards`."""
+
+from __future__ import annotations
+
+from dibs.core.instants import DAY, HOUR, SECOND, Duration, Instant, later
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, NewType
+
+    TaskId = NewType("TaskId", int)
+    TaskKey = NewType("TaskKey", str)
+    ActorId = NewType("ActorId", int)
+    State = Literal["open", "in_progress", "blocked", "review", "failed", "complete", "dropped"]
+    Kind = Literal["human", "agent", "service"]
+    Audience = Literal["any", "human", "agent"]
+else:
+    TaskId = ActorId = int
+    TaskKey = str
+
+OPEN: State = "open"
+IN_PROGRESS: State = "in_progress"
+BLOCKED: State = "blocked"
+REVIEW: State = "review"
+FAILED: State = "failed"
+COMPLETE: State = "complete"
+DROPPED: State = "dropped"
+STATES = (OPEN, IN_PROGRESS, BLOCKED, REVIEW, FAILED, COMPLETE, DROPPED)
+FINAL = (COMPLETE, DROPPED)
+NOT_FINAL = (OPEN, IN_PROGRESS, BLOCKED, REVIEW, FAILED)
+HOLDABLE = (OPEN, IN_PROGRESS, BLOCKED)
+"""The states in which a task can have a lease that has not ended."""
+
+HUMAN: Kind = "human"
+AGENT: Kind = "agent"
+SERVICE: Kind = "service"
+KINDS = (HUMAN, AGENT, SERVICE)
+AUDIENCES = ("any", "human", "agent")
+
+ACTIONS = ("edit", "commit", "push", "complete", "drop")
+"""What a task's constraints may name. No constraints: everything is allowed."""
+
+TTL_MIN = SECOND
+TTL_MAX = Duration(30 * DAY)
+TTL_AGENT = Duration(2 * HOUR)
+TTL_HUMAN = Duration(7 * DAY)
+PRIORITY_MAX = 4
+PRIORITY_DEFAULT = 2
+TIER_MAX = 9
+ATTEMPTS_MAX = 1_000
+REQUEST_KEPT = Duration(30 * DAY)
+REFUSALS_KEPT = 10_000
+
+
+class Token(Value):
+    """The fencing token of a lease: ordered as two integers, written `EPOCH.N`."""
+
+    epoch: int
+    number: int
+
+    def next_in(self, epoch: int) -> Token:
+        return Token(max(epoch, self.epoch), self.number + 1)
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.number}"
+
+
+class Actor(Value):
+    """Who acts. Kept by id, so that a name can change."""
+
+    id: ActorId
+    name: str
+    kind: Kind
+    tier: int = 1
+    capabilities: tuple[str, ...] = ()
+    zone: str = "UTC"
+
+    @property
+    def is_human(self) -> bool:
+        return self.kind == HUMAN
+
+
+class Process(Value):
+    """A process that lives as long as its session does. A reused pid has another start."""
+
+    boot: str
+    namespace: str
+    pid: int
+    started: int
+
+
+class Session(Value):
+    """One run of an actor: where it works, and the process behind it, if one is known.
+
+    The session of a person is the person: its name is "", so that it outlives a change of name.
+    """
+
+    actor: ActorId
+    name: str
+    host: str = ""
+    worktree: str = ""
+    branch: str = ""
+    process: Process | None = None
+
+
+class Caller(Value):
+    """The actor and session that give a command."""
+
+    actor: Actor
+    session: str
+    in_harness: str = ""
+
+    @property
+    def holding_session(self) -> str:
+        """The session that leases belong to: a subagent (`s1/a2`) acts under its parent's (`s1`)."""
+        return self.session.partition("/")[0]
+
+    @property
+    def is_child(self) -> bool:
+        return "/" in self.session
+
+    @property
+    def is_person(self) -> bool:
+        return self.actor.is_human and not self.in_harness
+
+
+class Lease(Value):
+    """The claim fields, all of them: a task has one `Lease` or none, and ends it by having none."""
+
+    actor: ActorId
+    session: str | None
+    acquired: Instant
+    renewed: Instant
+    ttl: Duration
+    renewals: int = 0
+    reason: str = ""
+    stint: Instant | None = None
+
+    @property
+    def expires(self) -> Instant:
+        return later(self.renewed, self.ttl)
+
+    @property
+    def bound(self) -> bool:
+        return self.session is not None
+
+    def live(self, now: Instant) -> bool:
+        return now <= self.expires
+
+    def held_by(self, caller: Caller) -> bool:
+        return self.actor == caller.actor.id and self.session == caller.holding_session
+
+    def shifted(self, by: Duration) -> Lease:
+        """The same lease after the board's clock was set: what is left of it stays the same."""
+        return self.but(
+            acquired=later(self.acquired, by),
+            renewed=later(self.renewed, by),
+            stint=None if self.stint is None else later(self.stint, by),
+        )
+
+
+class Terms(Value):
+    """What a task asks for: the part of it that `edit` changes."""
+
+    title: str
+    priority: int = PRIORITY_DEFAULT
+    audience: Audience = "any"
+    tier: int = 1
+    capabilities: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    max_attempts: int = 3
+
+
+class Task(Value):
+    """One unit of work. This row is its only authority."""
+
+    id: TaskId
+    uid: str
+    key: TaskKey
+    terms: Terms
+    created: Instant
+    updated: Instant
+    creator: ActorId
+    scope: tuple[str, ...] = ()
+    channel: str | None = None
+    origin_ask_ref: str | None = None
+    state: State = OPEN
+    token: Token = Token(0, 0)
+    lease: Lease | None = None
+    assignee: ActorId | None = None
+    author: ActorId | None = None
+    preferred: ActorId | None = None
+    parked_by: ActorId | None = None
+    blocked_on: str = ""
+    attempts: int = 0
+    head: str = ""
+    events: int = 0
+    version: int = 0
+
+
+class EndedLease(Value):
+    """A lease that is over: who held the task, from when until when, and why it ended."""
+
+    token: Token
+    actor: ActorId
+    session: str | None
+    acquired: Instant
+    renewed: Instant
+    expires: Instant
+    renewals: int
+    ended: Instant
+    cause: str
+    lost: bool
+    acknowledged: bool = False
+
+
+class KeptNote(Value):
+    """A note with its event."""
+
+    seq: int
+    kind: str
+    text: str
+    at: Instant
+    actor: ActorId
+    session: str
+
+
+class LoggedRefusal(Value):
+    """A line in the log of refusals."""
+
+    id: int
+    at: Instant
+    verb: str
+    task: str
+    actor: str
+    session: str
+    code: str
+    message: str

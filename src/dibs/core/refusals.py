@@ -1,0 +1,267 @@
+"""Refusals: a command that was understood and denied. Each has a stable code and its facts.
+
+A refusal says what, who and until when. What to do next, the exit code, the HTTP status and the
+MCP error of each code stand in one table, `dibs.interfaces.surfaces`.
+"""
+
+from __future__ import annotations
+
+from dibs.core.instants import Instant, about, between, brief, iso
+from dibs.core.model import Actor, Lease, Task, Token
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Refusal(Value):
+    """Why not: a stable code, one sentence, and the facts behind it."""
+
+    code: str
+    message: str
+    facts: Mapping[str, object] = {}
+
+
+class Refused(Exception):  # noqa: N818 - it is a refusal, not an error in the program
+    """Carries a refusal to the edge. Nothing was changed."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+    @property
+    def code(self) -> str:
+        return self.refusal.code
+
+
+def refused(code: str, message: str, **facts: object) -> Refused:
+    return Refused(Refusal(code, message, facts))
+
+
+# Usage: the question cannot be answered as it was asked.
+
+
+def bad_argument(message: str, **facts: object) -> Refused:
+    return refused("bad_argument", message, **facts)
+
+
+def unknown_task(key: str) -> Refusal:
+    return Refusal("unknown_task", f"there is no task {key}", {"task": key})
+
+
+def unknown_actor(name: str) -> Refusal:
+    return Refusal("unknown_actor", f"nobody named {name} is registered", {"actor": name})
+
+
+def reason_missing(verb: str, key: str) -> Refusal:
+    return Refusal("reason_missing", f"{verb} {key} needs a reason", {"task": key, "verb": verb})
+
+
+# The state, or a right, says no.
+
+
+def final(task: Task) -> Refusal:
+    return Refusal("final", f"{task.key} is {task.state}; that is final", _task(task))
+
+
+def wrong_state(task: Task, verb: str) -> Refusal:
+    return Refusal(
+        "wrong_state", f"{task.key} is {shown(task.state)}: {verb} is not possible", _task(task)
+    )
+
+
+def key_taken(key: str) -> Refusal:
+    return Refusal(
+        "key_taken", f"the key {key} is in use, and no key is ever used twice", {"task": key}
+    )
+
+
+def people_only(verb: str, key: str, actor: Actor, harness: str) -> Refusal:
+    who = (
+        f"{actor.name} acts inside a harness ({harness})"
+        if harness
+        else f"{actor.name} is no person"
+    )
+    return Refusal(
+        "people_only",
+        f"{verb} {key}: only a person may do this, and {who}",
+        {"task": key, "verb": verb, "actor": actor.name, "kind": actor.kind},
+    )
+
+
+def parent_only(verb: str, key: str, session: str, parent: str) -> Refusal:
+    return Refusal(
+        "parent_only",
+        f"{verb} {key}: {session} is a subagent; only its parent session {parent} may do this",
+        {"task": key, "verb": verb, "session": session, "parent": parent},
+    )
+
+
+def own_review(task: Task, actor: Actor) -> Refusal:
+    return Refusal(
+        "own_review",
+        f"{task.key} was submitted by {actor.name}: somebody else reviews it",
+        _task(task),
+    )
+
+
+def not_held(task: Task) -> Refusal:
+    return Refusal("not_held", f"nobody holds {task.key}", _task(task))
+
+
+def not_bound(task: Task, actor: Actor) -> Refusal:
+    return Refusal(
+        "not_bound",
+        f"{task.key} is assigned to {actor.name}, but no session has taken it up yet",
+        _task(task) | {"assignee": actor.name},
+    )
+
+
+def bound(task: Task, holder: Actor, lease: Lease) -> Refusal:
+    return Refusal(
+        "bound",
+        f"{task.key} was taken up by {named(holder, lease)}: it is no longer only assigned",
+        _task(task) | {"holder": holder.name},
+    )
+
+
+def not_assigned(task: Task) -> Refusal:
+    return Refusal("not_assigned", f"{task.key} is assigned to nobody", _task(task))
+
+
+def not_yours_to_unpark(task: Task, parker: Actor) -> Refusal:
+    return Refusal(
+        "not_yours_to_unpark",
+        f"{task.key} was parked by {parker.name}: only {parker.name} or a person may unpark it",
+        _task(task) | {"parked_by": parker.name},
+    )
+
+
+# A gate is not met.
+
+
+def wrong_kind(task: Task, actor: Actor) -> Refusal:
+    whom = "people" if task.terms.audience == "human" else "agents"
+    return Refusal(
+        "wrong_kind",
+        f"{task.key} is for {whom}, and {actor.name} is a {actor.kind}",
+        _task(task) | {"for": task.terms.audience, "actor": actor.name, "kind": actor.kind},
+    )
+
+
+def tier_too_low(task: Task, actor: Actor) -> Refusal:
+    return Refusal(
+        "tier_too_low",
+        f"{task.key} needs tier {task.terms.tier}, and {actor.name} has tier {actor.tier}",
+        _task(task) | {"needs": task.terms.tier, "actor": actor.name, "tier": actor.tier},
+    )
+
+
+def capability_missing(task: Task, actor: Actor, missing: tuple[str, ...]) -> Refusal:
+    return Refusal(
+        "capability_missing",
+        f"{task.key} needs {', '.join(missing)}, which {actor.name} does not have",
+        _task(task) | {"missing": list(missing), "actor": actor.name},
+    )
+
+
+def parked(task: Task, parker: Actor) -> Refusal:
+    return Refusal(
+        "parked",
+        f"{task.key} was parked by {parker.name}",
+        _task(task) | {"parked_by": parker.name},
+    )
+
+
+def assigned_to_another(task: Task, assignee: Actor) -> Refusal:
+    return Refusal(
+        "assigned_to_another",
+        f"{task.key} is assigned to {assignee.name}, a person, and is kept from agents",
+        _task(task) | {"assignee": assignee.name},
+    )
+
+
+def not_allowed(task: Task, action: str) -> Refusal:
+    allowed = ", ".join(task.terms.constraints)
+    return Refusal(
+        "not_allowed",
+        f"the constraints of {task.key} allow {allowed}; they do not allow {action}",
+        _task(task) | {"action": action, "constraints": list(task.terms.constraints)},
+    )
+
+
+# Somebody else has it.
+
+
+def held(task: Task, holder: Actor, lease: Lease, now: Instant) -> Refusal:
+    if now < lease.renewed:
+        seen = "last renewed in the future (clock skew)"
+    else:
+        seen = f"last renewed {about(between(lease.renewed, now))} ago"
+    ends = "until" if lease.live(now) else "expired at"
+    verb = "is held by" if lease.bound else "is assigned to"
+    return Refusal(
+        "held",
+        f"{task.key} {verb} {named(holder, lease)} {ends} {brief(lease.expires, now)}, {seen}",
+        _task(task)
+        | {
+            "holder": holder.name,
+            "kind": holder.kind,
+            "session": lease.session if lease.session != "" else holder.name,
+            "expires_at": iso(lease.expires),
+            "renewed_at": iso(lease.renewed),
+            "expired": not lease.live(now),
+        },
+    )
+
+
+# The lease is over.
+
+
+def lease_lost(task: Task, stated: Token | None, ended: str, holder: str, *, kept: bool) -> Refusal:
+    which = f"the lease {stated} of {task.key}" if stated else f"your lease of {task.key}"
+    why = f" ({ended})" if ended else ""
+    now_with = f"; {holder} holds it now" if holder else ""
+    note = "; your text was kept as a late note" if kept else ""
+    return Refusal(
+        "lease_lost",
+        f"{which} has ended{why}{now_with}{note}",
+        _task(task)
+        | {
+            "stated": str(stated) if stated else None,
+            "cause": ended or None,
+            "holder": holder or None,
+            "late_note": kept,
+        },
+    )
+
+
+def token_ahead(task: Task, stated: Token) -> Refusal:
+    return Refusal(
+        "token_ahead",
+        f"token {stated} of {task.key} is above the board's own {task.token}: the board has lost "
+        "changes (a restore, or another board)",
+        _task(task) | {"stated": str(stated)},
+    )
+
+
+def request_reused(request_id: str) -> Refusal:
+    return Refusal(
+        "request_reused",
+        f"the request id {request_id} was used for another command",
+        {"request_id": request_id},
+    )
+
+
+def named(actor: Actor, lease: Lease) -> str:
+    """A holder as people read it: a person is her own session."""
+    return f"{actor.name} (session {lease.session})" if lease.session else actor.name
+
+
+def shown(state: str) -> str:
+    return state.replace("_", " ")
+
+
+def _task(task: Task) -> dict[str, object]:
+    return {"task": task.key, "state": task.state, "token": str(task.token)}

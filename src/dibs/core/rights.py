@@ -1,0 +1,61 @@
+"""Who may do what, as data: a missing right is refused, and so is a missing reason."""
+
+from __future__ import annotations
+
+from dibs.core.facts import Case
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Right(Value):
+    """What a verb asks of its caller, always or only `when` something is so."""
+
+    verb: str
+    people_only: bool = False
+    reason: bool = False
+    when: Callable[[Case], bool] | None = None
+    in_words: str = "always"
+
+    def applies(self, case: Case) -> bool:
+        return self.when is None or self.when(case)
+
+
+def ends_a_live_lease_of_another(case: Case) -> bool:
+    return case.another_is_live
+
+
+def ends_a_lease_of_another(case: Case) -> bool:
+    return case.another_holds
+
+
+RIGHTS = {
+    right.verb: right
+    for right in (
+        Right("force", people_only=True, reason=True),
+        Right("set_actor", people_only=True),
+        Right("set_clock", people_only=True, reason=True),
+        Right(
+            "unassign",
+            people_only=True,
+            reason=True,
+            when=ends_a_live_lease_of_another,
+            in_words="when it ends another's live lease",
+        ),
+        Right(
+            "drop",
+            people_only=True,
+            reason=True,
+            when=ends_a_lease_of_another,
+            in_words="when another's lease has not ended",
+        ),
+        Right("block", reason=True),
+        Right("fail", reason=True),
+        Right("reject", reason=True),
+    )
+}
+
+PARENT_ONLY = ("stop", "block", "submit", "complete", "fail", "release", "handoff", "drop")
+"""Verbs that end a parent's work: its subagents may not use them."""

@@ -1,0 +1,89 @@
+"""`Value`: the immutable record that every layer passes to the next.
+
+A `Value` is a tuple with named, typed fields, like `typing.NamedTuple`, but a class of it is made
+without `exec` and without importing `typing`: a command line that runs before every edit loads
+some sixty of these, and pays for each at every start (see docs/decisions/0003-values.md).
+"""
+
+from __future__ import annotations
+
+from _collections import _tuplegetter  # type: ignore[import-not-found]  # as namedtuple does
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_options):  # noqa: ANN003, ANN201 - typing's own, without typing
+        return lambda cls: cls
+
+
+class _ValueType(type):
+    """Turns annotations into tuple fields; a subclass adds its own after those it inherits."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Any:
+        own = [
+            field
+            for field, kind in space.get("__annotations__", {}).items()
+            if not kind.startswith("ClassVar")
+        ]
+        parent = bases[0]
+        fields = getattr(parent, "fields", ()) + tuple(own)
+        defaults = dict(getattr(parent, "defaults", {}))
+        defaults.update((field, space.pop(field)) for field in own if field in space)
+        for field in own:
+            space[field] = _tuplegetter(fields.index(field), "")
+        space.update(__slots__=(), fields=fields, defaults=defaults)
+        return super().__new__(mcs, name, bases, space)
+
+
+@dataclass_transform(eq_default=True, frozen_default=True)
+class Value(tuple, metaclass=_ValueType):  # type: ignore[type-arg]  # noqa: SLOT001 - set above
+    """An immutable record. Equal only to a record of the same class with the same fields."""
+
+    fields: ClassVar[tuple[str, ...]]
+    defaults: ClassVar[Mapping[str, Any]]
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        fields = cls.fields
+        if len(given) < len(fields):
+            defaults = cls.defaults
+            try:
+                given += tuple(
+                    [
+                        named.pop(field) if field in named else defaults[field]
+                        for field in fields[len(given) :]
+                    ]
+                )
+            except KeyError as missing:
+                message = f"{cls.__name__} needs {missing.args[0]!r}"
+                raise TypeError(message) from None
+        if named or len(given) != len(fields):
+            message = f"{cls.__name__} has the fields {', '.join(fields)}"
+            raise TypeError(message)
+        return tuple.__new__(cls, given)
+
+    def but(self, **changes: Any) -> Self:
+        """This record with some fields changed."""
+        return type(self)(*[changes.pop(f, v) for f, v in zip(self.fields, self)], **changes)
+
+    def named(self) -> dict[str, Any]:
+        """The fields by name, in their order."""
+        return dict(zip(self.fields, self))
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{field}={value!r}" for field, value in zip(self.fields, self))
+        return f"{type(self).__name__}({inner})"

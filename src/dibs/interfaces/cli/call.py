@@ -1,0 +1,154 @@
+"""One call of the command line: its arguments, its board, its caller; and what it answers."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dibs.board.identity import Given, Identity, Surroundings, identify
+from dibs.board.locate import Place, locate
+from dibs.core import checks
+from dibs.core.values import Value
+from dibs.interfaces import payloads
+from dibs.interfaces.cli import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
+    from typing import Any
+
+    from dibs.board.execute import Board, Outcome
+    from dibs.core.commands import Command
+    from dibs.core.instants import Duration
+    from dibs.core.model import TaskKey, Token
+
+
+class Answer(Value):
+    """What a verb has to say: as JSON, as lines, and as warnings beside either."""
+
+    payload: dict[str, Any]
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    exit: int = 0
+
+
+class Argument(Value):
+    """One argument of a verb, as `argparse` takes it."""
+
+    names: tuple[str, ...]
+    options: dict[str, Any]
+
+    def add_to(self, parser: ArgumentParser) -> None:
+        parser.add_argument(*self.names, **self.options)
+
+
+def argument(*names: str, **options: Any) -> Argument:
+    return Argument(names, options)
+
+
+class Verb(Value):
+    """A verb: what it takes, and the function that answers."""
+
+    run: Callable[[Call], Answer]
+    arguments: tuple[Argument, ...] = ()
+
+
+KEY = argument("key", metavar="KEY", help="the task, like T-42")
+TTL = argument("--ttl", metavar="TIME", help="how long the lease runs: 90s, 30m, 2h, 7d")
+TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease; it is checked")
+REASON = argument("--reason", metavar="TEXT", default="", help="why")
+NOTE = argument("--note", metavar="TEXT", default="", help="a note, kept with the task")
+LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (100)")
+
+
+class Call:
+    """Everything that a verb may need, made when it is first asked for."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self.arguments = arguments
+        self._place: Place | None = None
+        self._board: Board | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self.arguments, name)
+
+    @property
+    def place(self) -> Place:
+        if self._place is None:
+            self._place = locate(os.getcwd(), os.environ)
+        return self._place
+
+    @property
+    def board(self) -> Board:
+        if self._board is None:
+            from dibs.board.opening import open_at
+
+            self._board = open_at(self.place)
+        return self._board
+
+    def adopt(self, board: Board) -> None:
+        self._board = board
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.store.close()
+
+    # What was typed.
+
+    @property
+    def key(self) -> TaskKey:
+        return checks.task_key(self["key"])
+
+    @property
+    def ttl(self) -> Duration | None:
+        return None if self["ttl"] is None else checks.ttl(self["ttl"])
+
+    @property
+    def token(self) -> Token | None:
+        return None if self["token"] is None else checks.token(self["token"])
+
+    @property
+    def reason(self) -> str:
+        return checks.reason(self["reason"])
+
+    @property
+    def note(self) -> str:
+        return checks.note(self["note"])
+
+    @property
+    def limit(self) -> int:
+        return checks.whole(self["limit"], "the limit", 1, 100_000)
+
+    # Who calls, and what is done.
+
+    def who(self) -> Identity:
+        board = self.board
+
+        def registered(name: str, process: Any) -> str | None:
+            from dibs.board.views import session_of_process
+
+            return session_of_process(board, name, process)
+
+        around = Surroundings(
+            os.environ, board.store.machine, self.place.repository, sys.stderr.isatty()
+        )
+        return identify(
+            Given(self["agent"], self["person"], self["session"]),
+            around,
+            strict=board.settings.identity == "strict",
+            registered=registered,
+        )
+
+    @property
+    def request_id(self) -> str | None:
+        given = self["request_id"]
+        return None if given is None else checks.request_id(given)
+
+    def do(self, command: Command) -> Answer:
+        """Carries a command out, and says what came of it."""
+        return self.told(self.board.execute(self.who(), command, self.request_id))
+
+    def told(self, outcome: Outcome) -> Answer:
+        warnings = say.warnings(outcome)
+        return Answer(payloads.outcome(outcome, warnings), say.outcome(outcome), warnings)

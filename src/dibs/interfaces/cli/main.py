@@ -1,0 +1,166 @@
+"""`dibs`: finds the verb, loads what that verb needs, prints its answer, and exits with its code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dibs.core.refusals import Refused, bad_argument, refused
+from dibs.interfaces.cli import verbs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+    from dibs.interfaces.cli.call import Answer, Verb
+
+WITH_VALUE = ("--agent", "--as", "--session", "--request-id")
+"""Options of every verb that take a value; they may stand before the verb."""
+
+WIDTH = 100
+INTERRUPTED = 130
+TRACEBACKS = "DIBS_DEBUG"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; everything that can go wrong ends here."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    try:
+        return run(given)
+    except Refused as problem:
+        return told(problem, as_json=as_json)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get(TRACEBACKS):
+            raise
+        bug = refused("bug", f"this is a bug in dibs: {type(error).__name__}: {error}")
+        return told(bug, as_json=as_json)
+
+
+def run(given: list[str]) -> int:
+    name, rest = split(given)
+    if name in ("", "help", "--help", "-h"):
+        if name == "help" and rest:
+            return run([rest[0], "--help"])
+        print(verbs.overview(), end="")
+        return 0 if name else 2
+    if name == "--version":
+        from dibs import __version__
+
+        print(f"dibs {__version__}")
+        return 0
+    name = verbs.ALIASES.get(name, name)
+    if name not in verbs.MODULES:
+        raise unknown_verb(name)
+    from importlib import import_module
+
+    verb: Verb = import_module(verbs.MODULES[name]).VERBS[name]
+    from dibs.interfaces.cli.call import Call
+
+    call = Call(parser(name, verb).parse_args(rest))
+    try:
+        answer = verb.run(call)
+    finally:
+        call.close()
+    print_answer(answer, as_json=call["json"])
+    return answer.exit
+
+
+def split(given: list[str]) -> tuple[str, list[str]]:
+    """The verb, and everything else: options of every verb may stand before it too."""
+    position = 0
+    while position < len(given) and given[position].startswith("-"):
+        option = given[position]
+        if option in ("--help", "-h", "--version"):
+            return option, []
+        position += 2 if option in WITH_VALUE else 1
+    if position >= len(given):
+        return "", given
+    return given[position], given[position + 1 :] + given[:position]
+
+
+def unknown_verb(name: str) -> Refused:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*verbs.MODULES, *verbs.ALIASES], 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return bad_argument(f"there is no verb {name!r}{hint}")
+
+
+def parser(name: str, verb: Verb) -> ArgumentParser:
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        """Errors are refusals like all others."""
+
+        def error(self, message: str) -> NoReturn:
+            raise bad_argument(f"{message} (dibs {name} --help)")
+
+    def formatter(prog: str) -> argparse.HelpFormatter:
+        # A width of our own: argparse would load shutil at every start to ask for it.
+        return argparse.HelpFormatter(prog, max_help_position=32, width=WIDTH)
+
+    group = next(verbs for verbs in verbs.GROUPS.values() if name in verbs)
+    made = Parser(
+        prog=f"dibs {name}", description=group[name], allow_abbrev=False, formatter_class=formatter
+    )
+    for argument in verb.arguments:
+        argument.add_to(made)
+    common = made.add_argument_group("with every verb")
+    common.add_argument("--agent", metavar="NAME", help="the agent that acts (or DIBS_AGENT)")
+    common.add_argument("--as", metavar="NAME", dest="person", help="the person who acts")
+    common.add_argument("--session", metavar="NAME", help="the session (or DIBS_SESSION)")
+    common.add_argument("--request-id", metavar="ID", help="the same id gives the same answer")
+    common.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    return made
+
+
+# Printing.
+
+
+def print_answer(answer: Answer, *, as_json: bool) -> None:
+    from dibs.interfaces.cli.say import safe
+
+    for warning in answer.warnings:
+        print(f"dibs: warning: {safe(warning)}", file=sys.stderr)
+    if as_json:
+        import json
+
+        print(json.dumps(answer.payload, ensure_ascii=True))
+    else:
+        for line in answer.lines:
+            print(safe(line))
+    sys.stdout.flush()
+
+
+def told(problem: Refused, *, as_json: bool) -> int:
+    """Prints a refusal, and gives its exit code."""
+    from dibs.interfaces.surfaces import advice, surface
+
+    refusal = problem.refusal
+    if as_json:
+        import json
+
+        from dibs.interfaces import payloads
+
+        print(json.dumps(payloads.refusal(refusal)), file=sys.stderr)
+    else:
+        from dibs.interfaces.cli.say import safe
+
+        red, dim, plain = colours(sys.stderr)
+        print(f"{red}dibs:{plain} {safe(refusal.message)}", file=sys.stderr)
+        print(f"  {dim}next:{plain} {safe(advice(refusal))}", file=sys.stderr)
+    return surface(refusal).exit
+
+
+def colours(stream: object) -> tuple[str, str, str]:
+    """Colour only on a terminal, and not where it is not wanted."""
+    wanted = getattr(stream, "isatty", bool)() and not os.environ.get("NO_COLOR")
+    return ("\033[31m", "\033[2m", "\033[0m") if wanted else ("", "", "")

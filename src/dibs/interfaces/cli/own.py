@@ -1,0 +1,124 @@
+"""The verbs of ownership: claim, start, stop, renew, release, handoff, takeover, assign, park."""
+
+from __future__ import annotations
+
+from dibs.core import checks
+from dibs.core import commands as c
+from dibs.core.refusals import Refused, bad_argument
+from dibs.interfaces import payloads
+from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, TTL, Answer, Call, Verb, argument
+from dibs.interfaces.surfaces import surface
+
+TO = argument("--to", required=True, metavar="NAME", help="whom: a registered actor")
+
+
+def claim(call: Call) -> Answer:
+    return call.do(c.Claim(call.key, ttl=call.ttl, reserve=call["reserve"], reason=call.reason))
+
+
+def start(call: Call) -> Answer:
+    return call.do(c.Start(call.key, ttl=call.ttl))
+
+
+def stop(call: Call) -> Answer:
+    return call.do(c.Stop(call.key, token=call.token))
+
+
+def renew(call: Call) -> Answer:
+    if call["key"] is not None:
+        return call.do(c.Renew(call.key, token=call.token, ttl=call.ttl))
+    if call["token"] is not None:
+        raise bad_argument("--token belongs to one task: name it")
+    return renew_all(call)
+
+
+def renew_all(call: Call) -> Answer:
+    """Each task by itself; the exit code is the highest of all."""
+    from dibs.board import views
+
+    who, ttl, request = call.who(), call.ttl, call.request_id
+    results: list[payloads.Payload] = []
+    lines: list[str] = []
+    highest = 0
+    for task in views.held_by(call.board, who.name, who.session):
+        try:
+            each = f"{request}/{task.key}" if request else None
+            told = call.told(call.board.execute(who, c.Renew(task.key, ttl=ttl), each))
+            results.append(told.payload)
+            lines += told.lines
+        except Refused as problem:
+            results.append(payloads.refusal(problem.refusal))
+            lines.append(problem.refusal.message)
+            highest = max(highest, surface(problem.refusal).exit)
+    return Answer(
+        payloads.answer(renewed=results), tuple(lines) or ("nothing is held",), exit=highest
+    )
+
+
+def release(call: Call) -> Answer:
+    return call.do(c.Release(call.key, token=call.token, note=call.note))
+
+
+def handoff(call: Call) -> Answer:
+    to = checks.actor_name(call["to"])
+    return call.do(c.Handoff(call.key, token=call.token, to=to, ttl=call.ttl, reason=call.reason))
+
+
+def takeover(call: Call) -> Answer:
+    kind = c.Force if call["force"] else c.Takeover
+    return call.do(kind(call.key, ttl=call.ttl, reason=call.reason))
+
+
+def assign(call: Call) -> Answer:
+    to = checks.actor_name(call["to"])
+    return call.do(c.Assign(call.key, to=to, ttl=call.ttl, reason=call.reason))
+
+
+def unassign(call: Call) -> Answer:
+    return call.do(c.Unassign(call.key, reason=call.reason))
+
+
+def park(call: Call) -> Answer:
+    return call.do(c.Park(call.key, reason=call.reason))
+
+
+def unpark(call: Call) -> Answer:
+    return call.do(c.Unpark(call.key))
+
+
+VERBS = {
+    "claim": Verb(
+        claim,
+        (
+            KEY,
+            argument("--reserve", action="store_true", help="hold it, but do not start"),
+            TTL,
+            REASON,
+        ),
+    ),
+    "start": Verb(start, (KEY, TTL)),
+    "stop": Verb(stop, (KEY, TOKEN)),
+    "renew": Verb(
+        renew,
+        (
+            argument("key", nargs="?", metavar="KEY", help="one task; else all of this session"),
+            TTL,
+            TOKEN,
+        ),
+    ),
+    "release": Verb(release, (KEY, NOTE, TOKEN)),
+    "handoff": Verb(handoff, (KEY, TO, TTL, REASON, TOKEN)),
+    "takeover": Verb(
+        takeover,
+        (
+            KEY,
+            argument("--force", action="store_true", help="also from a live holder: people only"),
+            TTL,
+            REASON,
+        ),
+    ),
+    "assign": Verb(assign, (KEY, TO, TTL, REASON)),
+    "unassign": Verb(unassign, (KEY, REASON)),
+    "park": Verb(park, (KEY, REASON)),
+    "unpark": Verb(unpark, (KEY,)),
+}

@@ -1,0 +1,219 @@
+"""The verbs about the board itself: init, config, actor, doctor."""
+
+from __future__ import annotations
+
+from dibs.board import views
+from dibs.core import checks
+from dibs.core import commands as c
+from dibs.core.instants import MINUTE, about, iso
+from dibs.core.refusals import bad_argument
+from dibs.core.values import Value
+from dibs.interfaces import payloads
+from dibs.interfaces.cli import say
+from dibs.interfaces.cli.call import REASON, Answer, Call, Verb, argument
+from dibs.interfaces.surfaces import REFUSED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.upkeep import Checkup
+
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+FULL = 2
+CLOCK_TOLERANCE = 5 * MINUTE
+
+
+def init(call: Call) -> Answer:
+    from dibs.board.opening import create_at
+
+    board, made = create_at(call.place)
+    call.adopt(board)
+    uid = views.uid(board)
+    done = "made" if made else "there already"
+    lines = (f"the board is {done}: {call.place.folder}", f"board id {uid}")
+    return Answer(payloads.answer(board=uid, folder=call.place.folder, created=made), lines)
+
+
+def config(call: Call) -> Answer:
+    from dibs.board import settings
+
+    stated = settings.read_file(call.place.folder)
+    values = call.board.settings.named()
+    path = f"{call.place.folder}/{settings.FILE}"
+    rows, told = [], {}
+    for name, setting in settings.SETTINGS.items():
+        value, source = setting.show(values[name]), "settings" if name in stated else "default"
+        rows.append((name, value, source, setting.means))
+        told[name] = {"value": value, "source": source}
+    lines = (
+        *say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")),
+        f"to change one, write it to {path}",
+    )
+    return Answer(payloads.answer(settings=told, file=path), lines)
+
+
+def actor(call: Call) -> Answer:
+    if call["action"] == "list":
+        return actor_list(call)
+    if call["action"] == "set":
+        return actor_set(call)
+    raise bad_argument(f"{checks.quoted(call['action'])}: say list, or set NAME")
+
+
+def actor_list(call: Call) -> Answer:
+    if call["name"] is not None:
+        raise bad_argument("dibs actor list takes no name")
+    everybody, aliases = views.actors(call.board)
+    rows = [
+        (a.name, a.kind, str(a.tier), ",".join(a.capabilities), a.zone, ",".join(aliases[a.id]))
+        for a in everybody
+    ]
+    head = ("NAME", "KIND", "TIER", "CAPABILITIES", "ZONE", "ALIASES")
+    told = [payloads.actor(a, aliases[a.id]) for a in everybody]
+    return Answer(payloads.answer(actors=told), say.table(rows, head) if rows else ("nobody yet",))
+
+
+def actor_set(call: Call) -> Answer:
+    if call["name"] is None:
+        raise bad_argument("dibs actor set NAME: who?")
+    capabilities = call["capability"]
+    if capabilities is not None:
+        capabilities = checks.capabilities(tuple(name for name in capabilities if name))
+    command = c.SetActor(
+        actor=checks.actor_name(call["name"]),
+        name=None if call["rename"] is None else checks.actor_name(call["rename"]),
+        kind=None if call["kind"] is None else checks.kind(call["kind"]),
+        tier=None if call["tier"] is None else checks.tier(call["tier"]),
+        capabilities=capabilities,
+        zone=None if call["zone"] is None else zone(call["zone"]),
+        add_aliases=tuple(checks.actor_name(name) for name in call["alias"] or ()),
+        remove_aliases=tuple(call["no_alias"] or ()),
+    )
+    outcome = call.board.set_actor(call.who(), command)
+    [changed] = outcome.actors.values()
+    aliases = views.aliases(call.board, changed)
+    also = f", also {', '.join(aliases)}" if aliases else ""
+    skills = f", {', '.join(changed.capabilities)}" if changed.capabilities else ""
+    line = f"{changed.name}: {changed.kind}, tier {changed.tier}{skills}, {changed.zone}{also}"
+    return Answer(payloads.answer(actor=payloads.actor(changed, aliases)), (line,))
+
+
+def zone(name: str) -> str:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        raise bad_argument(
+            f"{checks.quoted(name)} is no time zone; one looks like Europe/Berlin"
+        ) from None
+    return name
+
+
+class Finding(Value):
+    """One line of `doctor`: fine, worth knowing, or wrong."""
+
+    what: str
+    found: str
+    level: str = "ok"
+
+
+def doctor(call: Call) -> Answer:
+    if call["set_clock"]:
+        return set_clock(call)
+    from dibs.board import upkeep
+
+    found = findings(upkeep.checkup(call.board))
+    wrong = [finding for finding in found if finding.level == "wrong"]
+    lines = say.table([(f.level, f.what, f.found) for f in found], ("", "WHAT", "FOUND"))
+    told = [finding.named() for finding in found]
+    return Answer(payloads.answer(ok=not wrong, findings=told), lines, exit=REFUSED if wrong else 0)
+
+
+def findings(seen: Checkup) -> list[Finding]:
+    health, ledger = seen.health, seen.ledger
+    modes = (health.folder_mode & ~PRIVATE_FOLDER) | (health.file_mode & ~PRIVATE_FILE)
+    far = abs(seen.off) > CLOCK_TOLERANCE
+
+    def check(what: str, found: str, *, fine: object, level: str = "wrong") -> Finding:
+        return Finding(what, found, "ok" if fine else level)
+
+    return [
+        Finding("board", f"{seen.uid} in {seen.folder}"),
+        check("sqlite", health.sqlite, fine=health.sqlite_is_safe),
+        check(
+            "journal",
+            f"{health.journal}, synchronous {health.synchronous}",
+            fine=health.journal == "wal" and health.synchronous == FULL,
+        ),
+        Finding("schema", str(health.schema)),
+        check(
+            "file system", health.file_system or "unknown", fine=health.file_system, level="note"
+        ),
+        check("modes", f"{health.folder_mode:o} and {health.file_mode:o}", fine=not modes),
+        check("integrity", "; ".join(health.damage) or "sound", fine=not health.damage),
+        check(
+            "references", f"{health.broken_references} broken", fine=not health.broken_references
+        ),
+        check(
+            "ledger",
+            "; ".join(ledger.faults[:10]) or f"sound, {ledger.events} events, {ledger.tasks} tasks",
+            fine=not ledger.faults,
+        ),
+        check("orphans", "; ".join(seen.orphans) or "none", fine=not seen.orphans),
+        check(
+            "clock",
+            f"{iso(seen.now)}; this machine's is {about(seen.off)} "
+            f"{'ahead' if seen.off >= 0 else 'behind'}" + (f"; {say.SKEW}" if seen.skewed else ""),
+            fine=not seen.skewed and not far,
+            level="wrong" if seen.skewed else "note",
+        ),
+        check(
+            "future",
+            f"renewed in the future: {', '.join(seen.future)}" if seen.future else "no lease is",
+            fine=not seen.future,
+        ),
+        Finding("backups", "none are known: the board is in this one folder only", "note"),
+    ]
+
+
+def set_clock(call: Call) -> Answer:
+    outcome = call.board.set_clock(call.who(), c.SetClock(reason=call.reason))
+    now = iso(outcome.now)
+    return Answer(
+        payloads.answer(now=now, event=outcome.entries[0].seq),
+        (f"the board's clock is set to {now}; running leases moved with it",),
+    )
+
+
+VERBS = {
+    "init": Verb(init),
+    "config": Verb(config),
+    "actor": Verb(
+        actor,
+        (
+            argument("action", metavar="list|set", help="list everybody, or set one actor"),
+            argument("name", nargs="?", metavar="NAME", help="whom to set"),
+            argument("--kind", metavar="KIND", help="human, agent or service"),
+            argument("--tier", metavar="N", help="0 to 9; a task may ask for one"),
+            argument(
+                "--capability",
+                action="append",
+                metavar="NAME",
+                help="all of its capabilities; may be repeated; '' for none",
+            ),
+            argument("--zone", metavar="ZONE", help="its time zone, like Europe/Berlin"),
+            argument("--alias", action="append", metavar="NAME", help="one more name for it"),
+            argument("--no-alias", action="append", metavar="NAME", help="one name less"),
+            argument("--rename", metavar="NAME", help="a new name; the old one stays an alias"),
+        ),
+    ),
+    "doctor": Verb(
+        doctor,
+        (
+            argument(
+                "--set-clock", action="store_true", help="believe this machine's clock: people only"
+            ),
+            REASON,
+        ),
+    ),
+}

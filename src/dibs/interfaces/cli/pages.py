@@ -1,0 +1,184 @@
+"""Longer answers for people: a task, the status, the log."""
+
+from __future__ import annotations
+
+from dibs.core import events as e
+from dibs.core.instants import Instant, about, between, brief, exact, iso
+from dibs.core.refusals import shown
+from dibs.interfaces import payloads
+from dibs.interfaces.cli.say import holder_of, safe, table, until
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dibs.board.views import Log, LogLine, Owner, Status, TaskView
+    from dibs.core.model import LoggedRefusal
+    from dibs.interfaces.payloads import Actors
+
+WIDTH = 12
+
+
+def field(name: str, value: object) -> str:
+    return f"  {name:<{WIDTH}} {value}"
+
+
+def task(view: TaskView) -> tuple[str, ...]:
+    task, terms, now = view.task, view.task.terms, view.now
+    lines = [f"{task.key}  {safe(terms.title)}", field("state", shown(task.state))]
+    lines += lease(view)
+    who = view.actors
+    facts = {
+        "assigned to": task.assignee and who[task.assignee].name,
+        "parked by": task.parked_by and who[task.parked_by].name,
+        "blocked on": task.blocked_on,
+        "author": task.author and who[task.author].name,
+        "scope": ", ".join(task.scope),
+        "constraints": ", ".join(terms.constraints),
+        "needs": ", ".join(terms.capabilities),
+        "for": terms.audience if terms.audience != "any" else "",
+        "tier": terms.tier if terms.tier > 1 else "",
+        "origin": f"{task.channel} {task.origin_ask_ref}" if task.channel else "",
+    }
+    lines += [field(name, value) for name, value in facts.items() if value]
+    lines.append(field("priority", f"P{terms.priority}"))
+    lines.append(field("attempts", f"{task.attempts} of {terms.max_attempts}"))
+    lines.append(field("added", f"{brief(task.created, now)} by {who[task.creator].name}"))
+    if view.notes:
+        lines.append("notes")
+    for note in view.notes:
+        late = " LATE" if note.kind == "late" else ""
+        lines.append(f"  {brief(note.at, now)} {who[note.actor].name}, {shown(note.kind)}{late}:")
+        lines += [f"    {line}" for line in note.text.splitlines()]
+    if view.ended:
+        lines.append("ended leases")
+    for over in view.ended:
+        actor = who[over.actor]
+        session = f" (session {over.session})" if over.session else ""
+        lines.append(
+            f"  {over.token}  {actor.name}{session}  {brief(over.acquired, now)} to "
+            f"{brief(over.ended, now)}, {over.cause}"
+        )
+    return tuple(lines)
+
+
+def lease(view: TaskView) -> list[str]:
+    held, now = view.task.lease, view.now
+    if held is None:
+        return [field("holder", "nobody")]
+    lines = [
+        field(
+            "holder", holder_of(view.task, view.actors) + ("" if held.bound else " (not taken up)")
+        ),
+        field("lease", f"{until(view.task, now)} (ttl {exact(held.ttl)}, token {view.task.token})"),
+        field("renewed", f"{ago(held.renewed, now)}, {held.renewals} times"),
+    ]
+    if held.stint is not None:
+        lines.append(field("working", f"since {brief(held.stint, now)}"))
+    if held.reason:
+        lines.append(field("reason", safe(held.reason)))
+    session = view.session
+    if session is not None and session.worktree:
+        branch = f", branch {session.branch}" if session.branch else ""
+        lines.append(field("works in", f"{session.worktree}{branch}"))
+    return lines
+
+
+def ago(instant: Instant, now: Instant) -> str:
+    if instant > now:
+        return f"in the future, {brief(instant, now)} (clock skew)"
+    return f"{about(between(instant, now))} ago"
+
+
+def status(seen: Status) -> tuple[str, ...]:
+    counts = ", ".join(f"{count} {shown(state)}" for state, count in sorted(seen.counts.items()))
+    lines = [counts or "no tasks yet: dibs add TITLE"]
+    if seen.held:
+        rows = [
+            (
+                task.key,
+                holder_of(task, seen.actors),
+                until(task, seen.now),
+                f"renewed {ago(task.lease.renewed, seen.now)}" if task.lease else "",
+                advice(task.key, expired=task.lease is not None and not task.lease.live(seen.now)),
+                task.terms.title,
+            )
+            for task in seen.held
+        ]
+        lines += ["", *table(rows, ("HELD", "BY", "LEASE", "", "", "TITLE"))]
+    if seen.waiting:
+        waiting = [
+            (said.task.key, shown(said.task.state), said.why, said.helps, said.task.terms.title)
+            for said in seen.waiting
+        ]
+        lines += ["", *table(waiting, ("WAITING", "STATE", "WHY", "HELPS", "TITLE"))]
+    return tuple(lines)
+
+
+def advice(key: str, *, expired: bool) -> str:
+    return f"stale: dibs takeover {key}" if expired else ""
+
+
+def log(found: Log) -> tuple[str, ...]:
+    rows = [
+        (
+            str(line.entry.seq),
+            brief(line.entry.at, found.now),
+            line.key or "board",
+            str(line.entry.token or ""),
+            line.entry.verb,
+            line.actor.name + (f"/{line.entry.session}" if line.entry.session else ""),
+            details(line, found.actors),
+        )
+        for line in found.lines
+    ]
+    lines = (
+        table(rows, ("SEQ", "AT", "TASK", "TOKEN", "EVENT", "BY", "")) if rows else ("no events",)
+    )
+    return lines + (("there are more: raise --limit",) if found.more else ())
+
+
+def details(line: LogLine, actors: Actors) -> str:
+    """The facts of an event that tell more than its name."""
+    event = line.entry.event
+    said = []
+    ending: e.Ending | None = getattr(event, "ending", None)
+    if ending is not None and event.takes:
+        former = payloads.former(ending, actors)
+        said.append(
+            f"from {former['name']}/{former['session']}, last seen {former['last_sign_of_life']}"
+        )
+    elif ending is not None:
+        said.append(f"{ending.renewals} renewals")
+    if isinstance(event, e.Assigned | e.HandedOff):
+        said.append(f"to {actors[event.actor].name}")
+    if payloads.was_late([line.entry]):
+        said.append("late")
+    for name in ("reason", "on", "title", "late"):
+        value = getattr(event, name, "")
+        if value:
+            said.append(f"{name}: {value}")
+    if isinstance(event, e.Added):
+        said.append(event.terms.title)
+    if isinstance(event, e.ActorRegistered | e.ActorChanged):
+        said.append(f"{event.name}, {event.kind}, tier {event.tier}")
+    return "; ".join(said)
+
+
+def refusals(lines: Iterable[LoggedRefusal], *, more: bool) -> tuple[str, ...]:
+    rows = [
+        (iso(line.at), line.verb, line.task, line.actor, line.code, line.message) for line in lines
+    ]
+    shown = (
+        table(rows, ("AT", "VERB", "TASK", "BY", "CODE", "MESSAGE")) if rows else ("no refusals",)
+    )
+    return shown + (("there are more: raise --limit",) if more else ())
+
+
+def owner(owner: Owner) -> str:
+    if owner.actor is None:
+        return f"nobody owned {owner.task.key}"
+    session = f" (session {owner.session})" if owner.session else ""
+    unbound = " (assigned, not taken up)" if owner.session is None else ""
+    expired = ", expired" if owner.expired else ""
+    return f"{owner.task.key}: {owner.actor.name}{session}{unbound}, token {owner.token}{expired}"

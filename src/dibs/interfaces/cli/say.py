@@ -1,0 +1,168 @@
+"""What people read: sentences and tables. Text from outside is shown, never obeyed."""
+
+from __future__ import annotations
+
+from dibs.core import events as e
+from dibs.core.instants import Instant, about, between, brief
+from dibs.core.model import Task
+from dibs.core.refusals import named, shown
+from dibs.interfaces import payloads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dibs.board.execute import Outcome
+    from dibs.interfaces.payloads import Actors
+
+VISIBLE = "\u00a0\u3000\u200c\u200d"
+"""Not printable for Python, but harmless: two spaces, and what joins letters and emoji."""
+
+SKEW = (
+    "clock skew: this machine's clock contradicts the board's ledger, and is not believed; "
+    "once it is right, a person runs: dibs doctor --set-clock --reason TEXT"
+)
+
+COLOURS = {
+    "in_progress": "32", "blocked": "33", "review": "36", "failed": "31", "complete": "2",
+    "dropped": "2",
+}  # fmt: skip
+
+
+def safe(text: str) -> str:
+    """Text in which nothing can move the cursor, set a title, or turn the reading direction."""
+    if text.isprintable():
+        return text
+    return "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() or character in VISIBLE:
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+def holder_of(task: Task, actors: Actors) -> str:
+    lease = task.lease
+    return "" if lease is None else named(actors[lease.actor], lease)
+
+
+def until(task: Task, now: Instant) -> str:
+    lease = task.lease
+    if lease is None:
+        return ""
+    return f"{'until' if lease.live(now) else 'expired'} {brief(lease.expires, now)}"
+
+
+# What a command led to.
+
+
+def outcome(outcome: Outcome) -> tuple[str, ...]:
+    task = outcome.task
+    if task is None:
+        return ()
+    if not outcome.entries:
+        return (unchanged(outcome, task),)
+    said = [sentence(outcome, task, entry.event) for entry in outcome.entries]
+    return tuple(f"{task.key} {words}" for words in said if words)
+
+
+def unchanged(outcome: Outcome, task: Task) -> str:
+    lease = task.lease
+    if lease is not None and lease.held_by(outcome.caller):
+        return f"{task.key} is yours {until(task, outcome.now)} (token {task.token})"
+    return f"{task.key} is {shown(task.state)}: nothing to do"
+
+
+def sentence(outcome: Outcome, task: Task, event: e.Event) -> str:
+    """One event in words; nothing where another event of the same command says it already."""
+    ends = until(task, outcome.now)
+    if isinstance(event, e.Claimed | e.TakenOver | e.Forced | e.Bound):
+        state = ", in progress" if task.state == "in_progress" else ", reserved"
+        return f"is yours {ends} (token {task.token}){state}"
+    if isinstance(event, e.Assigned | e.HandedOff):
+        who = outcome.actors[event.actor].name
+        done = "is assigned to" if isinstance(event, e.Assigned) else "is handed off to"
+        return f"{done} {who} {ends} (token {task.token})"
+    if isinstance(event, e.Renewed):
+        late = " (late)" if event.lapsed is not None else ""
+        return f"is yours {ends} (token {task.token}){late}"
+    if isinstance(event, e.Started) and (len(outcome.entries) > 1):
+        return ""
+    if isinstance(event, e.Noted | e.Edited | e.Scoped):
+        return event.verb
+    late = " (late: the lease had expired)" if payloads.was_late(outcome.entries) else ""
+    words = WORDS.get(type(event).__name__, shown(event.verb))
+    return f"{words}{late}"
+
+
+WORDS = {
+    "Added": "added",
+    "Started": "is in progress",
+    "Resumed": "is in progress again",
+    "Stopped": "is stopped; the lease is kept",
+    "Released": "is given back",
+    "Acknowledged": "is not yours any more; noted that you know",
+    "Blocked": "is blocked",
+    "Unblocked": "is open again",
+    "Submitted": "is submitted for review",
+    "Accepted": "is accepted and complete",
+    "Rejected": "is rejected and open again",
+    "Completed": "is complete",
+    "Failed": "has failed",
+    "Dropped": "is dropped",
+    "Parked": "is parked",
+    "Unparked": "is offered again",
+    "Unassigned": "is assigned to nobody any more",
+}
+
+
+def warnings(outcome: Outcome) -> tuple[str, ...]:
+    said = []
+    ending = payloads.taken_from(outcome)
+    task = outcome.task
+    if ending is not None and task is not None:
+        who = payloads.former(ending, outcome.actors)
+        session = (
+            f" (session {who['session']})" if who["session"] not in (None, who["name"]) else ""
+        )
+        seen = about(between(ending.renewed, outcome.now))
+        said.append(f"{task.key} was held by {who['name']}{session}, last seen {seen} ago")
+        if ending.worktree:
+            branch = f" on branch {ending.branch}" if ending.branch else ""
+            said.append(f"its work lies in {ending.worktree}{branch}")
+        if ending.uncommitted:
+            said.append(f"not committed there: {', '.join(ending.uncommitted)}")
+    if outcome.replayed:
+        said.append("this was answered before: the same request id gives the same answer")
+    if outcome.current is not None and task is not None and outcome.current.token != task.token:
+        said.append(f"{task.key} has changed hands since; its token is {outcome.current.token}")
+    if outcome.skewed:
+        said.append(SKEW)
+    return tuple(said)
+
+
+# Tables.
+
+
+def table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> tuple[str, ...]:
+    cells = [tuple(safe(cell) for cell in row) for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    return tuple(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells
+    )
+
+
+def tasks(tasks: Iterable[Task], actors: Actors, now: Instant) -> tuple[str, ...]:
+    rows = [
+        (
+            task.key,
+            f"P{task.terms.priority}",
+            task.state,
+            holder_of(task, actors),
+            until(task, now),
+            task.terms.title,
+        )
+        for task in tasks
+    ]
+    return table(rows, ("KEY", "PRI", "STATE", "HOLDER", "LEASE", "TITLE")) if rows else ()

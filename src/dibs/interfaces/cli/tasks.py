@@ -1,0 +1,222 @@
+"""The verbs about tasks: add, edit, intake, list, show, scope, note."""
+
+from __future__ import annotations
+
+import sys
+
+from dibs.core import checks
+from dibs.core import commands as c
+from dibs.core.model import HOLDABLE, NOT_FINAL, STATES, Terms
+from dibs.core.refusals import bad_argument
+from dibs.interfaces import payloads
+from dibs.interfaces.cli import say
+from dibs.interfaces.cli.call import KEY, LIMIT, TOKEN, Answer, Call, Verb, argument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dibs.core.instants import Instant
+    from dibs.core.model import State, Task
+
+PRIORITY = argument("--priority", metavar="N", help="0 (first) to 4; 2 if not given")
+FOR = argument("--for", dest="audience", metavar="WHOM", help="human, agent or any")
+TIER = argument("--tier", metavar="N", help="the lowest tier that may claim it")
+NEEDS = argument(
+    "--needs",
+    action="append",
+    metavar="CAPABILITY",
+    help="a capability that it needs; may be repeated",
+)
+ALLOW = argument(
+    "--allow",
+    action="append",
+    metavar="ACTION",
+    help="what the holder may do: edit, commit, push, complete, drop; may be repeated; none: all",
+)
+ATTEMPTS = argument("--max-attempts", metavar="N", help="how often it may be tried")
+SCOPE = argument(
+    "--scope", action="append", metavar="GLOB", help="paths that it may touch; may be repeated"
+)
+TERMS = (PRIORITY, FOR, TIER, NEEDS, ALLOW, ATTEMPTS)
+
+
+def each(values: list[str] | None) -> tuple[str, ...]:
+    return tuple(values or ())
+
+
+def terms(call: Call, title: str) -> Terms:
+    wanted = Terms(checks.title(title), max_attempts=call.board.settings.max_attempts)
+    changes = {field: value for field, value in changed(call).items() if value is not None}
+    return wanted.but(**changes)
+
+
+def changed(call: Call) -> dict[str, object]:
+    """The terms that were given; `None` for those that were not."""
+
+    def given(name: str, check: Callable[..., object]) -> object:
+        value = call[name]
+        return None if value is None else check(tuple(value) if isinstance(value, list) else value)
+
+    return {
+        "priority": given("priority", checks.priority),
+        "audience": given("audience", checks.audience),
+        "tier": given("tier", checks.tier),
+        "capabilities": given("needs", checks.capabilities),
+        "constraints": given("allow", checks.constraints),
+        "max_attempts": given("max_attempts", checks.attempts),
+    }
+
+
+def add(call: Call) -> Answer:
+    key = None if call["key"] is None else checks.task_key(call["key"])
+    return call.do(c.Add(terms(call, call["title"]), checks.scope(each(call["scope"])), key))
+
+
+def edit(call: Call) -> Answer:
+    title = None if call["title"] is None else checks.title(call["title"])
+    wanted = changed(call)
+    if title is None and not any(value is not None for value in wanted.values()):
+        raise bad_argument("nothing to change is given")
+    return call.do(c.Edit(task=call.key, token=call.token, title=title, **wanted))  # type: ignore[arg-type]
+
+
+def intake(call: Call) -> Answer:
+    channel = checks.actor_name(call["channel"])
+    ref = checks.text(call["ref"], "the reference", checks.REF_LENGTH).strip()
+    title = call["title"] or f"{channel} {ref}"[: checks.TITLE_LENGTH]
+    command = c.Add(
+        terms(call, title),
+        checks.scope(each(call["scope"])),
+        channel=channel.casefold(),
+        origin_ask_ref=ref,
+    )
+    return taken_in(call, command)
+
+
+def taken_in(call: Call, command: c.Add) -> Answer:
+    """The task of this origin; what differs from it in the request is reported, not written."""
+    outcome = call.board.execute(call.who(), command, call.request_id)
+    told = call.told(outcome)
+    if outcome.entries or outcome.task is None:
+        return told.but(payload=told.payload | {"created": True, "differences": []})
+    is_, asked = outcome.task.terms, command.terms
+    differences = ["title"] if call["title"] and is_.title != asked.title else []
+    line = f"{outcome.task.key} has this origin already" + (
+        f"; its title differs: {is_.title}" if differences else ""
+    )
+    payload = told.payload | {"created": False, "differences": differences}
+    return told.but(payload=payload, lines=(line,))
+
+
+def show(call: Call) -> Answer:
+    from dibs.board import views
+    from dibs.interfaces.cli import pages
+
+    seen = views.show(call.board, call.key)
+    warnings = (say.SKEW,) if seen.skewed else ()
+    return Answer(payloads.view(seen), pages.task(seen), warnings)
+
+
+def list_(call: Call) -> Answer:
+    from dibs.board import views
+
+    states: tuple[State, ...] = tuple(call["state"] or (STATES if call["all"] else NOT_FINAL))
+    for state in states:
+        if state not in STATES:
+            raise bad_argument(f"{state!r} is no state; the states are {', '.join(STATES)}")
+    if call["held"] or call["free"]:
+        states = tuple(state for state in states if state in HOLDABLE)
+    mine = call.who() if call["mine"] else None
+    actor = None
+    if mine is not None:
+        holding = [task.key for task in views.held_by(call.board, mine.name, mine.session)]
+        actor = frozenset(holding)
+
+    def wanted(task: Task, now: Instant) -> bool:
+        lease = task.lease
+        if call["free"]:
+            barred = task.parked_by or task.assignee or task.state != "open"
+            return not barred and (lease is None or not lease.live(now))
+        return (not call["held"] or lease is not None) and (actor is None or task.key in actor)
+
+    found = views.listing(call.board, states, wanted, call.limit)
+    lines = say.tasks(found.tasks, found.actors, found.now) or ("no tasks",)
+    more = ("there are more: raise --limit",) if found.more else ()
+    listed = [payloads.task(task, found.actors, found.now) for task in found.tasks]
+    return Answer(payloads.answer(tasks=listed, more=found.more), lines + more)
+
+
+def scope(call: Call) -> Answer:
+    add, remove = each(call["add"]), each(call["remove"])
+    if add or remove:
+        return call.do(
+            c.Scope(task=call.key, token=call.token, add=checks.scope(add), remove=remove)
+        )
+    from dibs.board import views
+
+    task = views.task_by_key(call.board, call.key)
+    return Answer(
+        payloads.answer(task=task.key, scope=list(task.scope)), task.scope or ("no scope",)
+    )
+
+
+def note(call: Call) -> Answer:
+    text = sys.stdin.read(checks.NOTE_LENGTH + 1) if call["text"] == "-" else call["text"]
+    return call.do(c.Note(call.key, checks.text(text, "the note", checks.NOTE_LENGTH)))
+
+
+VERBS = {
+    "add": Verb(
+        add,
+        (
+            argument("title", metavar="TITLE", help="one line, at most 200 characters"),
+            argument("--key", metavar="KEY", help="a key of your own; else dibs gives one"),
+            SCOPE,
+            *TERMS,
+        ),
+    ),
+    "edit": Verb(
+        edit, (KEY, argument("--title", metavar="TITLE", help="a new title"), *TERMS, TOKEN)
+    ),
+    "intake": Verb(
+        intake,
+        (
+            argument(
+                "--channel", required=True, metavar="NAME", help="where the request came from"
+            ),
+            argument(
+                "--ref", required=True, metavar="REF", help="the channel's own reference of it"
+            ),
+            argument("--title", metavar="TITLE", help="one line, at most 200 characters"),
+            SCOPE,
+            *TERMS,
+        ),
+    ),
+    "list": Verb(
+        list_,
+        (
+            argument(
+                "--state", action="append", metavar="STATE", help="only these; may be repeated"
+            ),
+            argument("--all", action="store_true", help="also complete and dropped ones"),
+            argument("--free", action="store_true", help="what can be claimed now"),
+            argument("--held", action="store_true", help="what has a lease"),
+            argument("--mine", action="store_true", help="what this session holds"),
+            LIMIT,
+        ),
+    ),
+    "show": Verb(show, (KEY,)),
+    "scope": Verb(
+        scope,
+        (
+            KEY,
+            argument("--add", action="append", metavar="GLOB", help="one more; may be repeated"),
+            argument("--remove", action="append", metavar="GLOB", help="one less; may be repeated"),
+            TOKEN,
+        ),
+    ),
+    "note": Verb(
+        note, (KEY, argument("text", metavar="TEXT", help="the note; - reads it from stdin"))
+    ),
+}

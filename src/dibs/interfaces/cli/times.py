@@ -1,0 +1,37 @@
+"""Instants that people type: local or with a zone, or how long ago. Echoed in both."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from time import time_ns
+
+from dibs.core import checks
+from dibs.core.instants import UNITS, Instant, iso
+from dibs.core.refusals import bad_argument
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def instant(text: str, what: str) -> Instant:
+    """`2026-11-15T14:30:00Z`, `2026-11-15 15:30` (local), `15:30` (today, local), `2h` (ago)."""
+    if text[-1:] in UNITS and text[:-1].isdigit():
+        return Instant(time_ns() // 1_000 - checks.duration(text, what))
+    try:
+        typed = datetime.fromisoformat(_with_date(text))
+        moment = (typed if typed.tzinfo else typed.astimezone()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise bad_argument(
+            f"{what} is {checks.quoted(text)}; write it like 2026-11-15T14:30:00Z, "
+            "2026-11-15 15:30, 15:30, or 2h for two hours ago"
+        ) from None
+    return Instant((moment - EPOCH) // timedelta(microseconds=1))
+
+
+def _with_date(text: str) -> str:
+    return f"{datetime.now():%Y-%m-%d} {text}" if ":" in text[:3] else text  # noqa: DTZ005 - local
+
+
+def both(moment: Instant) -> str:
+    """An instant in UTC and in local time."""
+    local = (EPOCH + timedelta(microseconds=moment)).astimezone()
+    return f"{iso(moment)} ({local:%Y-%m-%d %H:%M:%S %Z})"

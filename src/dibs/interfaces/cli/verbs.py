@@ -1,0 +1,81 @@
+"""The list of verbs: where each is written, and what it does in one line. Loads none of them."""
+
+from __future__ import annotations
+
+GROUPS: dict[str, dict[str, str]] = {
+    "tasks": {
+        "add": "add a task",
+        "edit": "change what a task asks for",
+        "intake": "take in a request; the same origin always gives the same task",
+        "list": "list tasks",
+        "show": "show one task with its assignment record, notes and leases",
+        "scope": "show or change the paths that a task may touch",
+        "note": "add a note to a task",
+    },
+    "own": {
+        "claim": "become the holder of a task and start it",
+        "start": "begin, or begin the next stint",
+        "stop": "end the stint, keep the lease",
+        "renew": "extend one lease, or all of this session",
+        "release": "give a task back",
+        "handoff": "name the next holder, without a gap",
+        "takeover": "become the holder after expiry",
+        "assign": "make somebody else the holder",
+        "unassign": "take an assignment back",
+        "park": "keep a task from being offered",
+        "unpark": "offer a parked task again",
+    },
+    "move": {
+        "block": "say what stands in the way",
+        "unblock": "nothing stands in the way any more",
+        "submit": "hand the result to a reviewer",
+        "accept": "accept submitted work",
+        "reject": "send submitted work back",
+        "complete": "the work is done (also: done)",
+        "fail": "the work was tried and did not succeed",
+        "drop": "the work is not wanted any more",
+    },
+    "look": {
+        "status": "the board at a glance",
+        "log": "the ledger: who owned what when",
+        "who": "who owns a task, or owned it at an instant",
+    },
+    "board": {
+        "init": "make a board for this repository",
+        "config": "show every setting and where it comes from",
+        "actor": "list or change actors",
+        "doctor": "check the board, its file, its ledger and its clock",
+    },
+}
+
+ALIASES = {"done": "complete"}
+
+MODULES = {
+    verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
+    for group, verbs in GROUPS.items()
+    for verb in verbs
+}
+
+
+def overview() -> str:
+    """What `dibs help` prints."""
+    lines = ["dibs: one task, one owner", "", "usage: dibs VERB [ARGUMENTS] [OPTIONS]"]
+    for group, verbs in GROUPS.items():
+        lines += ["", f"{group}:"]
+        lines += [f"  {verb:<10} {means}" for verb, means in verbs.items()]
+    return "\n".join(lines) + EVERYWHERE
+
+
+EVERYWHERE = """
+
+with every verb, before or after it:
+  --agent NAME       the agent that acts (or DIBS_AGENT), with
+  --session NAME     its session (or DIBS_SESSION, or the harness's own variable)
+  --as NAME          the person who acts
+  --request-id ID    asking again with the same id gives the same answer
+  --json             one JSON object instead of text
+  --help             what the verb takes
+
+exit: 0 done, 1 refused, 2 usage, 3 a gate is not met, 4 held by another session,
+      5 lease lost, 70 a bug in dibs, 74 storage failed, 75 try again
+"""

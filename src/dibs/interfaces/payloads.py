@@ -1,0 +1,317 @@
+"""One JSON shape for everything that is told outside: the CLI now, other interfaces later.
+
+The assignment record has the names that backlogs use for it; see docs/reference/json.md.
+"""
+
+from __future__ import annotations
+
+from dibs.core import events as e
+from dibs.core.instants import SECOND, Instant, exact, iso
+from dibs.core.ledger import Entry, plain
+from dibs.core.model import Actor, Lease, Task
+from dibs.interfaces.surfaces import advice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from dibs.board.execute import Outcome
+    from dibs.board.views import LogLine, Owner, Status, TaskView
+    from dibs.core.model import ActorId, EndedLease, KeptNote, LoggedRefusal
+    from dibs.core.refusals import Refusal
+
+    Actors = Mapping[ActorId, Actor]
+    Payload = dict[str, Any]
+
+SCHEMA = 1
+
+
+def answer(**parts: Any) -> Payload:
+    return {"schema": SCHEMA, **parts}
+
+
+def refusal(refused: Refusal) -> Payload:
+    return answer(
+        error={
+            "code": refused.code,
+            "message": refused.message,
+            "advice": advice(refused),
+            "facts": dict(refused.facts),
+        }
+    )
+
+
+def optional(instant: Instant | None) -> str | None:
+    return None if instant is None else iso(instant)
+
+
+def name_of(actors: Actors, actor_id: ActorId | None) -> str | None:
+    return None if actor_id is None else actors[actor_id].name
+
+
+def session_name(session: str | None, actor: Actor) -> str | None:
+    """A person is her own session."""
+    return actor.name if session == "" else session
+
+
+def task(task: Task, actors: Actors, now: Instant) -> Payload:
+    """A task: what it asks for, where it stands, and its assignment record."""
+    terms = task.terms
+    return {
+        "key": task.key,
+        "uid": task.uid,
+        "title": terms.title,
+        "state": task.state,
+        "priority": terms.priority,
+        "for": terms.audience,
+        "tier": terms.tier,
+        "capabilities": list(terms.capabilities),
+        "attempts": task.attempts,
+        "max_attempts": terms.max_attempts,
+        "created_at": iso(task.created),
+        "created_by": name_of(actors, task.creator),
+        "updated_at": iso(task.updated),
+        "channel": task.channel,
+        "origin_ask_ref": task.origin_ask_ref,
+        "assigned_to": name_of(actors, task.assignee),
+        "author": name_of(actors, task.author),
+        "preferred": name_of(actors, task.preferred),
+        "parked_by": name_of(actors, task.parked_by),
+        "blocked_on": task.blocked_on or None,
+        **assignment(task, actors, now),
+    }
+
+
+def assignment(task: Task, actors: Actors, now: Instant) -> Payload:
+    """The assignment record, by the names that backlogs gave it."""
+    lease = task.lease
+    record: Payload = {
+        "assignee_agent": None,
+        "assignee_tier": None,
+        "assigned_at": None,
+        "lease_ttl": None,
+        "lease_expires_at": None,
+        "scope": list(task.scope),
+        "constraints": list(task.terms.constraints),
+        "handoff_reason": None,
+        "token": str(task.token),
+        "session": None,
+        "renewed_at": None,
+        "renewals": None,
+        "holder": None,
+        "expired": None,
+        "working_since": None,
+    }
+    if lease is None:
+        return record
+    holder = actors[lease.actor]
+    session = session_name(lease.session, holder)
+    return record | {
+        "assignee_agent": holder.name,
+        "assignee_tier": holder.tier,
+        "assigned_at": iso(lease.acquired),
+        "lease_ttl": exact(lease.ttl),
+        "lease_expires_at": iso(lease.expires),
+        "handoff_reason": lease.reason or None,
+        "session": session,
+        "renewed_at": iso(lease.renewed),
+        "renewals": lease.renewals,
+        "holder": {"name": holder.name, "kind": holder.kind, "session": session},
+        "expired": not lease.live(now),
+        "working_since": optional(lease.stint),
+    }
+
+
+def lease(outcome: Outcome) -> Payload | None:
+    """The lease that the command left, if any."""
+    task = outcome.task
+    if task is None or task.lease is None:
+        return None
+    held: Lease = task.lease
+    holder = outcome.actors[held.actor]
+    taken = taken_from(outcome)
+    return {
+        "token": str(task.token),
+        "holder": holder.name,
+        "session": session_name(held.session, holder),
+        "acquired_at": iso(held.acquired),
+        "renewed_at": iso(held.renewed),
+        "expires_at": iso(held.expires),
+        "ttl_seconds": held.ttl / SECOND,
+        "late": was_late(outcome.entries),
+        "taken_over_from": former(taken, outcome.actors) if taken else None,
+    }
+
+
+def was_late(entries: Iterable[Entry]) -> bool:
+    """Whether the caller's own lease had expired: the command was accepted all the same."""
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, e.Renewed) and event.lapsed is not None:
+            return True
+        ending = getattr(event, "ending", None)
+        if ending is not None and ending.late and not event.takes:
+            return True
+    return False
+
+
+def taken_from(outcome: Outcome) -> e.Ending | None:
+    """The lease that the command took from somebody."""
+    for entry in outcome.entries:
+        ending: e.Ending | None = getattr(entry.event, "ending", None)
+        if ending is not None and entry.event.takes:
+            return ending
+    return None
+
+
+def former(ending: e.Ending, actors: Actors) -> Payload:
+    """A former holder: its last sign of life, and where its work lies."""
+    actor = actors[ending.actor]
+    return {
+        "name": actor.name,
+        "kind": actor.kind,
+        "session": session_name(ending.session, actor),
+        "token": str(ending.token),
+        "last_sign_of_life": iso(ending.renewed),
+        "expired_at": iso(ending.expires),
+        "worktree": ending.worktree or None,
+        "branch": ending.branch or None,
+        "uncommitted": list(ending.uncommitted),
+    }
+
+
+def outcome(outcome: Outcome, warnings: Iterable[str]) -> Payload:
+    task_after = outcome.task
+    payload = answer(
+        task=None if task_after is None else task(task_after, outcome.actors, outcome.now),
+        lease=lease(outcome),
+        late=was_late(outcome.entries),
+        events=[entry.seq for entry in outcome.entries],
+        replayed=outcome.replayed,
+        warnings=list(warnings),
+    )
+    if outcome.current is not None:
+        payload["current"] = task(outcome.current, outcome.actors, outcome.now)
+    return payload
+
+
+def view(shown: TaskView) -> Payload:
+    session = shown.session
+    return answer(
+        task=task(shown.task, shown.actors, shown.now)
+        | {
+            "worktree": session.worktree or None if session else None,
+            "branch": session.branch or None if session else None,
+            "host": session.host or None if session else None,
+        },
+        notes=[note(kept, shown.actors) for kept in shown.notes],
+        ended_leases=[ended(lease, shown.actors) for lease in shown.ended],
+    )
+
+
+def note(kept: KeptNote, actors: Actors) -> Payload:
+    actor = actors[kept.actor]
+    return {
+        "event": kept.seq,
+        "kind": kept.kind,
+        "at": iso(kept.at),
+        "actor": actor.name,
+        "session": session_name(kept.session, actor),
+        "text": kept.text,
+    }
+
+
+def ended(lease: EndedLease, actors: Actors) -> Payload:
+    actor = actors[lease.actor]
+    return {
+        "token": str(lease.token),
+        "holder": actor.name,
+        "session": session_name(lease.session, actor),
+        "acquired_at": iso(lease.acquired),
+        "renewed_at": iso(lease.renewed),
+        "expires_at": iso(lease.expires),
+        "renewals": lease.renewals,
+        "ended_at": iso(lease.ended),
+        "cause": lease.cause,
+        "lost": lease.lost,
+        "acknowledged": lease.acknowledged,
+    }
+
+
+def event(line: LogLine) -> Payload:
+    entry = line.entry
+    return {
+        "seq": entry.seq,
+        "task": line.key or None,
+        "position": entry.position,
+        "at": iso(entry.at),
+        "actor": line.actor.name,
+        "session": session_name(entry.session, line.actor),
+        "token": str(entry.token) if entry.token else None,
+        "verb": entry.verb,
+        "cause": entry.cause or None,
+        "facts": plain(entry.event),
+        "digest": entry.digest,
+    }
+
+
+def refused_line(line: LoggedRefusal) -> Payload:
+    return {
+        "at": iso(line.at),
+        "verb": line.verb,
+        "task": line.task or None,
+        "actor": line.actor,
+        "session": line.session or line.actor,
+        "code": line.code,
+        "message": line.message,
+    }
+
+
+def owner(owner: Owner) -> Payload:
+    actor = owner.actor
+    return answer(
+        task=owner.task.key,
+        at=iso(owner.at),
+        holder=None
+        if actor is None
+        else {
+            "name": actor.name,
+            "kind": actor.kind,
+            "session": session_name(owner.session, actor),
+        },
+        token=str(owner.token) if owner.token else None,
+        since=optional(owner.since),
+        expired=owner.expired,
+    )
+
+
+def actor(actor: Actor, aliases: Iterable[str]) -> Payload:
+    return {
+        "name": actor.name,
+        "kind": actor.kind,
+        "tier": actor.tier,
+        "capabilities": list(actor.capabilities),
+        "zone": actor.zone,
+        "aliases": list(aliases),
+    }
+
+
+def status(seen: Status) -> Payload:
+    return answer(
+        board=seen.uid,
+        now=iso(seen.now),
+        counts=dict(seen.counts),
+        held=[task(held, seen.actors, seen.now) for held in seen.held],
+        waiting=[
+            {
+                "key": waiting.task.key,
+                "title": waiting.task.terms.title,
+                "state": waiting.task.state,
+                "why": waiting.why,
+                "helps": waiting.helps,
+            }
+            for waiting in seen.waiting
+        ],
+        clock_skew=seen.skewed,
+    )

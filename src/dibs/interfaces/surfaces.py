@@ -1,0 +1,123 @@
+"""How each refusal looks from outside: exit code, HTTP status, MCP error, and what to do next.
+
+Advice never contains a command that destroys anything.
+"""
+
+from __future__ import annotations
+
+from dibs.core.refusals import Refusal
+from dibs.core.values import Value
+
+DONE, REFUSED, USAGE, GATE, HELD, LOST, BUG, STORAGE, AGAIN = 0, 1, 2, 3, 4, 5, 70, 74, 75
+
+EXITS = {
+    DONE: "done",
+    REFUSED: "refused: not allowed in this state, a guard said no, a check failed",
+    USAGE: "usage: bad argument, unknown task, no identity, no board",
+    GATE: "a gate is not met: tier, kind of actor, parked, assigned to another, constraint",
+    HELD: "held by another session",
+    LOST: "lease lost: the token is no longer current",
+    BUG: "a bug in dibs",
+    STORAGE: "storage failed: disk full, read-only, corrupt; nothing was changed",
+    AGAIN: "try again: busy",
+}
+
+HTTP = {
+    REFUSED: 409,
+    USAGE: 400,
+    GATE: 412,
+    HELD: 423,
+    LOST: 410,
+    BUG: 500,
+    STORAGE: 507,
+    AGAIN: 503,
+}
+MCP = {
+    REFUSED: -32001, USAGE: -32602, GATE: -32003, HELD: -32004, LOST: -32005, BUG: -32603,
+    STORAGE: -32074, AGAIN: -32075,
+}  # fmt: skip
+
+
+class Surface(Value):
+    """One code: its exit, and what to do next (`{task}` and the like are the refusal's facts)."""
+
+    exit: int
+    advice: str
+
+    @property
+    def http(self) -> int:
+        return HTTP[self.exit]
+
+    @property
+    def mcp(self) -> int:
+        return MCP[self.exit]
+
+
+SURFACES = {
+    # Usage.
+    "bad_argument": Surface(USAGE, "dibs help"),
+    "unknown_task": Surface(USAGE, "dibs list"),
+    "unknown_actor": Surface(USAGE, "dibs actor list"),
+    "wrong_kind_of_name": Surface(USAGE, "name {actor} with {option}, or take another name"),
+    "name_taken": Surface(USAGE, "dibs actor list"),
+    "no_identity": Surface(
+        USAGE, "say --agent NAME (an agent) or --as NAME (a person), or export DIBS_AGENT"
+    ),
+    "no_session": Surface(
+        USAGE, "export DIBS_SESSION=NAME in this terminal, or say --session NAME; one for each run"
+    ),
+    "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
+    "reason_missing": Surface(USAGE, "say --reason TEXT"),
+    "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
+    "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),
+    # Refused.
+    "final": Surface(REFUSED, "dibs show {task}; new work is a new task: dibs add"),
+    "wrong_state": Surface(REFUSED, "dibs show {task}"),
+    "key_taken": Surface(REFUSED, "take another key, or none: dibs gives one"),
+    "people_only": Surface(REFUSED, "ask a person to do it"),
+    "in_harness": Surface(REFUSED, "act as the agent that you are: --agent NAME"),
+    "parent_only": Surface(REFUSED, "leave it to the session {parent}"),
+    "own_review": Surface(REFUSED, "ask somebody else to accept or reject {task}"),
+    "not_held": Surface(REFUSED, "dibs claim {task}"),
+    "not_bound": Surface(REFUSED, "dibs claim {task} takes it up; dibs release {task} declines it"),
+    "bound": Surface(REFUSED, "ask {holder} to hand it off or release it"),
+    "not_assigned": Surface(REFUSED, "dibs show {task}"),
+    "not_yours_to_unpark": Surface(REFUSED, "ask {parked_by}, or a person"),
+    "request_reused": Surface(REFUSED, "use a new request id for a new command"),
+    "check_failed": Surface(REFUSED, "keep the file as it is, and look at what is named above"),
+    "newer_schema": Surface(REFUSED, "install the newer dibs"),
+    "forked": Surface(REFUSED, "open the board after the fork, once in each process"),
+    # A gate.
+    "wrong_kind": Surface(GATE, "dibs list --free"),
+    "tier_too_low": Surface(GATE, "dibs list --free"),
+    "capability_missing": Surface(GATE, "dibs list --free"),
+    "parked": Surface(GATE, "dibs list --free, or ask {parked_by} to unpark it"),
+    "assigned_to_another": Surface(GATE, "dibs list --free, or ask {assignee}"),
+    "not_allowed": Surface(GATE, "dibs submit {task}, or ask a person to edit its constraints"),
+    # Held, lost.
+    "held": Surface(HELD, "dibs list --free, or ask {holder} to hand off {task}"),
+    "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),
+    "token_ahead": Surface(LOST, "stop working on it; dibs doctor"),
+    # Storage.
+    "bug": Surface(BUG, "run it again with DIBS_DEBUG=1, and report what it prints"),
+    "disk_full": Surface(STORAGE, "make room on the disk, then run it again"),
+    "read_only": Surface(STORAGE, "make the folder writable for you, then run it again"),
+    "corrupt": Surface(STORAGE, "keep the file, and go back to a backup; dibs doctor says more"),
+    "storage_failed": Surface(STORAGE, "dibs doctor"),
+    "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
+    "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
+    "busy": Surface(AGAIN, "run it again; if one process keeps the lock, look at that process"),
+}
+
+
+def surface(refusal: Refusal) -> Surface:
+    return SURFACES[refusal.code]
+
+
+def advice(refusal: Refusal) -> str:
+    return surface(refusal).advice.format_map(_Facts(refusal.facts))
+
+
+class _Facts(dict[str, object]):
+    def __missing__(self, name: str) -> str:
+        return name.upper()

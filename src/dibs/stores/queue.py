@@ -1,0 +1,90 @@
+"""The writers' queue: one lock file in front of the database.
+
+SQLite's own waiting asks again after ever longer sleeps, and starves. Here a writer tries once,
+then blocks in the kernel, which wakes it when its turn has come, and gives up at a deadline.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
+
+from dibs.machine import Machine
+from dibs.stores import faults
+
+
+class Turn:
+    """The right to write. Given back by `end`, or with the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def end(self) -> None:
+        # Unlocking, not only closing: a process forked meanwhile may share the descriptor.
+        flock(self._descriptor, LOCK_UN)
+        os.close(self._descriptor)
+
+
+def wait_for_turn(path: str, what: str, seconds: float, machine: Machine) -> Turn:
+    """Blocks until nobody else writes; after `seconds` a refusal that names the blocker."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        if not _block(descriptor, seconds):
+            raise faults.busy(path, _blocker(path, machine), seconds) from None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    said = f"{os.getpid()} {what}\n".encode()
+    os.ftruncate(descriptor, os.pwrite(descriptor, said, 0))
+    return Turn(descriptor)
+
+
+def _block(descriptor: int, seconds: float) -> bool:
+    """Waits in the kernel, in a thread of its own: a signal handler would belong to the caller.
+
+    A thread that comes too late gives the lock back at once.
+    """
+    state, won = _thread.allocate_lock(), _thread.allocate_lock()
+    given_up: list[bool] = []
+    won.acquire()
+
+    def block() -> None:
+        flock(descriptor, LOCK_EX)
+        with state:
+            if given_up:
+                os.close(descriptor)
+            else:
+                won.release()
+
+    _thread.start_new_thread(block, ())
+    try:
+        in_time = won.acquire(timeout=seconds)
+    except BaseException:
+        _give_up(state, won, given_up, descriptor)
+        raise
+    return in_time or _give_up(state, won, given_up, descriptor=None)
+
+
+def _give_up(
+    state: _thread.LockType, won: _thread.LockType, given_up: list[bool], descriptor: int | None
+) -> bool:
+    """True if the lock was won in the last moment (and, with a descriptor, gives it back)."""
+    with state:
+        at_last = won.acquire(blocking=False)
+        if not at_last:
+            given_up.append(True)
+        elif descriptor is not None:
+            os.close(descriptor)
+        return at_last
+
+
+def _blocker(path: str, machine: Machine) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        pid, _, what = file.read(200).strip().partition(" ")
+    if not pid.isdigit():
+        return ""
+    stopped = ", stopped" if machine.is_stopped(int(pid)) else ""
+    return f"process {pid} ({what}{stopped})"

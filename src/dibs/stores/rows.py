@@ -1,0 +1,132 @@
+"""Rows to values and back. The order of columns is that of the parts in `queries.sql`."""
+
+from __future__ import annotations
+
+import json
+
+from dibs.core.ledger import Entry
+from dibs.core.model import Actor, EndedLease, Lease, Process, Session, Task, Terms, Token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = tuple[Any, ...]
+    Columns = dict[str, Any]
+
+
+def texts(column: str) -> tuple[str, ...]:
+    return () if column == "[]" else tuple(json.loads(column))
+
+
+def listed(values: tuple[str, ...]) -> str:
+    return json.dumps(values, ensure_ascii=False) if values else "[]"
+
+
+def actor_of(row: Row) -> Actor:
+    return Actor(row[0], row[1], row[2], row[3], texts(row[4]), row[5])
+
+
+def actor_columns(actor: Actor) -> Columns:
+    return actor.named() | {"capabilities": listed(actor.capabilities)}
+
+
+def session_of(row: Row) -> Session:
+    process = None if row[7] is None else Process(*row[5:9])
+    return Session(row[0], row[1], row[2], row[3], row[4], process)
+
+
+def session_columns(session: Session) -> Columns:
+    process = session.process
+    return session.named() | {
+        "boot": process and process.boot,
+        "namespace": process and process.namespace,
+        "pid": process and process.pid,
+        "pid_started": process and process.started,
+    }
+
+
+def task_of(row: Row) -> Task:
+    (
+        _board, id_, uid, key, created, updated, creator, title, priority, audience, tier,
+        capabilities, constraints, max_attempts, scope, channel, ref, state, epoch, number, holder,
+        session, acquired, renewed, ttl, renewals, reason, stint, assignee, author, preferred,
+        parked_by, blocked_on, attempts, head, events, version,
+    ) = row  # fmt: skip
+    lease = (
+        None
+        if holder is None
+        else Lease(holder, session, acquired, renewed, ttl, renewals, reason, stint)
+    )
+    terms = Terms(
+        title, priority, audience, tier, texts(capabilities), texts(constraints), max_attempts
+    )
+    return Task(
+        id_, uid, key, terms, created, updated, creator, texts(scope), channel, ref, state,
+        Token(epoch, number), lease, assignee, author, preferred, parked_by, blocked_on, attempts,
+        head, events, version,
+    )  # fmt: skip
+
+
+NO_LEASE: Columns = dict.fromkeys((*Lease.fields, "holder", "expires"))
+
+
+def task_columns(task: Task) -> Columns:
+    """All columns of a task but its board."""
+    terms, lease = task.terms, task.lease
+    return (
+        task.named()
+        | terms.named()
+        | {
+            "capabilities": listed(terms.capabilities),
+            "constraints": listed(terms.constraints),
+            "scope": listed(task.scope),
+            "token_epoch": task.token.epoch,
+            "token_number": task.token.number,
+        }
+        | (
+            NO_LEASE
+            if lease is None
+            else lease.named() | {"holder": lease.actor, "expires": lease.expires}
+        )
+    )
+
+
+def ended_lease_of(row: Row) -> EndedLease:
+    epoch, number, actor, session, acquired, renewed, expires, renewals, ended, cause, *flags = row
+    token, (lost, acknowledged) = Token(epoch, number), map(bool, flags)
+    return EndedLease(
+        token,
+        actor,
+        session,
+        acquired,
+        renewed,
+        expires,
+        renewals,
+        ended,
+        cause,
+        lost,
+        acknowledged,
+    )
+
+
+def ended_lease_columns(lease: EndedLease) -> Columns:
+    return lease.named() | {
+        "token_epoch": lease.token.epoch,
+        "token_number": lease.token.number,
+        "lost": int(lease.lost),
+    }
+
+
+def entry_of(row: Row) -> Entry:
+    seq, task, position, at, actor, session, epoch, number, verb, cause, facts, digest = row
+    token = None if epoch is None else Token(epoch, number)
+    return Entry(seq, task or None, position, at, actor, session, token, verb, cause, facts, digest)
+
+
+def entry_columns(entry: Entry) -> Columns:
+    return entry.named() | {
+        "task": entry.task or 0,
+        "token_epoch": entry.token and entry.token.epoch,
+        "token_number": entry.token and entry.token.number,
+    }

@@ -1,0 +1,249 @@
+-- The board: one row for the board itself, one for each task, and the ledger that proves them.
+-- Instants and durations are integers of microseconds. Each rule that the code enforces is
+-- repeated here as a CHECK, a unique index or a trigger.
+
+CREATE TABLE board (
+    board    INTEGER PRIMARY KEY,
+    uid      TEXT    NOT NULL UNIQUE,
+    created  INTEGER NOT NULL,
+    epoch    INTEGER NOT NULL CHECK (epoch >= 1),
+    floor    INTEGER NOT NULL,                    -- the highest instant of a committed change
+    seq      INTEGER NOT NULL CHECK (seq >= 0),   -- of the last event
+    actors   INTEGER NOT NULL CHECK (actors >= 0),
+    tasks    INTEGER NOT NULL CHECK (tasks >= 0),
+    keys     INTEGER NOT NULL CHECK (keys >= 0),  -- the last number given out in a key
+    head     TEXT    NOT NULL,                    -- of the board's own chain of events
+    events   INTEGER NOT NULL CHECK (events >= 0)
+) STRICT;
+
+-- Only here: PostgreSQL has a clock of its own. One anchor for each boot.
+CREATE TABLE clock (
+    board    INTEGER PRIMARY KEY REFERENCES board,
+    boot     TEXT    NOT NULL,
+    anchor   INTEGER NOT NULL,
+    boottime INTEGER NOT NULL,
+    skewed   INTEGER NOT NULL CHECK (skewed IN (0, 1))
+) STRICT;
+
+CREATE TABLE actor (
+    board        INTEGER NOT NULL REFERENCES board,
+    id           INTEGER NOT NULL,
+    name         TEXT    NOT NULL CHECK (name <> ''),
+    kind         TEXT    NOT NULL CHECK (kind IN ('human', 'agent', 'service')),
+    tier         INTEGER NOT NULL CHECK (tier BETWEEN 0 AND 9),
+    capabilities TEXT    NOT NULL,
+    zone         TEXT    NOT NULL,
+    PRIMARY KEY (board, id)
+) STRICT;
+
+-- Names and aliases are one space: a name leads to one actor.
+CREATE TABLE actor_name (
+    board  INTEGER NOT NULL,
+    folded TEXT    NOT NULL,
+    name   TEXT    NOT NULL,
+    actor  INTEGER NOT NULL,
+    PRIMARY KEY (board, folded),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id)
+) STRICT;
+
+CREATE TABLE session (
+    board       INTEGER NOT NULL,
+    actor       INTEGER NOT NULL,
+    name        TEXT    NOT NULL,  -- '' for a person: she is her own session
+    host        TEXT    NOT NULL,
+    worktree    TEXT    NOT NULL,
+    branch      TEXT    NOT NULL,
+    boot        TEXT,
+    namespace   TEXT,
+    pid         INTEGER,
+    pid_started INTEGER,
+    registered  INTEGER NOT NULL,
+    PRIMARY KEY (board, actor, name),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id),
+    CHECK ((pid IS NULL) = (boot IS NULL)),
+    CHECK ((pid IS NULL) = (namespace IS NULL)),
+    CHECK ((pid IS NULL) = (pid_started IS NULL))
+) STRICT;
+
+CREATE INDEX session_by_process ON session (board, boot, namespace, pid) WHERE pid IS NOT NULL;
+
+CREATE TABLE task (
+    board          INTEGER NOT NULL REFERENCES board,
+    id             INTEGER NOT NULL,
+    uid            TEXT    NOT NULL UNIQUE,
+    key            TEXT    NOT NULL,
+    created        INTEGER NOT NULL,
+    updated        INTEGER NOT NULL,
+    creator        INTEGER NOT NULL,
+    title          TEXT    NOT NULL CHECK (length(title) BETWEEN 1 AND 200),
+    priority       INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 4),
+    audience       TEXT    NOT NULL CHECK (audience IN ('any', 'human', 'agent')),
+    tier           INTEGER NOT NULL CHECK (tier BETWEEN 0 AND 9),
+    capabilities   TEXT    NOT NULL,
+    constraints    TEXT    NOT NULL,
+    max_attempts   INTEGER NOT NULL CHECK (max_attempts BETWEEN 1 AND 1000),
+    scope          TEXT    NOT NULL,
+    channel        TEXT,
+    origin_ask_ref TEXT,
+    state          TEXT    NOT NULL CHECK (state IN
+        ('open', 'in_progress', 'blocked', 'review', 'failed', 'complete', 'dropped')),
+    token_epoch    INTEGER NOT NULL CHECK (token_epoch >= 0),
+    token_number   INTEGER NOT NULL CHECK (token_number >= 0),
+    -- The claim fields: null together, set together, cleared together.
+    holder         INTEGER,
+    session        TEXT,
+    acquired       INTEGER,
+    renewed        INTEGER,
+    ttl            INTEGER CHECK (ttl BETWEEN 1000000 AND 2592000000000),
+    expires        INTEGER,
+    renewals       INTEGER CHECK (renewals >= 0),
+    reason         TEXT,
+    stint          INTEGER,
+    --
+    assignee       INTEGER,
+    author         INTEGER,
+    preferred      INTEGER,
+    parked_by      INTEGER,
+    blocked_on     TEXT    NOT NULL,
+    attempts       INTEGER NOT NULL CHECK (attempts >= 0),
+    head           TEXT    NOT NULL,
+    events         INTEGER NOT NULL CHECK (events >= 1),
+    version        INTEGER NOT NULL,
+    PRIMARY KEY (board, id),
+    FOREIGN KEY (board, creator)   REFERENCES actor (board, id),
+    FOREIGN KEY (board, holder)    REFERENCES actor (board, id),
+    FOREIGN KEY (board, assignee)  REFERENCES actor (board, id),
+    FOREIGN KEY (board, author)    REFERENCES actor (board, id),
+    FOREIGN KEY (board, preferred) REFERENCES actor (board, id),
+    FOREIGN KEY (board, parked_by) REFERENCES actor (board, id),
+    CHECK ((channel IS NULL) = (origin_ask_ref IS NULL)),
+    CHECK ((holder IS NULL) = (expires IS NULL)),
+    CHECK ((holder IS NULL) = (acquired IS NULL)),
+    CHECK ((holder IS NULL) = (renewed IS NULL)),
+    CHECK ((holder IS NULL) = (ttl IS NULL)),
+    CHECK ((holder IS NULL) = (renewals IS NULL)),
+    CHECK ((holder IS NULL) = (reason IS NULL)),
+    CHECK (session IS NULL OR holder IS NOT NULL),
+    CHECK (expires = renewed + ttl),
+    CHECK (renewed >= acquired),
+    CHECK (state <> 'in_progress' OR holder IS NOT NULL),
+    CHECK (holder IS NULL OR state IN ('open', 'in_progress', 'blocked')),
+    CHECK (stint IS NULL OR (state = 'in_progress' AND session IS NOT NULL))
+) STRICT;
+
+CREATE UNIQUE INDEX task_by_key ON task (board, key);
+CREATE UNIQUE INDEX task_by_origin ON task (board, channel, origin_ask_ref)
+    WHERE channel IS NOT NULL;
+CREATE INDEX task_by_state ON task (board, state, priority, id);
+CREATE INDEX task_by_holder ON task (board, holder, session) WHERE holder IS NOT NULL;
+
+-- Leases that are over. One that is not over stands in its task's row, and only there.
+CREATE TABLE ended_lease (
+    board        INTEGER NOT NULL,
+    task         INTEGER NOT NULL,
+    token_epoch  INTEGER NOT NULL,
+    token_number INTEGER NOT NULL,
+    actor        INTEGER NOT NULL,
+    session      TEXT,
+    acquired     INTEGER NOT NULL,
+    renewed      INTEGER NOT NULL,
+    expires      INTEGER NOT NULL,
+    renewals     INTEGER NOT NULL,
+    ended        INTEGER NOT NULL,
+    cause        TEXT    NOT NULL CHECK (cause <> ''),
+    lost         INTEGER NOT NULL CHECK (lost IN (0, 1)),
+    acknowledged INTEGER NOT NULL CHECK (acknowledged IN (0, 1)),
+    PRIMARY KEY (board, task, token_epoch, token_number),
+    FOREIGN KEY (board, task) REFERENCES task (board, id)
+) STRICT, WITHOUT ROWID;
+
+-- The ledger. Task 0 stands for the board itself.
+CREATE TABLE event (
+    board        INTEGER NOT NULL REFERENCES board,
+    seq          INTEGER NOT NULL CHECK (seq >= 1),
+    task         INTEGER NOT NULL,
+    position     INTEGER NOT NULL CHECK (position >= 1),
+    at           INTEGER NOT NULL,
+    actor        INTEGER NOT NULL,
+    session      TEXT    NOT NULL,
+    token_epoch  INTEGER,
+    token_number INTEGER,
+    verb         TEXT    NOT NULL,
+    cause        TEXT    NOT NULL,
+    facts        TEXT    NOT NULL,
+    digest       TEXT    NOT NULL CHECK (length(digest) = 64),
+    PRIMARY KEY (board, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX event_by_task ON event (board, task, position);
+
+-- Free text, beside the ledger, which keeps its digest.
+CREATE TABLE note (
+    board INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    task  INTEGER NOT NULL,
+    kind  TEXT    NOT NULL,
+    text  TEXT    NOT NULL,
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq) REFERENCES event (board, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX note_by_task ON note (board, task, seq);
+
+-- Answers by request id, so that asking again is safe.
+CREATE TABLE request (
+    board  INTEGER NOT NULL,
+    actor  INTEGER NOT NULL,
+    id     TEXT    NOT NULL,
+    digest TEXT    NOT NULL,
+    at     INTEGER NOT NULL,
+    answer TEXT    NOT NULL,
+    PRIMARY KEY (board, actor, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX request_by_age ON request (board, at);
+
+-- What was refused: a capped log, not part of the ledger.
+CREATE TABLE refusal (
+    board   INTEGER NOT NULL,
+    id      INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    verb    TEXT    NOT NULL,
+    task    TEXT    NOT NULL,
+    actor   TEXT    NOT NULL,
+    session TEXT    NOT NULL,
+    code    TEXT    NOT NULL,
+    message TEXT    NOT NULL,
+    PRIMARY KEY (board, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER a_token_never_falls BEFORE UPDATE ON task
+WHEN (new.token_epoch, new.token_number) < (old.token_epoch, old.token_number)
+BEGIN SELECT raise(ABORT, 'a token never falls'); END;
+
+CREATE TRIGGER a_new_holder_has_a_new_token BEFORE UPDATE ON task
+WHEN old.holder IS NOT NULL AND new.holder IS NOT NULL
+    AND (new.holder <> old.holder OR (old.session IS NOT NULL AND new.session IS NOT old.session))
+    AND (new.token_epoch, new.token_number) = (old.token_epoch, old.token_number)
+BEGIN SELECT raise(ABORT, 'a new holder has a new token'); END;
+
+CREATE TRIGGER a_key_is_never_changed BEFORE UPDATE ON task
+WHEN new.key <> old.key OR new.uid <> old.uid OR new.id <> old.id
+BEGIN SELECT raise(ABORT, 'a key is never changed'); END;
+
+CREATE TRIGGER a_task_is_never_deleted BEFORE DELETE ON task
+BEGIN SELECT raise(ABORT, 'a task is never deleted'); END;
+
+CREATE TRIGGER the_ledger_is_never_updated BEFORE UPDATE ON event
+BEGIN SELECT raise(ABORT, 'the ledger is never updated'); END;
+
+CREATE TRIGGER the_ledger_is_never_deleted BEFORE DELETE ON event
+BEGIN SELECT raise(ABORT, 'the ledger is never deleted'); END;
+
+CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
+    token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost
+    ON ended_lease
+BEGIN SELECT raise(ABORT, 'an ended lease never changes'); END;
+
+CREATE TRIGGER an_ended_lease_is_never_deleted BEFORE DELETE ON ended_lease
+BEGIN SELECT raise(ABORT, 'an ended lease is never deleted'); END;

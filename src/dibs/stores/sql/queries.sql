@@ -1,0 +1,242 @@
+-- Every question that is asked of a board, by name. `{name}` stands for a part below.
+
+-- part: task
+board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
+constraints, max_attempts, scope, channel, origin_ask_ref, state, token_epoch, token_number, holder,
+session, acquired, renewed, ttl, renewals, reason, stint, assignee, author, preferred, parked_by,
+blocked_on, attempts, head, events, version
+
+-- part: event
+seq, task, position, at, actor, session, token_epoch, token_number, verb, cause, facts, digest
+
+-- part: actor
+actor.id, actor.name, actor.kind, actor.tier, actor.capabilities, actor.zone
+
+-- part: session
+actor, name, host, worktree, branch, boot, namespace, pid, pid_started
+
+-- part: ended_lease
+token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost,
+acknowledged
+
+-- The board.
+
+-- name: add_board
+INSERT INTO board (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events)
+VALUES (:board, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0)
+
+-- name: board
+SELECT uid, created, epoch, floor, seq, actors, tasks, keys, head, events
+FROM board WHERE board = :board
+
+-- name: save_board
+UPDATE board
+SET epoch = :epoch, floor = :floor, seq = :seq, actors = :actors, tasks = :tasks, keys = :keys,
+    head = :head, events = :events
+WHERE board = :board
+
+-- Actors and sessions.
+
+-- name: actor_by_name
+SELECT {actor} FROM actor_name
+JOIN actor ON actor.board = actor_name.board AND actor.id = actor_name.actor
+WHERE actor_name.board = :board AND actor_name.folded = :folded
+
+-- name: actor
+SELECT {actor} FROM actor WHERE board = :board AND id = :id
+
+-- name: actors
+SELECT {actor} FROM actor WHERE board = :board ORDER BY id
+
+-- name: names
+SELECT name, actor FROM actor_name WHERE board = :board ORDER BY folded
+
+-- name: names_of_actor
+SELECT name FROM actor_name WHERE board = :board AND actor = :actor ORDER BY folded
+
+-- name: save_actor
+INSERT INTO actor (board, id, name, kind, tier, capabilities, zone)
+VALUES (:board, :id, :name, :kind, :tier, :capabilities, :zone)
+ON CONFLICT (board, id) DO UPDATE
+SET name = excluded.name, kind = excluded.kind, tier = excluded.tier,
+    capabilities = excluded.capabilities, zone = excluded.zone
+
+-- name: add_name
+INSERT INTO actor_name (board, folded, name, actor) VALUES (:board, :folded, :name, :actor)
+
+-- name: remove_names_of_actor
+DELETE FROM actor_name WHERE board = :board AND actor = :actor
+
+-- name: session
+SELECT {session} FROM session WHERE board = :board AND actor = :actor AND name = :name
+
+-- name: sessions_of_process
+SELECT {session} FROM session
+WHERE board = :board AND boot = :boot AND namespace = :namespace AND pid = :pid
+ORDER BY registered DESC, name
+
+-- name: save_session
+INSERT INTO session
+    (board, actor, name, host, worktree, branch, boot, namespace, pid, pid_started, registered)
+VALUES
+    (:board, :actor, :name, :host, :worktree, :branch, :boot, :namespace, :pid, :pid_started, :now)
+ON CONFLICT (board, actor, name) DO UPDATE
+SET host = excluded.host, worktree = excluded.worktree, branch = excluded.branch,
+    boot = excluded.boot, namespace = excluded.namespace, pid = excluded.pid,
+    pid_started = excluded.pid_started
+
+-- Tasks.
+
+-- name: task_by_key
+SELECT {task} FROM task WHERE board = :board AND key = :key
+
+-- name: key_of_task
+SELECT key FROM task WHERE board = :board AND id = :id
+
+-- name: task_by_origin
+SELECT {task} FROM task
+WHERE board = :board AND channel = :channel AND origin_ask_ref = :origin_ask_ref
+
+-- name: tasks
+SELECT {task} FROM task WHERE board = :board AND id > :after ORDER BY id LIMIT :limit
+
+-- name: tasks_in_state
+SELECT {task} FROM task WHERE board = :board AND state = :state
+ORDER BY priority, id LIMIT :limit
+
+-- name: tasks_held
+SELECT {task} FROM task WHERE board = :board AND holder IS NOT NULL
+ORDER BY holder, session, id LIMIT :limit
+
+-- name: tasks_held_by
+SELECT {task} FROM task WHERE board = :board AND holder = :actor AND session = :session ORDER BY id
+
+-- name: tasks_parked
+SELECT {task} FROM task WHERE board = :board AND parked_by IS NOT NULL
+ORDER BY priority, id LIMIT :limit
+
+-- name: tasks_shifted
+UPDATE task
+SET acquired = acquired + :by, renewed = renewed + :by, expires = expires + :by, stint = stint + :by,
+    version = version + 1
+WHERE board = :board AND holder IS NOT NULL
+
+-- name: count_tasks
+SELECT state, count(*) FROM task WHERE board = :board GROUP BY state
+
+-- name: add_task
+INSERT INTO task
+    (board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
+     constraints, max_attempts, scope, channel, origin_ask_ref, state, token_epoch, token_number,
+     blocked_on, attempts, head, events, version)
+VALUES
+    (:board, :id, :uid, :key, :created, :updated, :creator, :title, :priority, :audience, :tier,
+     :capabilities, :constraints, :max_attempts, :scope, :channel, :origin_ask_ref, :state,
+     :token_epoch, :token_number, :blocked_on, :attempts, :head, :events, 1)
+
+-- name: save_task
+UPDATE task
+SET updated = :updated, title = :title, priority = :priority, audience = :audience, tier = :tier,
+    capabilities = :capabilities, constraints = :constraints, max_attempts = :max_attempts,
+    scope = :scope, state = :state, token_epoch = :token_epoch, token_number = :token_number,
+    holder = :holder, session = :session, acquired = :acquired, renewed = :renewed, ttl = :ttl,
+    expires = :expires, renewals = :renewals, reason = :reason, stint = :stint,
+    assignee = :assignee, author = :author, preferred = :preferred, parked_by = :parked_by,
+    blocked_on = :blocked_on, attempts = :attempts, head = :head, events = :events,
+    version = version + 1
+WHERE board = :board AND id = :id AND version = :version
+RETURNING version
+
+-- Leases that are over.
+
+-- name: ended_leases
+SELECT {ended_lease} FROM ended_lease WHERE board = :board AND task = :task
+ORDER BY token_epoch, token_number
+
+-- name: last_lease_of_session
+SELECT {ended_lease} FROM ended_lease
+WHERE board = :board AND task = :task AND actor = :actor AND session = :session
+ORDER BY token_epoch DESC, token_number DESC LIMIT 1
+
+-- name: add_ended_lease
+INSERT INTO ended_lease
+    (board, task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals,
+     ended, cause, lost, acknowledged)
+VALUES
+    (:board, :task, :token_epoch, :token_number, :actor, :session, :acquired, :renewed, :expires,
+     :renewals, :ended, :cause, :lost, 0)
+
+-- name: acknowledge_lease
+UPDATE ended_lease SET acknowledged = 1
+WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_number = :token_number
+
+-- The ledger.
+
+-- name: add_event
+INSERT INTO event
+    (board, seq, task, position, at, actor, session, token_epoch, token_number, verb, cause, facts,
+     digest)
+VALUES
+    (:board, :seq, :task, :position, :at, :actor, :session, :token_epoch, :token_number, :verb,
+     :cause, :facts, :digest)
+
+-- name: events_of_task
+SELECT {event} FROM event WHERE board = :board AND task = :task AND position > :after
+ORDER BY position LIMIT :limit
+
+-- name: events_before
+SELECT {event} FROM event WHERE board = :board AND seq < :before ORDER BY seq DESC LIMIT :limit
+
+-- name: events_after
+SELECT {event} FROM event WHERE board = :board AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: count_events
+SELECT count(*), coalesce(max(seq), 0) FROM event WHERE board = :board
+
+-- name: events_without_task
+SELECT seq FROM event WHERE board = :board AND task <> 0
+AND NOT EXISTS (SELECT 1 FROM task WHERE task.board = event.board AND task.id = event.task)
+ORDER BY seq LIMIT 100
+
+-- name: leases_without_task
+SELECT task FROM ended_lease WHERE board = :board
+AND NOT EXISTS
+    (SELECT 1 FROM task WHERE task.board = ended_lease.board AND task.id = ended_lease.task)
+ORDER BY task LIMIT 100
+
+-- name: add_note
+INSERT INTO note (board, seq, task, kind, text) VALUES (:board, :seq, :task, :kind, :text)
+
+-- name: notes_of_task
+SELECT note.seq, note.kind, note.text, event.at, event.actor, event.session
+FROM note JOIN event ON event.board = note.board AND event.seq = note.seq
+WHERE note.board = :board AND note.task = :task ORDER BY note.seq
+
+-- name: last_note
+SELECT text FROM note WHERE board = :board AND task = :task AND kind = :kind
+ORDER BY seq DESC LIMIT 1
+
+-- Requests and refusals.
+
+-- name: request
+SELECT digest, answer FROM request WHERE board = :board AND actor = :actor AND id = :id
+
+-- name: add_request
+INSERT INTO request (board, actor, id, digest, at, answer)
+VALUES (:board, :actor, :id, :digest, :at, :answer)
+
+-- name: forget_requests
+DELETE FROM request WHERE board = :board AND at < :before
+
+-- name: add_refusal
+INSERT INTO refusal (board, id, at, verb, task, actor, session, code, message)
+SELECT :board, coalesce(max(id), 0) + 1, :at, :verb, :task, :actor, :session, :code, :message
+FROM refusal WHERE board = :board
+
+-- name: forget_refusals
+DELETE FROM refusal WHERE board = :board
+AND id <= (SELECT max(id) FROM refusal WHERE board = :board) - :kept
+
+-- name: refusals
+SELECT id, at, verb, task, actor, session, code, message FROM refusal
+WHERE board = :board AND id < :before ORDER BY id DESC LIMIT :limit

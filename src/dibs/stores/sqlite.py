@@ -1,0 +1,382 @@
+"""The board in one SQLite file: no server, many processes.
+
+`apsw` carries a current SQLite; the one of the system may lose acknowledged changes in WAL mode
+under many processes. WAL and `synchronous=FULL`: a granted claim survives the loss of power.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from errno import ENOSPC, EROFS
+from os.path import dirname, join
+
+import apsw
+
+from dibs.core.instants import Duration, Instant, later
+from dibs.core.refusals import Refused
+from dibs.core.values import Value
+from dibs.machine import Machine, this_machine
+from dibs.stores import faults, queries
+from dibs.stores.clock import Anchor, Reading, anchor_here, read_clock
+from dibs.stores.migrate import migrations, script
+from dibs.stores.queue import Turn, wait_for_turn
+from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+FILE = "board.db"
+LOCK = "write.lock"
+BOARD = 1
+"""A SQLite file holds one board."""
+
+WAIT_SECONDS = 5.0
+"""How long a writer waits for its turn."""
+
+SAFE_SQLITE = (3, 51, 3)
+"""Before this version a WAL database can lose changes under many processes."""
+
+UNSAFE_FILE_SYSTEMS = (
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "drvfs", "vboxsf", "prl_fs", "afs",
+    "ceph", "glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.vmhgfs-fuse",
+)  # fmt: skip
+
+_inherited: set[apsw.Connection] = set()
+"""Connections stay referenced until they are closed: after a fork, the child must not close them."""
+
+
+class SqliteStore:
+    """A board's file. One connection, opened at first use; one per process and thread."""
+
+    def __init__(
+        self, folder: str, *, machine: Machine | None = None, wait: float = WAIT_SECONDS
+    ) -> None:
+        self.folder = folder
+        self.path = join(folder, FILE)
+        self.machine = machine or this_machine()
+        self.wait = wait
+        self._pid = os.getpid()
+        self._queries = queries.load()
+        self._connection: apsw.Connection | None = None
+
+    # Opening.
+
+    @property
+    def exists(self) -> bool:
+        return os.path.exists(self.path)
+
+    def create(self, uid: str) -> bool:
+        """Makes the folder and the file if they are not there. False if there was a board."""
+        self._make_folder()
+        with Guarded(self):
+            turn = wait_for_turn(join(self.folder, LOCK), "init", self.wait, self.machine)
+            try:
+                return self._create(uid)
+            finally:
+                turn.end()
+
+    def _create(self, uid: str) -> bool:
+        # Made here, not by SQLite, for its mode; its WAL and index inherit that.
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        connection = self._connect()
+        connection.pragma("journal_mode", "wal")
+        fresh = self._version(connection) == 0
+        self._migrate(connection)
+        if fresh:
+            anchor = anchor_here(self.machine)
+            with connection:
+                self.run("add_board", uid=uid, created=anchor.anchor)
+                self.save_anchor(anchor)
+        return fresh
+
+    def _make_folder(self) -> None:
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise faults.storage_failed(self.folder, os.strerror(error.errno or 0)) from None
+        self._check_folder()
+
+    def _check_folder(self) -> None:
+        """The folder and all in it are ours: no links, nobody else's, on a local disk."""
+        try:
+            there = os.lstat(self.folder)
+            if not stat.S_ISDIR(there.st_mode):
+                raise faults.unsafe_storage(
+                    self.folder, "is not a folder, or a symbolic link to one"
+                )
+            if there.st_uid not in (os.geteuid(), 0):
+                raise faults.unsafe_storage(self.folder, "belongs to another user")
+            for name in (FILE, LOCK, f"{FILE}-wal", f"{FILE}-shm"):
+                if os.path.islink(join(self.folder, name)):
+                    raise faults.unsafe_storage(join(self.folder, name), "is a symbolic link")
+        except FileNotFoundError:
+            raise faults.no_board(dirname(self.folder)) from None
+        kind = self.machine.file_system(self.folder)
+        if kind in UNSAFE_FILE_SYSTEMS:
+            raise faults.network_file_system(self.folder, kind)
+
+    @property
+    def connection(self) -> apsw.Connection:
+        if self._pid != os.getpid():
+            raise faults.forked(self._pid)
+        if self._connection is None:
+            self._check_folder()
+            if not self.exists:
+                raise faults.no_board(dirname(self.folder))
+            connection = self._connect()
+            self._check_version(connection)
+        assert self._connection is not None, "connected just now"
+        return self._connection
+
+    def _connect(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
+        connection = apsw.Connection(os.path.realpath(self.folder) + os.sep + FILE, flags)
+        connection.set_busy_timeout(int(self.wait * 1000))
+        connection.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
+        _inherited.add(connection)
+        self._connection = connection
+        return connection
+
+    def _check_version(self, connection: apsw.Connection) -> None:
+        found, known = self._version(connection), max(migrations("sqlite"))
+        if found == known:
+            return
+        if found > known:
+            self.close()
+            raise faults.newer_schema(self.path, found, known)
+        turn = wait_for_turn(join(self.folder, LOCK), "migrate", self.wait, self.machine)
+        try:
+            self._migrate(connection)
+        finally:
+            turn.end()
+
+    @staticmethod
+    def _version(connection: apsw.Connection) -> int:
+        return int(connection.pragma("user_version"))
+
+    def _migrate(self, connection: apsw.Connection) -> None:
+        """Under the lock: one transaction for each step, and the version in the same."""
+        for number, path in migrations("sqlite").items():
+            if number > self._version(connection):
+                with connection:
+                    connection.execute(script(path))
+                    connection.pragma("user_version", number)
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and self._pid == os.getpid():
+            _inherited.discard(connection)
+            connection.close()
+
+    # Transactions.
+
+    def read(self) -> ReadContext:
+        """A consistent look; it never waits for a writer."""
+        return ReadContext(self)
+
+    def write(self, what: str) -> WriteContext:
+        """The write lock, the clock, then the transaction; `what` is told to whoever waits."""
+        return WriteContext(self, what)
+
+    @property
+    def opened(self) -> apsw.Connection | None:
+        return self._connection
+
+    def run(self, query: str, **params: Any) -> list[Any]:
+        assert self._connection is not None, "inside a transaction"
+        return self._connection.execute(self._queries[query], {"board": BOARD, **params}).fetchall()
+
+    def board_row(self) -> BoardRow:
+        [row] = self.run("board")
+        return BoardRow(*row)
+
+    def read_clock(self, floor: Instant) -> Reading:
+        return read_clock(self.machine, self.anchor(), floor)
+
+    # The clock's anchor: SQL of this store alone, since PostgreSQL has a clock of its own.
+
+    def anchor(self) -> Anchor | None:
+        assert self._connection is not None, "inside a transaction"
+        row = self._connection.execute(
+            "SELECT boot, anchor, boottime, skewed FROM clock WHERE board = ?", (BOARD,)
+        ).fetchone()
+        return None if row is None else Anchor(row[0], row[1], row[2], bool(row[3]))
+
+    def save_anchor(self, anchor: Anchor) -> None:
+        assert self._connection is not None, "inside a transaction"
+        self._connection.execute(
+            "INSERT INTO clock (board, boot, anchor, boottime, skewed) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (board) DO UPDATE SET boot = excluded.boot, anchor = excluded.anchor, "
+            "boottime = excluded.boottime, skewed = excluded.skewed",
+            (BOARD, *anchor[:3], int(anchor.skewed)),
+        )
+
+    def set_clock(self, transaction: WriteTransaction) -> Duration:
+        """Re-anchors to the wall clock; running leases move with it. Says by how much."""
+        anchor = anchor_here(self.machine)
+        by = Duration(anchor.anchor - transaction.now)
+        transaction.shift_leases(by)
+        self.save_anchor(anchor)
+        transaction.now = later(transaction.now, by)
+        transaction.skewed = False
+        return by
+
+    # Health.
+
+    def health(self) -> Health:
+        connection = self.connection
+        with Guarded(self):
+            found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+            return Health(
+                sqlite=apsw.sqlite_lib_version(),
+                sqlite_is_safe=_version_tuple(apsw.sqlite_lib_version()) >= SAFE_SQLITE,
+                journal=str(connection.pragma("journal_mode")),
+                synchronous=int(connection.pragma("synchronous")),
+                schema=self._version(connection),
+                file_system=self.machine.file_system(self.folder),
+                folder_mode=stat.S_IMODE(os.stat(self.folder).st_mode),
+                file_mode=stat.S_IMODE(os.stat(self.path).st_mode),
+                size=os.stat(self.path).st_size,
+                damage=tuple(line for line in found if line != "ok"),
+                broken_references=len(list(connection.execute("PRAGMA foreign_key_check"))),
+            )
+
+
+class Health(Value):
+    """How the file is, for `doctor`."""
+
+    sqlite: str
+    sqlite_is_safe: bool
+    journal: str
+    synchronous: int
+    schema: int
+    file_system: str
+    folder_mode: int
+    file_mode: int
+    size: int
+    damage: tuple[str, ...]
+    broken_references: int
+
+
+class Guarded:
+    """Turns what SQLite and the system say into refusals with codes of their own."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._path = store.path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _: TracebackType | None,
+    ) -> None:
+        if isinstance(error, apsw.Error | OSError):
+            raise fault_of(error, self._path) from error
+
+
+class ReadContext(Guarded):
+    """`with store.read() as tx`: one snapshot, let go at the end."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        super().__init__(store)
+        self._store = store
+
+    def __enter__(self) -> ReadTransaction:  # type: ignore[override]
+        try:
+            return self._begin()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            with Guarded(self._store):
+                self._end(commit=error is None)
+        finally:
+            super().__exit__(kind, error, trace)
+
+    def _begin(self) -> ReadTransaction:
+        store = self._store
+        store.connection.execute("BEGIN")
+        board = store.board_row()
+        reading = store.read_clock(board.floor)
+        return ReadTransaction(store.run, board, reading.now, skewed=reading.anchor.skewed)
+
+    def _end(self, *, commit: bool) -> None:
+        connection = self._store.opened
+        if connection is not None and connection.in_transaction:
+            connection.execute("COMMIT" if commit else "ROLLBACK")
+
+
+class WriteContext(ReadContext):
+    """`with store.write(...) as tx`: the turn, the lock, the clock; commit, or roll back."""
+
+    def __init__(self, store: SqliteStore, what: str) -> None:
+        super().__init__(store)
+        self._what = what
+        self._turn: Turn | None = None
+        self._transaction: WriteTransaction | None = None
+
+    def __enter__(self) -> WriteTransaction:  # type: ignore[override]
+        super().__enter__()
+        assert self._transaction is not None, "begun just now"
+        return self._transaction
+
+    def _begin(self) -> WriteTransaction:
+        store = self._store
+        connection = store.connection
+        self._turn = wait_for_turn(join(store.folder, LOCK), self._what, store.wait, store.machine)
+        connection.execute("BEGIN IMMEDIATE")
+        board = store.board_row()
+        stored = store.anchor()
+        reading = read_clock(store.machine, stored, board.floor)
+        if reading.anchor != stored:
+            store.save_anchor(reading.anchor)
+        self._transaction = WriteTransaction(
+            store.run, board, reading.now, skewed=reading.anchor.skewed
+        )
+        return self._transaction
+
+    def _end(self, *, commit: bool) -> None:
+        try:
+            super()._end(commit=commit)
+        except BaseException:
+            super()._end(commit=False)
+            raise
+        finally:
+            turn, self._turn = self._turn, None
+            if turn is not None:
+                turn.end()
+
+
+def _version_tuple(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def fault_of(error: apsw.Error | OSError, path: str) -> Refused:
+    """What an error of the database or the system means to the caller."""
+    detail = str(error) or type(error).__name__
+    if isinstance(error, apsw.FullError) or _is(error, ENOSPC):
+        return faults.disk_full(path)
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return faults.busy(path, "", 0)
+    if isinstance(error, apsw.ReadOnlyError | PermissionError) or _is(error, EROFS):
+        return faults.read_only(path)
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.FormatError):
+        return faults.corrupt(path, detail)
+    return faults.storage_failed(path, detail)
+
+
+def _is(error: Exception, errno: int) -> bool:
+    return isinstance(error, OSError) and error.errno == errno

@@ -1,0 +1,322 @@
+"""The verbs of a transaction: what can be read and written, the same for every database.
+
+A store opens the transaction, wins the write lock, reads the clock, and hands a `Reading` or a
+`Writing` to the board. Only these two speak SQL, by the names in `queries.sql`.
+"""
+
+from __future__ import annotations
+
+from dibs.core import events as e
+from dibs.core import ledger
+from dibs.core.instants import Duration, Instant
+from dibs.core.ledger import Entry
+from dibs.core.model import (
+    REFUSALS_KEPT,
+    REQUEST_KEPT,
+    Actor,
+    ActorId,
+    Caller,
+    EndedLease,
+    KeptNote,
+    LoggedRefusal,
+    Session,
+    Task,
+    TaskId,
+    TaskKey,
+)
+from dibs.core.values import Value
+from dibs.stores import rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from dibs.core.model import State
+
+    Run = Callable[..., list[rows.Row]]
+
+BATCH = 1_000
+"""Rows read at a time where all are wanted: a read transaction holds one page of them."""
+
+NO_TASK = TaskId(0)
+
+
+class BoardRow(Value):
+    """The board itself: its counters, its clock's floor, the head of its own chain."""
+
+    uid: str
+    created: Instant
+    epoch: int
+    floor: Instant
+    seq: int
+    actors: int
+    tasks: int
+    keys: int
+    head: str
+    events: int
+
+
+class Request(Value):
+    """What was asked and answered under a request id."""
+
+    digest: str
+    answer: str
+
+
+def folded(name: str) -> str:
+    return name.casefold()
+
+
+class ReadTransaction:
+    """One consistent look at the board, at one instant."""
+
+    def __init__(self, run: Run, board: BoardRow, now: Instant, *, skewed: bool) -> None:
+        self._run = run
+        self.board = board
+        self.now = now
+        self.skewed = skewed
+
+    def _one(self, query: str, **params: Any) -> rows.Row | None:
+        found = self._run(query, **params)
+        return found[0] if found else None
+
+    # Actors and sessions.
+
+    def actor_named(self, name: str) -> Actor | None:
+        row = self._one("actor_by_name", folded=folded(name))
+        return rows.actor_of(row) if row else None
+
+    def actor(self, actor_id: ActorId) -> Actor:
+        row = self._one("actor", id=actor_id)
+        assert row is not None, f"actor {actor_id} is not there"
+        return rows.actor_of(row)
+
+    def actors(self) -> dict[ActorId, Actor]:
+        return {actor.id: actor for actor in map(rows.actor_of, self._run("actors"))}
+
+    def names(self) -> dict[ActorId, list[str]]:
+        """Each actor's name and aliases."""
+        found: dict[ActorId, list[str]] = {}
+        for name, actor in self._run("names"):
+            found.setdefault(actor, []).append(name)
+        return found
+
+    def aliases(self, actor: Actor) -> tuple[str, ...]:
+        names = self._run("names_of_actor", actor=actor.id)
+        return tuple(name for (name,) in names if folded(name) != folded(actor.name))
+
+    def session(self, actor: ActorId, name: str) -> Session | None:
+        row = self._one("session", actor=actor, name=name)
+        return rows.session_of(row) if row else None
+
+    def sessions_of_process(self, boot: str, namespace: str, pid: int) -> list[Session]:
+        found = self._run("sessions_of_process", boot=boot, namespace=namespace, pid=pid)
+        return [rows.session_of(row) for row in found]
+
+    # Tasks.
+
+    def task(self, key: TaskKey) -> Task | None:
+        row = self._one("task_by_key", key=key)
+        return rows.task_of(row) if row else None
+
+    def keys_of(self, tasks: set[TaskId]) -> dict[TaskId, TaskKey]:
+        return {task: self._run("key_of_task", id=task)[0][0] for task in tasks}
+
+    def task_of_origin(self, channel: str, ref: str) -> Task | None:
+        row = self._one("task_by_origin", channel=channel, origin_ask_ref=ref)
+        return rows.task_of(row) if row else None
+
+    def tasks(self) -> Iterator[Task]:
+        """All of them, oldest first."""
+        last = NO_TASK
+        while page := self._run("tasks", after=last, limit=BATCH):
+            for row in page:
+                yield rows.task_of(row)
+            last = page[-1][1]
+
+    def tasks_in(self, state: State, limit: int) -> list[Task]:
+        return [rows.task_of(row) for row in self._run("tasks_in_state", state=state, limit=limit)]
+
+    def tasks_held(self, limit: int) -> list[Task]:
+        return [rows.task_of(row) for row in self._run("tasks_held", limit=limit)]
+
+    def tasks_held_by(self, actor: ActorId, session: str) -> list[Task]:
+        found = self._run("tasks_held_by", actor=actor, session=session)
+        return [rows.task_of(row) for row in found]
+
+    def tasks_parked(self, limit: int) -> list[Task]:
+        return [rows.task_of(row) for row in self._run("tasks_parked", limit=limit)]
+
+    def counts(self) -> dict[str, int]:
+        return dict(self._run("count_tasks"))
+
+    # Leases that are over.
+
+    def ended_leases(self, task: TaskId) -> list[EndedLease]:
+        return [rows.ended_lease_of(row) for row in self._run("ended_leases", task=task)]
+
+    def last_lease_of(self, task: TaskId, actor: ActorId, session: str) -> EndedLease | None:
+        row = self._one("last_lease_of_session", task=task, actor=actor, session=session)
+        return rows.ended_lease_of(row) if row else None
+
+    # The ledger, and what stands beside it.
+
+    def events_of(self, task: TaskId) -> Iterator[Entry]:
+        """A task's events (those of `NO_TASK` are the board's own), oldest first."""
+        last = 0
+        while page := self._run("events_of_task", task=task, after=last, limit=BATCH):
+            yield from map(rows.entry_of, page)
+            last = page[-1][2]
+
+    def events_backwards(self) -> Iterator[Entry]:
+        """All events, newest first."""
+        last = self.board.seq + 1
+        while page := self._run("events_before", before=last, limit=BATCH):
+            yield from map(rows.entry_of, page)
+            last = page[-1][0]
+
+    def events(self) -> Iterator[Entry]:
+        """All events, oldest first."""
+        last = 0
+        while page := self._run("events_after", after=last, limit=BATCH):
+            yield from map(rows.entry_of, page)
+            last = page[-1][0]
+
+    def entries(self, first: int, count: int) -> list[Entry]:
+        """Some events that follow each other."""
+        return [
+            rows.entry_of(row) for row in self._run("events_after", after=first - 1, limit=count)
+        ]
+
+    def count_events(self) -> tuple[int, int]:
+        """How many there are, and the highest number."""
+        [(count, highest)] = self._run("count_events")
+        return count, highest
+
+    def orphans(self) -> list[str]:
+        """Rows that belong to no task."""
+        return [f"event {seq} has no task" for (seq,) in self._run("events_without_task")] + [
+            f"an ended lease of task {task} has no task"
+            for (task,) in self._run("leases_without_task")
+        ]
+
+    def notes(self, task: TaskId) -> list[KeptNote]:
+        return [KeptNote(*row) for row in self._run("notes_of_task", task=task)]
+
+    def last_note(self, task: TaskId, kind: str) -> str:
+        row = self._one("last_note", task=task, kind=kind)
+        return row[0] if row else ""
+
+    def request(self, actor: ActorId, request_id: str) -> Request | None:
+        row = self._one("request", actor=actor, id=request_id)
+        return Request(*row) if row else None
+
+    def refusals_backwards(self) -> Iterator[LoggedRefusal]:
+        last = 2**62
+        while page := self._run("refusals", before=last, limit=BATCH):
+            yield from (LoggedRefusal(*row) for row in page)
+            last = page[-1][0]
+
+
+class WriteTransaction(ReadTransaction):
+    """The only writer. What it writes is committed together, or not at all."""
+
+    def register(self, actor: Actor) -> None:
+        self._run("save_actor", **rows.actor_columns(actor))
+        self._run("add_name", folded=folded(actor.name), name=actor.name, actor=actor.id)
+        self.board = self.board.but(actors=actor.id)
+
+    def change_actor(self, actor: Actor, aliases: tuple[str, ...]) -> None:
+        self._run("save_actor", **rows.actor_columns(actor))
+        self._run("remove_names_of_actor", actor=actor.id)
+        for name in (actor.name, *aliases):
+            self._run("add_name", folded=folded(name), name=name, actor=actor.id)
+
+    def keep_session(self, session: Session) -> None:
+        if session != self.session(session.actor, session.name):
+            self._run("save_session", now=self.now, **rows.session_columns(session))
+
+    def add_task(self, added: e.Added, caller: Caller) -> tuple[Task, Entry]:
+        """The first row and the first event of a task."""
+        task = added.task(TaskId(self.board.tasks + 1), caller.actor.id, self.now)
+        task, entry = self._enter(task, added, caller)
+        self._run("add_task", **rows.task_columns(task))
+        self.board = self.board.but(tasks=task.id)
+        return task, entry
+
+    def give_out_key(self, number: int) -> None:
+        self.board = self.board.but(keys=number)
+
+    def append(self, task: Task, event: e.TaskEvent, caller: Caller) -> tuple[Task, Entry]:
+        """The task after the event, and the event in the ledger. The row is saved by `save`."""
+        task, entry = self._enter(e.evolve(task, event, self.now), event, caller)
+        over = e.ended_lease(event, self.now)
+        if over is not None:
+            self._run("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
+        if isinstance(event, e.Acknowledged):
+            lost = event.lost
+            self._run(
+                "acknowledge_lease",
+                task=task.id,
+                token_epoch=lost.epoch,
+                token_number=lost.number,
+            )
+        return task, entry
+
+    def save(self, task: Task) -> None:
+        """The second lock: a row is changed only in the version that was read."""
+        saved = self._run("save_task", **rows.task_columns(task))
+        assert saved, f"{task.key} was changed by another writer inside this transaction"
+
+    def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
+        """An event about the board itself."""
+        board = self.board
+        entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, token=None)
+        self.board = self.board.but(head=entry.digest, events=entry.position)
+        return entry
+
+    def shift_leases(self, by: Duration) -> None:
+        self._run("tasks_shifted", by=by)
+
+    def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
+        self._run("forget_requests", before=self.now - REQUEST_KEPT)
+        self._run("add_request", actor=actor, id=request_id, at=self.now, **request.named())
+
+    def log_refusal(self, refusal: LoggedRefusal) -> None:
+        self._run("add_refusal", **refusal.named())
+        self._run("forget_refusals", kept=REFUSALS_KEPT)
+
+    def finish(self) -> None:
+        """The board's row, once per transaction; the clock's floor rises with it."""
+        board = self.board
+        self._run("save_board", **board.but(floor=self.now).named())
+
+    def _enter(self, task: Task, event: e.Event, caller: Caller) -> tuple[Task, Entry]:
+        entry = self._entry(task.id, task.events + 1, task.head, event, caller, token=task.token)
+        return task.but(head=entry.digest, events=entry.position), entry
+
+    def _entry(
+        self, task: TaskId, position: int, head: str, event: e.Event, caller: Caller, **token: Any
+    ) -> Entry:
+        entry = Entry(
+            seq=self.board.seq + 1,
+            task=task or None,
+            position=position,
+            at=self.now,
+            actor=caller.actor.id,
+            session=caller.session,
+            **token,
+            verb=event.verb,
+            cause=event.cause if getattr(event, "ending", None) else "",
+            facts=ledger.encode(event),
+            digest="",
+        )
+        entry = entry.but(digest=ledger.chain(head, entry))
+        self._run("add_event", **rows.entry_columns(entry))
+        text: str = getattr(event, "note", "")
+        if text:
+            kind = "late" if getattr(event, "late", "") else event.verb
+            self._run("add_note", seq=entry.seq, task=task, kind=kind, text=text)
+        self.board = self.board.but(seq=entry.seq)
+        return entry

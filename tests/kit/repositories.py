@@ -1,0 +1,91 @@
+"""Real repositories, and the real command as a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from dibs.board.identity import HARNESSES
+
+DIBS = str(Path(sys.executable).parent / "dibs")
+
+NOT_INHERITED = {mark for harness in HARNESSES for mark in (*harness.marks, harness.session)} | {
+    "DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL", "DIBS_DEBUG", "GIT_DIR", "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+}  # fmt: skip
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """This process's environment without anything that says who is calling."""
+    kept = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
+    return kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"} | more
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-c", "user.name=T", "-c", "user.email=t@example.org", *arguments],
+        cwd=folder, env=clean_environment(), check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+
+
+class Ran:
+    """What a process said and how it ended."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def error(self):
+        return json.loads(self.err)["error"]
+
+
+class Repo:
+    """A folder in a git repository, and `dibs` run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def create(cls, folder: Path) -> Repo:
+        folder.mkdir(parents=True)
+        git(folder, "init", "-q", "-b", "main")
+        git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+        return cls(folder)
+
+    def worktree(self, name: str) -> Repo:
+        other = self.folder.parent / name
+        git(self.folder, "worktree", "add", "-q", "-b", name, str(other))
+        return Repo(other)
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [DIBS, *arguments], cwd=self.folder, env=clean_environment(**environment),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def run(self, *arguments: str, **environment: str) -> Ran:
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=60)
+        return Ran(process.returncode, out, err)
+
+    def ok(self, *arguments: str, **environment: str) -> Ran:
+        ran = self.run(*arguments, **environment)
+        assert ran.code == 0, (arguments, ran.code, ran.err)
+        return ran
+
+    def json(self, *arguments: str):
+        return self.ok(*arguments, "--json").json
+
+    def add(self, title: str = "work", *options: str) -> str:
+        return self.json("add", title, "--as", "founder", *options)["task"]["key"]
+
+    @property
+    def database(self) -> Path:
+        return self.folder / ".git" / "dibs" / "board.db"
