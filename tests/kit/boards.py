@@ -104,9 +104,17 @@ class Bench:
         command = c.Add(Terms(title, **terms), scope)
         return self.person("founder").do(command).task.key
 
+    @staticmethod
+    def terms(title: str = "work", **terms) -> Terms:
+        return Terms(title, **terms)
+
     def task(self, key: str = "T-1") -> Task:
         with self.store.read() as tx:
             return tx.task(key)
+
+    def actor_id(self, name: str):
+        with self.store.read() as tx:
+            return tx.actor_named(name).id
 
     def advance(self, seconds: float) -> None:
         self.machine.advance(seconds)

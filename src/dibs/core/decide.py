@@ -228,11 +228,12 @@ def release(case: Case, command: c.Release) -> Decision:
         return Decision((e.Released(ending=end(case), note=command.note.strip()),))
     if case.another_holds and former is None:
         return Decision(refusal=g.held(case))
+    events: list[Event] = []
     if former is not None and former.lost and not former.acknowledged:
-        return Decision((e.Acknowledged(lost=former.token),))
-    if case.task.assignee == case.caller.actor.id:
-        return Decision((e.Released(note=command.note.strip()),))
-    return Decision()
+        events.append(e.Acknowledged(lost=former.token))
+    if case.lease is None and case.task.assignee == case.caller.actor.id:
+        events.append(e.Released(note=command.note.strip()))
+    return Decision(tuple(events))
 
 
 # Leaving.

@@ -262,8 +262,7 @@ class Released(EndsLease):
     note: str = ""
 
     def evolve(self, task: Task, at: Instant) -> Task:
-        state = BLOCKED if task.state == BLOCKED else OPEN
-        return task.but(state=state, lease=None, assignee=None)
+        return task.but(state=without_a_lease(task), lease=None, assignee=None)
 
 
 class Unassigned(EndsLease):
@@ -276,8 +275,7 @@ class Unassigned(EndsLease):
         return True
 
     def evolve(self, task: Task, at: Instant) -> Task:
-        state = OPEN if task.state == IN_PROGRESS else task.state
-        return task.but(state=state, lease=None, assignee=None)
+        return task.but(state=without_a_lease(task), lease=None, assignee=None)
 
 
 class Acknowledged(TaskEvent):
@@ -434,6 +432,11 @@ def lease_of(task: Task) -> Lease:
         message = f"{task.key} has no lease"
         raise ValueError(message)
     return task.lease
+
+
+def without_a_lease(task: Task) -> State:
+    """The state of a task whose lease ends without naming one: nobody is at work on it."""
+    return OPEN if task.state == IN_PROGRESS else task.state
 
 
 def evolve(task: Task, event: TaskEvent | ClockSet, at: Instant) -> Task:

@@ -1,0 +1,261 @@
+"""The order of guards is the documented one: with everything wrong, the first refusal is named;
+with that put right, the next; until nothing is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from dibs.core import commands as c
+from dibs.core.decide import GUARDS, ON_OWN_LEASE, decide
+from dibs.core.facts import Facts, Rules
+from dibs.core.model import Actor, Caller, EndedLease, Lease, Task, TaskKey, Terms, Token
+
+K = TaskKey("T-1")
+NOW = 10_000_000_000
+HOUR = 3_600_000_000
+
+CODEX = Actor(1, "codex", "agent")
+OTHER = Actor(2, "other", "agent")
+ANA = Actor(3, "ana", "human")
+ABLE = CODEX.but(tier=9, capabilities=("rust",))
+EVERYBODY = {1: CODEX, 2: OTHER, 3: ANA}
+
+STRICT_TERMS = Terms("t", audience="human", tier=9, capabilities=("rust",), constraints=("edit",))
+EASY = Terms("t")
+OTHERS_LEASE = Lease(2, "s2", NOW, NOW, HOUR)
+OWN_LEASE = Lease(1, "s1", NOW, NOW, HOUR)
+UNBOUND = Lease(1, None, NOW, NOW, HOUR)
+FORMER = EndedLease(Token(1, 2), 1, "s1", NOW, NOW, NOW, 0, NOW, "takeover", lost=True)
+
+WORST = Task(
+    1, "u", K, STRICT_TERMS, 0, 0, 3, state="complete", token=Token(1, 3), lease=OTHERS_LEASE,
+    assignee=3, author=1, parked_by=3,
+)  # fmt: skip
+
+
+class Situation:
+    """Facts and a command, put right one thing at a time."""
+
+    def __init__(self, command, **facts) -> None:
+        self.command = command
+        given = {"caller": Caller(CODEX, "s1/sub"), "task": WORST, "actors": EVERYBODY, "former": FORMER}
+        self.facts = Facts(rules=Rules(), epoch=1, **(given | facts))
+
+    def code(self):
+        refusal = decide(self.facts, self.command, NOW).refusal
+        return refusal and refusal.code
+
+    def task(self, **changes) -> None:
+        self.facts = self.facts.but(task=self.facts.task.but(**changes))
+
+    def terms(self, **changes) -> None:
+        self.task(terms=self.facts.task.terms.but(**changes))
+
+    def fact(self, **changes) -> None:
+        self.facts = self.facts.but(**changes)
+
+    def say(self, **changes) -> None:
+        self.command = self.command.but(**changes)
+
+
+GATES = [
+    ("wrong_kind", lambda s: s.terms(audience="any")),
+    ("tier_too_low", lambda s: s.terms(tier=1)),
+    ("capability_missing", lambda s: s.terms(capabilities=())),
+    ("parked", lambda s: s.task(parked_by=None)),
+    ("assigned_to_another", lambda s: s.task(assignee=None)),
+]
+TO_CLAIM = [
+    ("final", lambda s: s.task(state="review")),
+    ("wrong_state", lambda s: s.task(state="open")),
+    ("held", lambda s: s.task(lease=None)),
+    *GATES,
+]
+TO_HOLD = [
+    ("parent_only", lambda s: s.fact(caller=Caller(CODEX, "s1"))),
+    ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+    ("lease_lost", lambda s: s.say(token=Token(1, 3))),
+    ("lease_lost", lambda s: s.fact(former=None)),
+    ("final", lambda s: s.task(state="failed")),
+    ("wrong_state", lambda s: s.task(state="in_progress")),
+    ("held", lambda s: s.task(lease=UNBOUND)),
+    ("not_bound", lambda s: s.task(lease=None)),
+]
+AHEAD = Token(2, 1)
+
+
+def not_held(situation: Situation) -> None:
+    situation.task(lease=OWN_LEASE)
+
+
+def forget_token(situation: Situation) -> None:
+    situation.say(token=None)
+
+
+HELD_BY_NOBODY = [("lease_lost", forget_token), ("not_held", not_held)]
+
+CASES = {
+    "claim": (c.Claim(K), TO_CLAIM),
+    "start": (c.Start(K), TO_CLAIM),
+    "takeover": (c.Takeover(K), TO_CLAIM),
+    "force": (
+        c.Force(K),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA.but(tier=1), "", "CLAUDECODE"))),
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="stuck")),
+            ("final", lambda s: s.task(state="failed")),
+            ("wrong_state", lambda s: (s.task(state="open"), s.terms(audience="agent"))),
+            *GATES[:4],
+        ],
+    ),
+    "assign": (
+        c.Assign(K, to="codex"),
+        [
+            ("unknown_actor", lambda s: s.fact(receiver=CODEX)),
+            *TO_CLAIM,
+        ],
+    ),
+    "handoff": (
+        c.Handoff(K, token=AHEAD, to="codex"),
+        [
+            *TO_HOLD,
+            *HELD_BY_NOBODY,
+            ("unknown_actor", lambda s: s.fact(receiver=OTHER)),
+            *GATES,
+        ],
+    ),
+    "renew": (c.Renew(K, token=AHEAD), [*TO_HOLD[1:], *HELD_BY_NOBODY]),
+    "stop": (c.Stop(K, token=AHEAD), [*TO_HOLD, *HELD_BY_NOBODY]),
+    "submit": (c.Submit(K, token=AHEAD), [*TO_HOLD, *HELD_BY_NOBODY]),
+    "complete": (
+        c.Complete(K, token=AHEAD),
+        [*TO_HOLD, *HELD_BY_NOBODY, ("not_allowed", lambda s: s.terms(constraints=("complete",)))],
+    ),
+    "fail": (
+        c.Fail(K, token=AHEAD),
+        [*TO_HOLD, *HELD_BY_NOBODY, ("reason_missing", lambda s: s.say(reason="no luck"))],
+    ),
+    "block": (
+        c.Block(K, token=AHEAD),
+        [
+            *TO_HOLD,
+            ("lease_lost", forget_token),
+            ("reason_missing", lambda s: s.say(reason="waits")),
+        ],
+    ),
+    "release": (
+        c.Release(K, token=AHEAD),
+        [
+            ("parent_only", lambda s: s.fact(caller=Caller(CODEX, "s1"))),
+            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("lease_lost", lambda s: (forget_token(s), s.fact(former=None))),
+            ("held", lambda s: s.task(lease=None)),
+        ],
+    ),
+    "unblock": (
+        c.Unblock(K),
+        [
+            ("final", lambda s: s.task(state="open")),
+            ("wrong_state", lambda s: s.task(state="blocked")),
+            ("held", lambda s: s.task(lease=None)),
+        ],
+    ),
+    "accept": (
+        c.Accept(K),
+        [
+            ("final", lambda s: s.task(state="open")),
+            ("wrong_state", lambda s: s.task(state="review")),
+            ("own_review", lambda s: s.task(author=2)),
+        ],
+    ),
+    "reject": (
+        c.Reject(K),
+        [
+            ("final", lambda s: s.task(state="open")),
+            ("wrong_state", lambda s: s.task(state="review")),
+            ("reason_missing", lambda s: s.say(reason="not yet")),
+        ],
+    ),
+    "drop": (
+        c.Drop(K, token=AHEAD),
+        [
+            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("lease_lost", forget_token),
+            ("final", lambda s: s.task(state="open")),
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.task(lease=OWN_LEASE.but(actor=3, session=""))),
+            ("not_allowed", lambda s: s.terms(constraints=())),
+        ],
+    ),
+    "unassign": (
+        c.Unassign(K),
+        [
+            ("final", lambda s: s.task(state="open")),
+            ("bound", lambda s: s.task(lease=None, assignee=None)),
+            ("not_assigned", lambda s: s.task(lease=OTHERS_LEASE.but(session=None))),
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="changed my mind")),
+        ],
+    ),
+    "park": (c.Park(K), [("final", lambda s: s.task(state="open"))]),
+    "unpark": (
+        c.Unpark(K),
+        [
+            ("final", lambda s: s.task(state="open")),
+            ("not_yours_to_unpark", lambda s: s.task(parked_by=1)),
+        ],
+    ),
+    "edit": (
+        c.Edit(K, token=AHEAD, title="x"),
+        [
+            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("lease_lost", forget_token),
+            ("final", lambda s: s.task(state="open")),
+            ("held", lambda s: s.task(lease=None)),
+        ],
+    ),
+    "scope": (
+        c.Scope(K, token=AHEAD, add=("a",)),
+        [
+            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("lease_lost", forget_token),
+            ("final", lambda s: s.task(state="open")),
+            ("held", lambda s: s.task(lease=None)),
+        ],
+    ),
+    "add": (
+        c.Add(EASY, key=K),
+        [("key_taken", lambda s: s.fact(key_is_taken=False))],
+    ),
+    "note": (c.Note(K, note="x"), []),
+}
+
+
+@pytest.mark.parametrize("verb", sorted(GUARDS))
+def test_the_first_guard_that_fails_is_the_refusal(verb):
+    command, steps = CASES[verb]
+    extra = {"key_is_taken": True, "task": None} if verb == "add" else {}
+    situation = Situation(command, **extra)
+    for code, put_right in steps:
+        assert situation.code() == code
+        put_right(situation)
+    assert situation.code() is None
+
+
+def test_every_verb_has_an_order_and_every_order_a_test():
+    assert set(CASES) == set(GUARDS)
+
+
+@pytest.mark.parametrize("verb", sorted(ON_OWN_LEASE))
+def test_the_callers_own_lease_goes_on_before_all_gates(verb):
+    """Parked, for people only, tier too low: who holds it already is asked none of that."""
+    command, _ = CASES[verb]
+    holder = Caller(ANA, "") if verb == "force" else Caller(CODEX, "s1")
+    lease = OWN_LEASE.but(actor=holder.actor.id, session=holder.session)
+    situation = Situation(command, caller=holder, former=None)
+    situation.task(state="open", lease=lease)
+    if verb == "force":
+        assert situation.code() == "reason_missing"
+        situation.say(reason="mine")
+    assert situation.code() is None

@@ -1,0 +1,120 @@
+"""Every invariant is said twice: the schema refuses what the code would never write."""
+
+from __future__ import annotations
+
+import re
+
+import apsw
+import pytest
+from kit.boards import Bench
+
+from dibs.core import commands as c
+from dibs.core.model import AUDIENCES, HOLDABLE, KINDS, STATES, TTL_MAX, TTL_MIN, TaskKey
+from dibs.stores import queries
+from dibs.stores.migrate import migrations, script
+
+SCHEMA = script(migrations("sqlite")[1])
+
+
+@pytest.fixture
+def held(bench) -> Bench:
+    """A board with one task in progress, one free, one ended lease."""
+    bench.add()
+    bench.add()
+    codex = bench.agent()
+    codex.claim()
+    codex.do(c.Release(TaskKey("T-1")))
+    codex.claim()
+    return bench
+
+
+REFUSED = {
+    "holder and expiry are null together": "UPDATE task SET holder = NULL WHERE id = 1",
+    "expiry and holder are null together": "UPDATE task SET expires = NULL WHERE id = 1",
+    "expiry is renewal and ttl": "UPDATE task SET expires = expires + 1 WHERE id = 1",
+    "a lease has a ttl": "UPDATE task SET ttl = NULL WHERE id = 1",
+    "a ttl is not too short": "UPDATE task SET ttl = 999999, expires = renewed + 999999 WHERE id = 1",
+    "a ttl is not too long": "UPDATE task SET ttl = 2592000000001, expires = renewed + ttl + 1 WHERE id = 1",
+    "in progress has a holder": "UPDATE task SET state = 'in_progress' WHERE id = 2",
+    "a final task has none": "UPDATE task SET state = 'complete' WHERE id = 1",
+    "a task under review has none": "UPDATE task SET state = 'review' WHERE id = 1",
+    "a session has a holder": "UPDATE task SET session = 's1' WHERE id = 2",
+    "a stint is in progress": "UPDATE task SET state = 'open' WHERE id = 1",
+    "a stint has a session": "UPDATE task SET session = NULL WHERE id = 1",
+    "a renewal is not before its lease": "UPDATE task SET acquired = renewed + 1 WHERE id = 1",
+    "there is no other state": "UPDATE task SET state = 'claimed' WHERE id = 2",
+    "there is no other audience": "UPDATE task SET audience = 'robots' WHERE id = 2",
+    "there is no other kind": "UPDATE actor SET kind = 'robot'",
+    "a title is not empty": "UPDATE task SET title = '' WHERE id = 2",
+    "a number is a number": "UPDATE task SET attempts = 'many' WHERE id = 2",
+    "attempts are not negative": "UPDATE task SET attempts = -1 WHERE id = 2",
+    "a holder is an actor": "UPDATE task SET holder = 99 WHERE id = 1",
+    "a key is used once": "UPDATE task SET key = 'T-1' WHERE id = 2",
+    "a token never falls": "UPDATE task SET token_number = token_number - 1 WHERE id = 1",
+    "an epoch never falls": "UPDATE task SET token_epoch = 0, token_number = 99 WHERE id = 1",
+    "a new holder has a new token": "UPDATE task SET holder = 1 WHERE id = 1",
+    "a new session has a new token": "UPDATE task SET session = 's2' WHERE id = 1",
+    "a key is never changed": "UPDATE task SET key = 'X-1' WHERE id = 2",
+    "a task is never deleted": "DELETE FROM task",
+    "the ledger is never updated": "UPDATE event SET at = at + 1",
+    "the ledger is never deleted": "DELETE FROM event",
+    "an ended lease never changes": "UPDATE ended_lease SET ended = ended + 1",
+    "an ended lease is never deleted": "DELETE FROM ended_lease",
+    "an origin is used once": "UPDATE task SET channel = 'mail', origin_ask_ref = '1'",
+    "an origin has two parts": "UPDATE task SET channel = 'mail' WHERE id = 2",
+    "a name leads to one actor": "INSERT INTO actor_name VALUES (1, 'codex', 'codex', 1)",
+    "a token is ended once": "INSERT INTO ended_lease SELECT * FROM ended_lease",
+    "a place in a chain is taken once": (
+        "INSERT INTO event SELECT board, seq + 1000, task, position, at, actor, session, token_epoch,"
+        " token_number, verb, cause, facts, digest FROM event LIMIT 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", REFUSED)
+def test_the_schema_refuses(held, rule):
+    before = held.snapshot()
+    with pytest.raises((apsw.ConstraintError, apsw.MismatchError)):
+        held.store.connection.execute(REFUSED[rule])
+    assert held.snapshot() == before
+
+
+def listed(column: str) -> set[str]:
+    """The values that the schema's CHECK of a column allows."""
+    found = re.search(rf"CHECK \({column} IN\s*\(([^)]*)\)\)", SCHEMA)
+    return set(re.findall(r"'(\w+)'", found.group(1)))
+
+
+def test_the_schema_has_the_states_kinds_and_limits_of_the_code():
+    assert listed("state") == set(STATES)
+    assert listed("audience") == set(AUDIENCES)
+    assert listed("kind") == set(KINDS)
+    holdable = re.search(r"holder IS NULL OR state IN \(([^)]*)\)", SCHEMA).group(1)
+    assert set(re.findall(r"'(\w+)'", holdable)) == set(HOLDABLE)
+    assert f"ttl BETWEEN {TTL_MIN} AND {TTL_MAX}" in SCHEMA
+
+
+def test_every_query_is_known_to_the_database_and_used_by_the_code(bench):
+    used = set(re.findall(r'"([a-z_]+)"', " ".join(open_all())))
+    for name, sql in queries.load().items():
+        bench.store.connection.execute(f"EXPLAIN {sql}", dict.fromkeys(re.findall(r":(\w+)", sql)))
+        assert name in used, f"{name} is asked by nobody"
+
+
+def open_all():
+    from pathlib import Path
+
+    import dibs.stores as stores
+
+    return [path.read_text() for path in Path(stores.__file__).parent.glob("*.py")]
+
+
+def test_no_sql_is_written_outside_the_store():
+    from pathlib import Path
+
+    import dibs
+
+    root = Path(dibs.__file__).parent
+    for path in root.rglob("*.py"):
+        if "stores" not in path.parts:
+            assert not re.search(r"\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b", path.read_text()), path
