@@ -91,6 +91,7 @@ class OneOwner(RuleBasedStateMachine):
         self.tokens: dict[str, list[Token]] = {key: [] for key in TASKS}
         self.asked: list[tuple] = []
         self.last_instant = 0
+        self.requests = 0
         self.actors = {
             who: self.bench.person(*who) if is_human(who[0]) else self.bench.agent(*who)
             for who in EVERYBODY
@@ -118,8 +119,10 @@ class OneOwner(RuleBasedStateMachine):
     def ask(self, who, command, expected: str | None) -> bool:
         """Does it, and compares. True if it was accepted."""
         before = self.bench.snapshot() if expected else None
+        self.requests += 1
+        request = f"r{self.requests}"
         try:
-            outcome = self.actors[who].do(command, request := f"r{len(self.asked)}")
+            outcome = self.actors[who].do(command, request)
         except Refused as problem:
             assert problem.code == expected, (problem.code, expected, command)
             kept = expected == "lease_lost" and command.verb in ("complete", "fail", "submit")

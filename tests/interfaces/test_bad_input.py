@@ -27,7 +27,9 @@ from dibs.interfaces.cli.main import main
 from dibs.interfaces.surfaces import EXITS, SURFACES
 from kit.repositories import DIBS, Ran, Repo, clean_environment, git
 
-HUGE = "x" * 100_000
+HUGE = "\ue000"
+"""Stands in a line of the table for a word of 100000 characters."""
+HUGE_WORD = "x" * 100_000
 LONGEST_MESSAGE = 500
 """A message is for people: whatever was typed, it fits on a screen."""
 
@@ -175,13 +177,14 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        settings = [f"{name}={value}" for name, value in self.environment]
-        words = (word if len(word) < 40 else word[:12] + "..." for word in self.arguments)
-        return ascii(" ".join([*settings, *words, self.code]))[1:-1]
+        words = [*(f"{name}={value}" for name, value in self.environment), *self.arguments]
+        short = (word if len(word) < 40 else word[:20] + "..." for word in words)
+        return ascii(" ".join([*short, self.code]))[1:-1]
 
 
 def refused(line: str, exit_code: int, code: str, says: str, **environment: str) -> Case:
-    return Case(tuple(split(line)), exit_code, code, says, tuple(environment.items()))
+    words = tuple(word.replace(HUGE, HUGE_WORD) for word in split(line))
+    return Case(words, exit_code, code, says, tuple(environment.items()))
 
 
 def bad(line: str, says: str, **environment: str) -> Case:
@@ -226,7 +229,6 @@ WITHOUT_KEY = {
     "doctor": "doctor",
 }
 KEY_IS_OPTIONAL = ("renew", "log")
-READS = ("show", "list", "status", "log", "who", "init", "config", "actor", "doctor")
 
 NOT_A_KEY = "is not the key of a task; one looks like T-42"
 
@@ -253,7 +255,7 @@ def every_key() -> list[Case]:
 MALFORMED_KEYS = [
     bad(f"claim '{key}' {AGENT}", NOT_A_KEY)
     for key in (
-        " ", "-", "T 1", " T-1", "T-1 ", "T-1\n", "T-1\t", "1", "42-T", "_", "-.-", ".T", "@T-1",
+        " ", "-", "T 1", " T-1", "T-1 ", "T-1\n", "T-1\t", "1", "42-T", "_", "_.-", ".T", "@T-1",
         "T/1", "T:1", "T-1;ls", "T-$(id)", "T-1,T-2", "T-\uff11", "T-\u0661", "\u00c4-1", "\u0422-1",
         "T-1\u202e", "T-\ud800", "T" * 65, "*", "%", "\x7f",
     )
@@ -359,7 +361,7 @@ TIMES = [
 WRITE_IT = "write it like 2026-11-15T14:30:00Z"
 INSTANTS = [
     *(
-        bad(f"who T-1 --at '{when}'", WRITE_IT)
+        bad(f"who T-1 --at='{when}'", WRITE_IT)
         for when in (
             "", " ", "yesterday", "now", "soon", "25:00", "12:60", "12:", ":", "2026-13-01",
             "2026-02-30", "2026-11-15T25:00:00Z", "2026-11-15T14:30:00Zulu", "15/11/2026", "1.5h",
@@ -722,7 +724,7 @@ ENVIRONMENTS = [
         for line in ("list", "init", "config", f"claim T-1 {AGENT}")
     ),
     bad("list", "it is an absolute path", DIBS_BOARD="~/dibs"),
-    bad("list", "it is an absolute path", DIBS_BOARD=HUGE),
+    bad("list", "it is an absolute path", DIBS_BOARD=HUGE_WORD),
     *(
         bad(line, "DIBS_URL is set", DIBS_URL="postgresql://db/x")
         for line in ("list", "init", "config", f"claim T-1 {AGENT}")
@@ -731,7 +733,7 @@ ENVIRONMENTS = [
     bad("claim T-1", "is a placeholder", DIBS_AGENT="<name>", DIBS_SESSION="s1"),
     bad("claim T-1", "cannot be a name", DIBS_AGENT="a b", DIBS_SESSION="s1"),
     bad("claim T-1", "cannot be a name", DIBS_AGENT="\udcff", DIBS_SESSION="s1"),
-    bad("claim T-1", "a name has 100000", DIBS_AGENT=HUGE, DIBS_SESSION="s1"),
+    bad("claim T-1", "a name has 100000", DIBS_AGENT=HUGE_WORD, DIBS_SESSION="s1"),
     bad("claim T-1", "a session is empty", DIBS_AGENT="codex", DIBS_SESSION=""),
     bad("claim T-1", "is a placeholder", DIBS_AGENT="codex", DIBS_SESSION="default"),
     bad("claim T-1", "cannot be a session", DIBS_AGENT="codex", DIBS_SESSION="a b"),
@@ -760,7 +762,7 @@ def is_told(case: Case, ran: Ran) -> None:
     assert (ran.code, ran.out) == (case.exit, ""), ran.err[:LONGEST_MESSAGE]
     assert "Traceback" not in ran.err
     assert re.fullmatch(r"dibs: [^\n]+\n  next: [^\n]+\n", ran.err), ran.err[:LONGEST_MESSAGE]
-    assert ran.err.isprintable() or ran.err.replace("\n", "").isprintable()
+    assert ran.err.replace("\n", "").isprintable()
     message, advice = ran.err.splitlines()
     assert case.says in message
     assert len(message) <= LONGEST_MESSAGE
@@ -877,11 +879,9 @@ def test_a_worktree_that_points_nowhere_is_refused(tmp_path, pointer):
     assert [path.name for path in tmp_path.iterdir()] == [".git"]
 
 
-def test_the_branch_and_the_folder_need_not_be_utf8(fresh):
-    """Git allows any bytes in the name of a branch: its people can work all the same."""
-    head = fresh.folder / ".git" / "HEAD"
-    head.write_bytes(b"ref: refs/heads/caf\xe9\n")
-    ran = fresh.run("claim", "T-1", "--as", "ana")
+def test_a_worktree_whose_name_is_not_utf8_can_be_worked_in(fresh):
+    """A path is any bytes: who works in such a folder can claim all the same."""
+    ran = Here(fresh.repo.worktree("caf\udce9")).run("claim", "T-1", "--as", "ana")
     assert ran.code == 0, ran.err
 
 
@@ -908,7 +908,7 @@ BAD_SETTINGS = [
     ("identity = 'lax'", "bad_setting", "identity is 'lax': it is normal or strict"),
     ("identity = ''", "bad_setting", "it is normal or strict"),
     ("identity = true", "bad_setting", "identity is True: it is a text in quotes"),
-    ("identity = '" + HUGE + "'", "bad_setting", "identity is 'xxx"),
+    ("identity = '" + HUGE_WORD + "'", "bad_setting", "identity is 'xxx"),
     ("ttl_agent = 7200", "bad_setting", "it is a text in quotes"),
     ("ttl_agent = '0s'", "bad_setting", TTL_RANGE),
     ("ttl_agent = '31d'", "bad_setting", TTL_RANGE),
@@ -1143,24 +1143,26 @@ def test_a_branch_whose_name_is_not_utf8_can_be_worked_on(repo):
 # Any text at all.
 
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=80)
-PLAUSIBLE = st.text("T-0129.5smhd/\\*@_ \n\t\0\x1b~:'%$<>{}P\u0661\uff15\u202e\u00df", max_size=12)
+PLAUSIBLE = st.text(
+    "T-0129.5smhd/\\*@_ \n\t\0\x1b~:'%$<>{}P\u0661\uff15\u202e\u00df\udcff", max_size=12
+)
 GARBAGE = st.one_of(ANYTHING, PLAUSIBLE, st.sampled_from(["T-1", "T-2", "1.1", "5m", "src/**"]))
 TRIED = settings(max_examples=150, deadline=None)
 EXPECTED = set(EXITS) - {70}
 
-_last: dict[str, object] = {}
-
 
 def takes_anything(here: Here, *arguments: str) -> None:
-    """Some exit code of the contract, never a bug; and if it is not 0, nothing changed."""
-    before = _last.get("snapshot") or here.snapshot()
+    """Some exit code of the contract, never a bug; and if it is refused, nothing changed.
+
+    One refusal may keep something: a former holder's result (exit 5) is kept as a late note.
+    """
+    before = here.snapshot()
     ran = here.run(*arguments)
-    after = _last["snapshot"] = here.snapshot()
     assert ran.code in EXPECTED, (arguments, ran.err)
     assert "Traceback" not in ran.err
     if ran.code != 0:
-        assert after == before, arguments
         assert re.fullmatch(r"dibs: [^\n]+\n  next: [^\n]+\n", ran.err), (arguments, ran.err)
+        assert ran.code == 5 or here.snapshot() == before, arguments
 
 
 @TRIED
@@ -1187,14 +1189,14 @@ def test_any_text_may_be_given_as_a_name_or_a_session(playground, option, name):
 
 
 @TRIED
-@given(ttl=st.one_of(GARBAGE, st.from_regex(r"\A-?\d{1,12}[smhdw]\Z")))
+@given(ttl=st.one_of(GARBAGE, st.from_regex(r"\A-?[0-9]{1,12}[smhdw]\Z")))
 def test_any_text_may_be_given_as_a_ttl(playground, ttl):
     """It is a duration in range, or is refused."""
     takes_anything(playground, "renew", "T-2", f"--ttl={ttl}", *split(AGENT))
 
 
 @TRIED
-@given(token=st.one_of(GARBAGE, st.from_regex(r"\A\d{1,20}\.\d{1,20}\Z")))
+@given(token=st.one_of(GARBAGE, st.from_regex(r"\A[0-9]{1,20}\.[0-9]{1,20}\Z")))
 def test_any_text_may_be_given_as_a_token(playground, token):
     """It is the current token, or is refused."""
     takes_anything(playground, "renew", "T-2", f"--token={token}", *split(AGENT))
@@ -1218,7 +1220,7 @@ def test_any_text_may_be_given_as_a_number(playground, option, number):
 @given(
     when=st.one_of(
         GARBAGE,
-        st.from_regex(r"\A\d{1,9}[smhd]\Z"),
+        st.from_regex(r"\A[0-9]{1,9}[smhd]\Z"),
         st.datetimes().map(str),
         st.times().map(str),
     )
@@ -1233,6 +1235,5 @@ def test_any_text_may_be_given_as_an_instant(playground, when):
 def test_any_words_may_be_given(playground, words):
     """No order of any words is a bug."""
     ran = playground.run(*words)
-    _last.clear()
     assert ran.code in EXPECTED, (words, ran.err)
     assert "Traceback" not in ran.err

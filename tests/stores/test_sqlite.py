@@ -279,6 +279,16 @@ def test_an_error_inside_a_transaction_leaves_nothing_and_gives_the_turn_back(be
     bench.agent().claim()
 
 
+def test_one_transaction_does_not_disturb_another_of_the_same_connection(bench):
+    bench.add()
+    with bench.store.write("outer") as tx:
+        tx.give_out_key(77)
+        with pytest.raises(AssertionError):
+            bench.store.read().__enter__()
+        tx.finish()
+    assert bench.store.run("board")[0][7] == 77
+
+
 def test_7_check_and_effect_are_one_transaction(bench):
     """Nobody can write between a decision and its effect: the lock is won before the read."""
     bench.add()

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit.repositories import Repo, clean_environment
 
 from dibs.board.identity import HARNESSES
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.surfaces import SURFACES
+from kit.repositories import Repo, clean_environment
 
 ROOT = Path(__file__).parent.parent.parent
 VERBS = {*verbs.MODULES, *verbs.ALIASES, "help"}
@@ -51,7 +51,9 @@ def test_the_reference_pages_are_current():
 def anchors(page: Path) -> set[str]:
     """What `#...` may name on a page: its headings, as they are written in links."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -74,7 +76,9 @@ def commands_in(text: str) -> set[str]:
     code = re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE)
     code += re.findall(r"`[^`\n]+`", text)
     code += re.findall(r"^    .+$", text, re.MULTILINE)
-    named = r"(?<![\w./-])dibs(?: +--(?:agent|as|session|request-id) \S+| +--json)* +([a-z][a-z_-]*)"
+    named = (
+        r"(?<![\w./-])dibs(?: +--(?:agent|as|session|request-id) \S+| +--json)* +([a-z][a-z_-]*)"
+    )
     return {verb for piece in code for verb in re.findall(named, piece)}
 
 

@@ -286,6 +286,7 @@ class ReadContext(Guarded):
     def __init__(self, store: SqliteStore) -> None:
         super().__init__(store)
         self._store = store
+        self._begun = False
 
     def __enter__(self) -> ReadTransaction:  # type: ignore[override]
         try:
@@ -308,14 +309,19 @@ class ReadContext(Guarded):
 
     def _begin(self) -> ReadTransaction:
         store = self._store
-        store.connection.execute("BEGIN")
+        self._open(store.connection, "BEGIN")
         board = store.board_row()
         reading = store.read_clock(board.floor)
         return ReadTransaction(store.run, board, reading.now, skewed=reading.anchor.skewed)
 
+    def _open(self, connection: apsw.Connection, how: str) -> None:
+        assert not connection.in_transaction, "one transaction at a time"
+        connection.execute(how)
+        self._begun = True
+
     def _end(self, *, commit: bool) -> None:
         connection = self._store.opened
-        if connection is not None and connection.in_transaction:
+        if self._begun and connection is not None and connection.in_transaction:
             connection.execute("COMMIT" if commit else "ROLLBACK")
 
 
@@ -337,7 +343,7 @@ class WriteContext(ReadContext):
         store = self._store
         connection = store.connection
         self._turn = wait_for_turn(join(store.folder, LOCK), self._what, store.wait, store.machine)
-        connection.execute("BEGIN IMMEDIATE")
+        self._open(connection, "BEGIN IMMEDIATE")
         board = store.board_row()
         stored = store.anchor()
         reading = read_clock(store.machine, stored, board.floor)

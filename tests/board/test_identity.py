@@ -1,0 +1,270 @@
+"""Who is calling: people, agents, sessions, harnesses. Nobody acts anonymously."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from kit.boards import Bench, FakeMachine
+
+from dibs.board.execute import caller_of
+from dibs.board.identity import HARNESSES, Given, Surroundings, ancestors, harness_of, identify
+from dibs.board.upkeep import verify
+from dibs.board.views import actors, session_of_process
+from dibs.core import checks
+from dibs.core import commands as c
+from dibs.core.model import Process, Session, TaskKey
+from dibs.core.refusals import Refused
+from dibs.machine import Linux
+
+K = TaskKey("T-1")
+
+
+def around(tty=False, **environment) -> Surroundings:
+    return Surroundings(environment, FakeMachine(), on_terminal=tty)
+
+
+def nobody(_name, _process):
+    return None
+
+
+def identity(given: Given, surroundings=None, strict=False, registered=nobody):
+    return identify(given, surroundings or around(), strict=strict, registered=registered)
+
+
+def code_of(*arguments, **options) -> str:
+    with pytest.raises(Refused) as problem:
+        identity(*arguments, **options)
+    return problem.value.code
+
+
+def test_an_agent_is_named_by_option_or_variable_and_the_option_wins():
+    assert identity(Given(agent="codex", session="s1")).name == "codex"
+    assert identity(Given(session="s1"), around(DIBS_AGENT="claude")).name == "claude"
+    assert identity(Given(agent="codex", session="s1"), around(DIBS_AGENT="claude")).name == "codex"
+
+
+def test_the_session_is_the_first_that_applies():
+    """--session, DIBS_SESSION, the harness's variable, the process; in this order."""
+    everything = around(DIBS_SESSION="from-dibs", CLAUDE_CODE_SESSION_ID="from-claude")
+    found = {"registered": lambda _name, _process: "from-process"}
+    assert identity(Given("codex", session="said"), everything, **found).session == "said"
+    assert identity(Given("codex"), everything, **found).session == "from-dibs"
+    harness = around(CLAUDE_CODE_SESSION_ID="from-claude")
+    assert identity(Given("codex"), harness, **found).session == "from-claude"
+    assert identity(Given("codex"), **found).session == "from-process"
+    assert code_of(Given("codex")) == "no_session"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("CLAUDE_CODE_SESSION_ID", "c1"), ("CODEX_THREAD_ID", "t1"), ("GEMINI_SESSION_ID", "g1")],
+)
+def test_a_harness_names_the_session(variable, value):
+    assert identity(Given("agent-7"), around(**{variable: value})).session == value
+
+
+def test_claude_comes_before_codex_and_codex_before_gemini():
+    both = around(CODEX_THREAD_ID="t1", CLAUDE_CODE_SESSION_ID="c1", GEMINI_SESSION_ID="g1")
+    assert identity(Given("agent-7"), both).session == "c1"
+
+
+MARKS = [mark for harness in HARNESSES for mark in harness.marks]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_P4_inside_a_harness_nobody_is_a_person(mark):
+    with pytest.raises(Refused) as problem:
+        identity(Given(person="ana"), around(tty=True, **{mark: "1"}))
+    assert problem.value.code == "in_harness"
+    assert mark in problem.value.refusal.message
+
+
+def test_a_persons_terminal_inside_an_editor_is_no_harness():
+    assert harness_of({"CURSOR_TRACE_ID": "x", "TERM_PROGRAM": "vscode"}) == ""
+    assert harness_of({"CLAUDECODE": ""}) == ""
+
+
+def test_P5_a_person_is_her_own_session_and_dibs_session_does_not_count():
+    ana = identity(Given(person="ana"), around(DIBS_SESSION="s1", DIBS_AGENT="codex"))
+    assert (ana.name, ana.person, ana.session) == ("ana", True, "")
+    assert identity(Given(person="ana", session="desk")).session == "desk"
+    assert identity(Given(person="ana", session="Ana")).session == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "user", "USER", "<AGENT_NAME>", "agent", "${AGENT}", "{name}", "unknown", "None", "null",
+     "anonymous", "your-name", "a b", "-x", "a\nb", "a\x1b[0m", "x" * 65, "ana/bob", "\ud800"],
+)  # fmt: skip
+def test_P3_empty_names_and_placeholders_are_refused(name):
+    assert code_of(Given(person=name)) == "bad_argument"
+    assert code_of(Given(agent=name, session="s1")) == "bad_argument"
+
+
+@pytest.mark.parametrize("name", ["ana", "Ana-María", "codex-2", "ana@example.org", "李雷", "a.b+c", "x" * 64])
+def test_names_of_people_and_agents_are_accepted(name):
+    assert checks.actor_name(name) == name
+
+
+@pytest.mark.parametrize("session", ["", "<SESSION>", "session one", "s/", "/s", "a//b", "x" * 129])
+def test_sessions_are_names_too(session):
+    assert code_of(Given("codex", session=session)) == "bad_argument"
+
+
+def test_nobody_is_named():
+    assert code_of(Given()) == "no_identity"
+    assert code_of(Given(agent="codex", person="ana", session="s1")) == "bad_argument"
+
+
+def test_the_address_in_git_counts_only_on_a_terminal_and_never_in_a_harness(monkeypatch):
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.email")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "ana@example.org")
+    ana = identity(Given(), around(tty=True))
+    assert (ana.name, ana.person) == ("ana@example.org", True)
+    assert code_of(Given(), around(tty=False)) == "no_identity"
+    assert code_of(Given(), around(tty=True, CLAUDECODE="1")) == "no_identity"
+    assert code_of(Given(), around(tty=True), strict=True) == "no_identity"
+
+
+def test_strict_accepts_only_what_was_said():
+    assert code_of(Given("codex"), around(CLAUDE_CODE_SESSION_ID="c1"), strict=True) == "no_session"
+    assert code_of(Given("codex"), strict=True, registered=lambda *_: "s1") == "no_session"
+    assert identity(Given("codex"), around(DIBS_SESSION="s1"), strict=True).session == "s1"
+    assert identity(Given(person="ana"), strict=True).name == "ana"
+
+
+# Sessions and processes.
+
+
+def test_C4_a_session_is_found_by_the_process_above_never_by_a_shared_file(bench):
+    bench.add()
+    process = Linux().process(os.getpid())
+    codex = bench.agent("codex", "s1")
+    codex.identity = codex.identity.but(place=Session(0, "", "testhost", process=process))
+    codex.do(c.Note(K, note="x"))
+    assert session_of_process(bench.board, "codex", process) == "s1"
+    assert session_of_process(bench.board, "claude", process) is None
+
+
+def test_E13_a_reused_pid_is_not_the_same_process(bench):
+    bench.add()
+    process = Process("boot-1", "pid:[1]", 4242, 100)
+    codex = bench.agent("codex", "s1")
+    codex.identity = codex.identity.but(place=Session(0, "", "testhost", process=process))
+    codex.do(c.Note(K, note="x"))
+    for other in (process.but(started=101), process.but(boot="boot-2"), process.but(namespace="pid:[2]")):
+        assert session_of_process(bench.board, "codex", other) is None
+
+
+def test_the_processes_above_are_told_with_their_starts():
+    above = ancestors(Linux())
+    assert above[0].pid == os.getppid()
+    assert all(process.started > 0 and process.boot == above[0].boot for process in above)
+
+
+def test_a_session_records_where_it_works(bench):
+    bench.add()
+    bench.agent("codex", "s1", worktree="/w/one", branch="topic").claim()
+    codex = bench.actor_id("codex")
+    with bench.store.read() as tx:
+        session = tx.session(codex, "s1")
+    assert (session.host, session.worktree, session.branch) == ("testhost", "/w/one", "topic")
+
+
+# Actors.
+
+
+def test_first_use_registers_a_name_with_the_default_tier_and_no_capabilities(bench):
+    bench.add()
+    bench.agent("codex").claim()
+    everybody, _ = actors(bench.board)
+    codex = next(actor for actor in everybody if actor.name == "codex")
+    assert (codex.kind, codex.tier, codex.capabilities) == ("agent", 1, ())
+
+
+def test_an_agents_name_is_not_a_persons_and_the_other_way_round(bench):
+    bench.add()
+    bench.agent("codex").claim()
+    for wrong in (bench.person("codex"), bench.agent("founder", "s1")):
+        with pytest.raises(Refused) as problem:
+            wrong.do(c.Note(K, note="x"))
+        assert problem.value.code == "wrong_kind_of_name"
+
+
+def test_E18_a_name_an_alias_and_another_case_are_one_actor(bench):
+    bench.add()
+    ana = bench.person("ana")
+    bench.board.set_actor(ana.identity, c.SetActor("ana", add_aliases=("ana@example.org",)))
+    bench.person("ana@example.org").claim()
+    bench.person("ANA").do(c.Complete(K))
+    assert bench.task().state == "complete"
+
+
+def test_a_renamed_person_keeps_what_she_holds_and_her_old_name(bench):
+    bench.add()
+    ana = bench.person("ana")
+    ana.claim()
+    bench.board.set_actor(ana.identity, c.SetActor("ana", name="anna"))
+    bench.person("anna").do(c.Renew(K))
+    bench.person("ana").do(c.Complete(K))
+    everybody, aliases = actors(bench.board)
+    anna = next(actor for actor in everybody if actor.name == "anna")
+    assert aliases[anna.id] == ["ana"]
+    assert verify(bench.board).faults == ()
+
+
+def test_tiers_and_capabilities_are_set_by_people_only(bench):
+    bench.add(tier=3, capabilities=("rust",))
+    codex, ana = bench.agent(), bench.person()
+    assert codex.refused(c.Claim(K)) == "tier_too_low"
+    codex.do(c.Note(K, note="x"))
+    with pytest.raises(Refused) as problem:
+        bench.board.set_actor(codex.identity, c.SetActor("codex", tier=9))
+    assert problem.value.code == "people_only"
+    bench.board.set_actor(ana.identity, c.SetActor("codex", tier=3))
+    assert codex.refused(c.Claim(K)) == "capability_missing"
+    bench.board.set_actor(ana.identity, c.SetActor("codex", capabilities=("rust", "sql")))
+    codex.claim()
+    assert verify(bench.board).faults == ()
+
+
+def test_a_name_leads_to_one_actor(bench):
+    bench.add()
+    ana = bench.person("ana")
+    bench.person("bob").do(c.Note(K, note="x"))
+    for command in (c.SetActor("ana", name="bob"), c.SetActor("ana", add_aliases=("BOB",))):
+        with pytest.raises(Refused) as problem:
+            bench.board.set_actor(ana.identity, command)
+        assert problem.value.code == "name_taken"
+    assert verify(bench.board).faults == ()
+
+
+def test_a_service_acts_like_an_agent_but_is_told_apart(bench):
+    bench.add(audience="agent")
+    ana = bench.person()
+    bench.board.set_actor(ana.identity, c.SetActor("dispatcher", kind="service"))
+    bench.agent("dispatcher", "d1").claim()
+    assert ana.refused(c.Claim(K)) == "held"
+    assert bench.agent("dispatcher", "d2").refused(c.Force(K, reason="r")) == "people_only"
+
+
+def test_a_task_may_be_for_people_or_for_agents(bench):
+    bench.add(audience="human")
+    bench.add(audience="agent")
+    assert bench.agent().refused(c.Claim(TaskKey("T-1"))) == "wrong_kind"
+    assert bench.person().refused(c.Claim(TaskKey("T-2"))) == "wrong_kind"
+    bench.person().claim("T-1")
+    bench.agent().claim("T-2")
+
+
+def test_a_caller_is_registered_only_if_its_command_is_accepted(bench: Bench):
+    bench.add()
+    with bench.store.read() as tx:
+        caller, is_new = caller_of(tx, bench.agent("newcomer").identity, bench.board.settings)
+    assert is_new
+    assert caller.actor.name == "newcomer"
+    assert bench.agent("newcomer").refused(c.Complete(K)) == "not_held"
+    with bench.store.read() as tx:
+        assert tx.actor_named("newcomer") is None
