@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import pytest
-from kit.boards import Bench, FakeMachine
 
 from dibs.board.execute import caller_of
 from dibs.board.identity import HARNESSES, Given, Surroundings, ancestors, harness_of, identify
@@ -16,6 +15,7 @@ from dibs.core import commands as c
 from dibs.core.model import Process, Session, TaskKey
 from dibs.core.refusals import Refused
 from dibs.machine import Linux
+from kit.boards import Bench, FakeMachine
 
 K = TaskKey("T-1")
 
@@ -102,7 +102,9 @@ def test_P3_empty_names_and_placeholders_are_refused(name):
     assert code_of(Given(agent=name, session="s1")) == "bad_argument"
 
 
-@pytest.mark.parametrize("name", ["ana", "Ana-María", "codex-2", "ana@example.org", "李雷", "a.b+c", "x" * 64])
+@pytest.mark.parametrize(
+    "name", ["ana", "Ana-María", "codex-2", "ana@example.org", "李雷", "a.b+c", "x" * 64]
+)
 def test_names_of_people_and_agents_are_accepted(name):
     assert checks.actor_name(name) == name
 
@@ -154,7 +156,11 @@ def test_E13_a_reused_pid_is_not_the_same_process(bench):
     codex = bench.agent("codex", "s1")
     codex.identity = codex.identity.but(place=Session(0, "", "testhost", process=process))
     codex.do(c.Note(K, note="x"))
-    for other in (process.but(started=101), process.but(boot="boot-2"), process.but(namespace="pid:[2]")):
+    for other in (
+        process.but(started=101),
+        process.but(boot="boot-2"),
+        process.but(namespace="pid:[2]"),
+    ):
         assert session_of_process(bench.board, "codex", other) is None
 
 
@@ -196,7 +202,7 @@ def test_an_agents_name_is_not_a_persons_and_the_other_way_round(bench):
 def test_E18_a_name_an_alias_and_another_case_are_one_actor(bench):
     bench.add()
     ana = bench.person("ana")
-    bench.board.set_actor(ana.identity, c.SetActor("ana", add_aliases=("ana@example.org",)))
+    bench.board.execute(ana.identity, c.SetActor("ana", add_aliases=("ana@example.org",)))
     bench.person("ana@example.org").claim()
     bench.person("ANA").do(c.Complete(K))
     assert bench.task().state == "complete"
@@ -206,7 +212,7 @@ def test_a_renamed_person_keeps_what_she_holds_and_her_old_name(bench):
     bench.add()
     ana = bench.person("ana")
     ana.claim()
-    bench.board.set_actor(ana.identity, c.SetActor("ana", name="anna"))
+    bench.board.execute(ana.identity, c.SetActor("ana", name="anna"))
     bench.person("anna").do(c.Renew(K))
     bench.person("ana").do(c.Complete(K))
     everybody, aliases = actors(bench.board)
@@ -221,11 +227,11 @@ def test_tiers_and_capabilities_are_set_by_people_only(bench):
     assert codex.refused(c.Claim(K)) == "tier_too_low"
     codex.do(c.Note(K, note="x"))
     with pytest.raises(Refused) as problem:
-        bench.board.set_actor(codex.identity, c.SetActor("codex", tier=9))
+        bench.board.execute(codex.identity, c.SetActor("codex", tier=9))
     assert problem.value.code == "people_only"
-    bench.board.set_actor(ana.identity, c.SetActor("codex", tier=3))
+    bench.board.execute(ana.identity, c.SetActor("codex", tier=3))
     assert codex.refused(c.Claim(K)) == "capability_missing"
-    bench.board.set_actor(ana.identity, c.SetActor("codex", capabilities=("rust", "sql")))
+    bench.board.execute(ana.identity, c.SetActor("codex", capabilities=("rust", "sql")))
     codex.claim()
     assert verify(bench.board).faults == ()
 
@@ -236,15 +242,34 @@ def test_a_name_leads_to_one_actor(bench):
     bench.person("bob").do(c.Note(K, note="x"))
     for command in (c.SetActor("ana", name="bob"), c.SetActor("ana", add_aliases=("BOB",))):
         with pytest.raises(Refused) as problem:
-            bench.board.set_actor(ana.identity, command)
+            bench.board.execute(ana.identity, command)
         assert problem.value.code == "name_taken"
     assert verify(bench.board).faults == ()
+
+
+def test_a_person_stays_a_person_and_an_unknown_actor_is_made_only_with_a_kind(bench):
+    bench.add()
+    ana = bench.person("ana")
+    ana.claim()
+    assert ana.refused(c.SetActor("ana", kind="agent")) == "kind_is_fixed"
+    assert ana.refused(c.SetActor("codxe", tier=2)) == "unknown_actor"
+    ana.do(c.SetActor("codex", kind="agent"))
+    ana.do(c.SetActor("codex", kind="service"))
+    assert verify(bench.board).faults == ()
+
+
+def test_any_command_may_have_a_request_id(bench):
+    ana = bench.person("ana")
+    first = ana.do(c.SetActor("codex", kind="agent", tier=2), "r1")
+    again = ana.do(c.SetActor("codex", kind="agent", tier=2), "r1")
+    assert (again.actor, again.entries, again.replayed) == (first.actor, first.entries, True)
+    assert ana.refused(c.SetClock(reason="x"), "r1") == "request_reused"
 
 
 def test_a_service_acts_like_an_agent_but_is_told_apart(bench):
     bench.add(audience="agent")
     ana = bench.person()
-    bench.board.set_actor(ana.identity, c.SetActor("dispatcher", kind="service"))
+    bench.board.execute(ana.identity, c.SetActor("dispatcher", kind="service"))
     bench.agent("dispatcher", "d1").claim()
     assert ana.refused(c.Claim(K)) == "held"
     assert bench.agent("dispatcher", "d2").refused(c.Force(K, reason="r")) == "people_only"

@@ -44,7 +44,11 @@ def test_a_reserved_task_is_held_and_not_started(bench, codex):
     codex.claim(reserve=True)
     assert (bench.task().state, bench.task().attempts) == ("open", 0)
     codex.do(c.Start(K))
-    assert (bench.task().state, bench.task().attempts, bench.task().token) == ("in_progress", 1, Token(1, 1))
+    assert (bench.task().state, bench.task().attempts, bench.task().token) == (
+        "in_progress",
+        1,
+        Token(1, 1),
+    )
 
 
 def test_an_agent_holds_for_two_hours_and_a_person_for_seven_days(bench, codex, ana):
@@ -69,7 +73,13 @@ def test_E4_a_new_lease_is_new_in_every_field(bench, codex, claude):
     bench.advance(5000)
     lease = claude.claim(ttl=MINUTE).task.lease
     now = bench.now()
-    assert (lease.acquired, lease.renewed, lease.stint, lease.renewals, lease.ttl) == (now, now, now, 0, MINUTE)
+    assert (lease.acquired, lease.renewed, lease.stint, lease.renewals, lease.ttl) == (
+        now,
+        now,
+        now,
+        0,
+        MINUTE,
+    )
 
 
 def test_E5_nothing_is_measured_from_when_a_task_was_made_or_changed(bench, codex, claude):
@@ -95,7 +105,11 @@ def test_claim_by_the_session_that_holds_it_is_a_renewal_with_the_same_token(ben
     codex.claim()
     bench.advance(60)
     outcome = codex.claim()
-    assert (outcome.task.token, outcome.entries, outcome.task.lease.renewals) == (Token(1, 1), (), 1)
+    assert (outcome.task.token, outcome.entries, outcome.task.lease.renewals) == (
+        Token(1, 1),
+        (),
+        1,
+    )
     assert outcome.task.lease.renewed == bench.now()
     assert bench.task().attempts == 1
 
@@ -111,7 +125,13 @@ def test_a_subagent_acts_under_its_parents_lease(bench, codex):
     outcome = child.claim()
     assert outcome.task.lease.session == "s1"
     assert outcome.entries[0].session == "s1/a2"
-    for command in (c.Renew(K), c.Note(K, note="x"), c.Edit(K, title="y"), c.Scope(K, add=("a",)), c.Start(K)):
+    for command in (
+        c.Renew(K),
+        c.Note(K, note="x"),
+        c.Edit(K, title="y"),
+        c.Scope(K, add=("a",)),
+        c.Start(K),
+    ):
         child.do(command)
     for command in (
         c.Stop(K), c.Block(K, reason="r"), c.Submit(K), c.Complete(K), c.Fail(K, reason="r"), c.Release(K),
@@ -152,7 +172,9 @@ def test_E2_after_expiry_the_owner_may_come_back(bench, codex):
     assert outcome.entries[0].event.lapsed == outcome.entries[0].at - HOUR
 
 
-def test_E2_after_expiry_others_may_take_over_and_release_by_the_former_is_a_success(bench, codex, claude):
+def test_E2_after_expiry_others_may_take_over_and_release_by_the_former_is_a_success(
+    bench, codex, claude
+):
     codex.claim(ttl=HOUR)
     bench.advance(7200)
     assert claude.claim().task.token == Token(1, 2)
@@ -246,7 +268,13 @@ def test_note_never_exits_5(bench, codex, claude):
 
 def test_every_accepted_write_of_the_holder_renews(bench, codex):
     codex.claim(ttl=HOUR)
-    for command in (c.Note(K, note="x"), c.Edit(K, title="y"), c.Stop(K), c.Start(K), c.Scope(K, add=("a",))):
+    for command in (
+        c.Note(K, note="x"),
+        c.Edit(K, title="y"),
+        c.Stop(K),
+        c.Start(K),
+        c.Scope(K, add=("a",)),
+    ):
         bench.advance(60)
         codex.do(command)
         assert bench.task().lease.renewed == bench.now(), command.verb
@@ -315,7 +343,9 @@ def test_2_every_lease_of_a_task_has_a_higher_token_than_all_before(bench, codex
     assert [token.number for token in seen] == [1, 2, 3, 4, 5, 6]
 
 
-def test_5_a_token_from_before_is_refused_even_if_the_same_session_holds_it_again(bench, codex, claude):
+def test_5_a_token_from_before_is_refused_even_if_the_same_session_holds_it_again(
+    bench, codex, claude
+):
     old = codex.claim(ttl=HOUR).task.token
     bench.advance(3601)
     claude.claim(ttl=HOUR)
@@ -355,12 +385,18 @@ def test_tokens_are_ordered_as_two_integers(bench, codex):
 # Takeover and force.
 
 
-def test_a_takeover_before_expiry_is_refused_and_after_it_names_the_former_holder(bench, codex, claude):
+def test_a_takeover_before_expiry_is_refused_and_after_it_names_the_former_holder(
+    bench, codex, claude
+):
     codex.claim(ttl=HOUR)
     assert claude.refused(c.Takeover(K)) == "held"
     bench.advance(3601)
     event = claude.do(c.Takeover(K, reason="no answer")).entries[0].event
-    assert (event.ending.session, event.ending.worktree, event.ending.branch) == ("s1", "/w/one", "topic")
+    assert (event.ending.session, event.ending.worktree, event.ending.branch) == (
+        "s1",
+        "/w/one",
+        "topic",
+    )
     assert (event.reason, bench.task().attempts) == ("no answer", 2)
 
 
@@ -371,7 +407,11 @@ def test_a_takeover_of_a_free_task_is_a_claim(bench, codex):
 def test_15_force_names_the_person_the_reason_and_the_former_holder(bench, codex, ana):
     codex.claim()
     entry = ana.do(c.Force(K, reason="production is down")).entries[0]
-    assert (entry.verb, entry.cause, entry.event.reason) == ("forced", "force", "production is down")
+    assert (entry.verb, entry.cause, entry.event.reason) == (
+        "forced",
+        "force",
+        "production is down",
+    )
     assert (entry.event.ending.session, entry.event.ending.late) == ("s1", False)
     assert codex.refused(c.Complete(K)) == "lease_lost"
 
@@ -424,17 +464,27 @@ def test_a_handoff_names_the_next_holder_without_a_gap(bench, codex, claude):
     claude.do(c.Note(K, note="hello"))
     codex.claim()
     outcome = codex.do(c.Handoff(K, to="claude", reason="needs rust"))
-    assert (outcome.task.state, outcome.task.lease.session, outcome.task.attempts) == ("in_progress", None, 1)
+    assert (outcome.task.state, outcome.task.lease.session, outcome.task.attempts) == (
+        "in_progress",
+        None,
+        1,
+    )
     assert outcome.task.lease.stint is None
     assert codex.refused(c.Complete(K)) == "lease_lost"
     assert bench.agent("third", "s3").refused(c.Claim(K)) == "held"
     bound = claude.do(c.Start(K))
-    assert (bound.task.token, bound.task.lease.session, bound.task.attempts) == (Token(1, 2), "s9", 1)
+    assert (bound.task.token, bound.task.lease.session, bound.task.attempts) == (
+        Token(1, 2),
+        "s9",
+        1,
+    )
     assert bound.task.lease.stint == bench.now()
     assert bench.faults() == ()
 
 
-def test_an_assignment_is_unbound_until_a_session_of_the_assignee_takes_it_up(bench, codex, claude, ana):
+def test_an_assignment_is_unbound_until_a_session_of_the_assignee_takes_it_up(
+    bench, codex, claude, ana
+):
     codex.do(c.Note(K, note="x"))
     ana.do(c.Assign(K, to="codex"))
     assert (bench.task().state, bench.task().lease.session) == ("open", None)
@@ -519,12 +569,22 @@ def test_stop_ends_the_stint_and_keeps_the_lease_and_start_opens_the_next(bench,
 
 def test_block_ends_the_lease_unless_it_is_kept(bench, codex, claude):
     codex.claim()
-    codex.do(c.Block(K, reason="waits for keys", on="ana", keep=True))
+    assert codex.refused(c.Block(K, reason="waits", on="nobody-here")) == "bad_argument"
+    codex.do(c.Block(K, reason="waits for keys", on="founder", keep=True))
     task = bench.task()
-    assert (task.state, task.token, task.lease.stint, task.blocked_on) == ("blocked", Token(1, 1), None, "ana")
+    assert (task.state, task.token, task.lease.stint, task.blocked_on) == (
+        "blocked",
+        Token(1, 1),
+        None,
+        "founder",
+    )
     assert claude.refused(c.Unblock(K)) == "held"
     codex.do(c.Unblock(K))
-    assert (bench.task().state, bench.task().token, bench.task().lease.session) == ("open", Token(1, 1), "s1")
+    assert (bench.task().state, bench.task().token, bench.task().lease.session) == (
+        "open",
+        Token(1, 1),
+        "s1",
+    )
     codex.do(c.Block(K, reason="again"))
     assert bench.task().lease is None
     claude.do(c.Unblock(K))
@@ -612,10 +672,18 @@ def test_a_scope_is_stored_and_shown_and_goes_with_remove(bench, codex):
     assert bench.task().scope == ("src/**",)
 
 
+def test_constraints_and_capabilities_can_be_taken_back(bench):
+    bench.add(constraints=("edit",), capabilities=("rust",))
+    bench.person().do(c.Edit(K, constraints=(), capabilities=()))
+    assert (bench.task().terms.constraints, bench.task().terms.capabilities) == ((), ())
+
+
 # Final.
 
 
-def test_C9_a_claim_on_a_finished_task_has_its_own_refusal_and_never_reopens_it(bench, codex, claude, ana):
+def test_C9_a_claim_on_a_finished_task_has_its_own_refusal_and_never_reopens_it(
+    bench, codex, claude, ana
+):
     codex.claim()
     codex.do(c.Complete(K))
     for command in (c.Claim(K), c.Takeover(K), c.Start(K)):
@@ -635,7 +703,9 @@ def test_a_person_may_drop_what_another_holds_with_a_reason(bench, codex, claude
         assert [lease.lost for lease in tx.ended_leases(1)] == [True]
 
 
-def test_38_the_ledger_has_exactly_one_event_for_each_change_of_ownership(bench, codex, claude, ana):
+def test_38_the_ledger_has_exactly_one_event_for_each_change_of_ownership(
+    bench, codex, claude, ana
+):
     codex.claim(ttl=HOUR)
     bench.advance(3601)
     claude.claim()
@@ -652,7 +722,9 @@ def test_38_the_ledger_has_exactly_one_event_for_each_change_of_ownership(bench,
     assert bench.faults() == ()
 
 
-def test_attempts_rise_when_work_begins_and_at_a_takeover_but_not_at_a_handoff(bench, codex, claude):
+def test_attempts_rise_when_work_begins_and_at_a_takeover_but_not_at_a_handoff(
+    bench, codex, claude
+):
     claude.do(c.Note(K, note="x"))
     codex.claim(ttl=HOUR)
     codex.do(c.Handoff(K, to="claude", ttl=HOUR))

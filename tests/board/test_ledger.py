@@ -24,7 +24,11 @@ def busy(bench):
     """A board on which much has happened."""
     for _ in range(3):
         bench.add(capabilities=())
-    codex, claude, ana = bench.agent("codex", "s1"), bench.agent("claude", "s9"), bench.person("ana")
+    codex, claude, ana = (
+        bench.agent("codex", "s1"),
+        bench.agent("claude", "s9"),
+        bench.person("ana"),
+    )
     codex.claim(ttl=HOUR)
     bench.advance(3601)
     claude.claim()
@@ -85,7 +89,9 @@ def test_41_tampering_is_found(busy, how):
     connection = busy.store.connection
     connection.pragma("foreign_keys", False)
     connection.pragma("ignore_check_constraints", True)
-    for (trigger,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+    for (trigger,) in connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
+    ).fetchall():
         connection.execute(f"DROP TRIGGER {trigger}")
     before = busy.snapshot()
     connection.execute(TAMPERING[how])
@@ -95,7 +101,12 @@ def test_41_tampering_is_found(busy, how):
 
 def test_an_honest_board_has_no_faults_and_no_orphans(busy):
     seen = checkup(busy.board)
-    assert (seen.ledger.faults, seen.orphans, seen.health.damage, seen.health.broken_references) == ((), (), (), 0)
+    assert (
+        seen.ledger.faults,
+        seen.orphans,
+        seen.health.damage,
+        seen.health.broken_references,
+    ) == ((), (), (), 0)
     assert seen.ledger.tasks == 3
 
 
@@ -152,7 +163,11 @@ def test_every_event_has_a_name_of_its_own():
 
 def test_who_at_an_instant_is_told_from_the_leases(bench):
     bench.add()
-    codex, claude, ana = bench.agent("codex", "s1"), bench.agent("claude", "s9"), bench.person("ana")
+    codex, claude, ana = (
+        bench.agent("codex", "s1"),
+        bench.agent("claude", "s9"),
+        bench.person("ana"),
+    )
     times = {}
 
     def mark(name):
@@ -181,7 +196,11 @@ def test_who_at_an_instant_is_told_from_the_leases(bench):
     seen = {}
     for name, at in times.items():
         owner = who(bench.board, K, at)
-        seen[name] = (owner.actor and owner.actor.name, owner.token and owner.token.number, owner.expired)
+        seen[name] = (
+            owner.actor and owner.actor.name,
+            owner.token and owner.token.number,
+            owner.expired,
+        )
     assert seen == {
         "before": (None, None, False),
         "codex": ("codex", 1, False),

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from kit.boards import Bench
 
 from dibs.board.views import who
 from dibs.core import commands as c
 from dibs.core.instants import SECOND
 from dibs.core.model import TaskKey, Token
 from dibs.core.refusals import Refused
+from kit.boards import Bench
 
 TASKS = ("T-1", "T-2")
 AGENTS = (("codex", "s1"), ("codex", "s2"), ("claude", "s9"))
@@ -262,7 +262,9 @@ class OneOwner(RuleBasedStateMachine):
     @rule(key=tasks, who=anybody)
     def renew_it(self, key, who) -> None:
         task = self.model[key]
-        if self.ask(who, c.Renew(TaskKey(key)), self.to_hold(task, who, ("open", "in_progress", "blocked"))):
+        if self.ask(
+            who, c.Renew(TaskKey(key)), self.to_hold(task, who, ("open", "in_progress", "blocked"))
+        ):
             self.renew(task)
 
     @rule(key=tasks, who=anybody)
@@ -422,7 +424,10 @@ class OneOwner(RuleBasedStateMachine):
         before = self.bench.snapshot()
         for command in (c.Renew(TaskKey(key), token=token), c.Release(TaskKey(key), token=token)):
             assert self.actors[who].refused(command) == "lease_lost"
-        assert self.actors[who].refused(c.Stop(TaskKey(key), token=Token(1, current.number + 1))) == "token_ahead"
+        assert (
+            self.actors[who].refused(c.Stop(TaskKey(key), token=Token(1, current.number + 1)))
+            == "token_ahead"
+        )
         assert self.bench.snapshot() == before
 
     # What must always be so.
@@ -435,14 +440,21 @@ class OneOwner(RuleBasedStateMachine):
             names = {actor.id: actor.name for actor in tx.actors().values()}
             for key, task in self.model.items():
                 row = tx.task(key)
-                assert (row.state, row.attempts, row.token.number) == (task.state, task.attempts, task.number)
+                assert (row.state, row.attempts, row.token.number) == (
+                    task.state,
+                    task.attempts,
+                    task.number,
+                )
                 assert names.get(row.assignee) == task.assignee
                 assert names.get(row.parked_by) == task.parked_by
                 if task.held is None:
                     assert row.lease is None
                 else:
                     lease = row.lease
-                    assert (names[lease.actor], lease.session) == (task.held.actor, task.held.session)
+                    assert (names[lease.actor], lease.session) == (
+                        task.held.actor,
+                        task.held.session,
+                    )
                     assert lease.ttl == task.held.ttl
                     assert lease.live(tx.now) == self.live(task)
                     assert lease.expires == lease.renewed + lease.ttl
@@ -463,7 +475,9 @@ class OneOwner(RuleBasedStateMachine):
             return
         for key, task in self.model.items():
             owner = who(self.bench.board, TaskKey(key))
-            assert (owner.actor.name if owner.actor else None) == (task.held.actor if task.held else None)
+            assert (owner.actor.name if owner.actor else None) == (
+                task.held.actor if task.held else None
+            )
             assert owner.expired == (task.held is not None and not self.live(task))
 
 

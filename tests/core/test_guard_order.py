@@ -1,5 +1,6 @@
 """The order of guards is the documented one: with everything wrong, the first refusal is named;
-with that put right, the next; until nothing is wrong."""
+with that put right, the next; until nothing is wrong.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,12 @@ class Situation:
 
     def __init__(self, command, **facts) -> None:
         self.command = command
-        given = {"caller": Caller(CODEX, "s1/sub"), "task": WORST, "actors": EVERYBODY, "former": FORMER}
+        given = {
+            "caller": Caller(CODEX, "s1/sub"),
+            "task": WORST,
+            "actors": EVERYBODY,
+            "former": FORMER,
+        }
         self.facts = Facts(rules=Rules(), epoch=1, **(given | facts))
 
     def code(self):
@@ -229,6 +235,21 @@ CASES = {
         [("key_taken", lambda s: s.fact(key_is_taken=False))],
     ),
     "note": (c.Note(K, note="x"), []),
+    "set_actor": (
+        c.SetActor("dora"),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("unknown_actor", lambda s: (s.fact(receiver=CODEX), s.say(kind="human"))),
+            ("kind_is_fixed", lambda s: s.say(kind="service")),
+        ],
+    ),
+    "set_clock": (
+        c.SetClock(),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="battery")),
+        ],
+    ),
 }
 
 

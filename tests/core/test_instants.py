@@ -50,7 +50,9 @@ def test_a_duration_in_words(duration, words):
     assert about(duration) == words
 
 
-@pytest.mark.parametrize("text", ["", "5", "m", "-5m", "1.5h", "5 m", "５m", "5M", "9999999999s", "1h30m"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "m", "-5m", "1.5h", "5 m", "\uff15m", "5M", "9999999999s", "1h30m"]
+)
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(Refused) as problem:
         checks.duration(text)

@@ -262,7 +262,7 @@ MALFORMED_KEYS = [
 ]  # fmt: skip
 UNKNOWN_KEYS = [
     refused(f"show {key}", 2, "unknown_task", f"there is no task {key}")
-    for key in ("t-1", "T1", "T-01", "T-0", "T-1.0", "nosuch", "X" * 64)
+    for key in ("T1", "T-01", "T-0", "T-1.0", "nosuch", "X" * 64)
 ]
 
 
@@ -322,7 +322,7 @@ VERBS = [
     bad("actor codex set --as ana", "'codex': say list, or set NAME"),
     bad("actor '' --as ana", "'': say list, or set NAME"),
     bad("actor set --as ana", "who?"),
-    bad("actor list codex", "dibs actor list takes no name"),
+    bad("actor list codex", "it goes with nothing else"),
     bad(f"edit T-1 {PERSON}", "nothing to change is given"),
     bad(f"edit T-1 --token 1.1 {PERSON}", "nothing to change is given"),
     bad(f"renew --token 1.1 {AGENT}", "--token belongs to one task: name it"),
@@ -379,9 +379,16 @@ INSTANTS = [
     bad("log T-1 --until 24:61", "--until is '24:61'"),
     bad("log --refused --since later", "--since is 'later'"),
     bad("log --forced --until 2026-99-99", "--until is '2026-99-99'"),
-    bad("log --verify --since garbage", "--since is 'garbage'"),
-    bad("log 'no key' --verify", NOT_A_KEY),
-    refused("log T-999 --verify", 2, "unknown_task", "there is no task T-999"),
+    bad("log --verify --since garbage", "it goes with nothing else"),
+    bad("log 'no key' --verify", "it goes with nothing else"),
+    bad("log T-999 --verify", "it goes with nothing else"),
+    bad("log --forced --refused", "two different lists"),
+    bad("list --free --held", "--free goes neither"),
+    bad("doctor --reason why", "--reason goes with --set-clock"),
+    bad("who T-1 --at 9999-12-30", "is in the future"),
+    bad("who T-1 --at 0001-01-02", "no board is that old"),
+    bad(f"block T-1 --reason r --on nobody-here {PERSON}", "neither a task nor an actor"),
+    refused(f"actor set ana --kind agent {PERSON}", 1, "kind_is_fixed", "a person stays a person"),
 ]  # fmt: skip
 
 NO_TOKEN = "is not a token; one looks like 1.7"
@@ -398,7 +405,7 @@ TOKENS = [
     bad(f"renew T-2 --token -1.2 {AGENT}", NO_TOKEN),
     bad(f"edit T-1 --title t --token x {PERSON}", NO_TOKEN),
     bad(f"scope T-1 --add a --token x {PERSON}", NO_TOKEN),
-    bad("scope T-1 --token x", NO_TOKEN),
+    bad("scope T-1 --token x", "--token goes with --add or --remove"),
     bad(f"stop T-2 --token x {AGENT}", NO_TOKEN),
     bad(f"release T-2 --token x {AGENT}", NO_TOKEN),
     bad(f"handoff T-2 --to ben --token x {AGENT}", NO_TOKEN),
@@ -505,10 +512,10 @@ NUMBERS = [
         }.items()
         for value in ("''", "abc", "-1", "1.5", "'\uff12'", "'1\0'", "100001", "9" * 5000)
     ),
-    bad(f"add t --priority 5 {PERSON}", "the priority is 5; it lies between 0 and 4"),
+    bad(f"add t --priority 5 {PERSON}", "the priority is '5'; it is a number from 0 to 4"),
     bad(f"add t --priority -1 {PERSON}", "the priority is '-1'"),
     bad(f"add t --priority P {PERSON}", "the priority is 'P'"),
-    bad(f"add t --priority P5 {PERSON}", "the priority is 5"),
+    bad(f"add t --priority P5 {PERSON}", "the priority is 'P5'"),
     bad(f"add t --priority PP1 {PERSON}", "the priority is 'PP1'"),
     bad(f"add t --priority high {PERSON}", "the priority is 'high'"),
     bad(f"add t --priority 0x1 {PERSON}", "the priority is '0x1'"),
@@ -529,10 +536,8 @@ CHOICES = [
     bad(f"edit T-1 --for robots {PERSON}", "the audience is 'robots'"),
     bad(f"intake --channel mail --ref r --for '\0' {PERSON}", "the audience is"),
     bad(f"add t --allow fly {PERSON}", "a constraint is 'fly'; it is one of edit, commit"),
-    bad(f"add t --allow '' {PERSON}", "a constraint is ''"),
     bad(f"add t --allow edit --allow edit,push {PERSON}", "a constraint is 'edit,push'"),
     bad(f"edit T-1 --allow EDIT {PERSON}", "a constraint is 'EDIT'"),
-    bad(f"add t --needs '' {PERSON}", "a capability is empty"),
     bad(f"add t --needs 'a b' {PERSON}", "'a b' cannot be a capability"),
     bad(f"add t --needs 'a\0' {PERSON}", "cannot be a capability"),
     bad(f"add t --needs {'c' * 65} {PERSON}", "a capability has 65 characters"),
@@ -644,7 +649,10 @@ NAMES = [
     refused("actor set codex --rename ana --as ana", 2, "name_taken", "is a name of ana"),
     refused("actor set codex --rename ANA --as ana", 2, "name_taken", "is a name of ana"),
     refused("actor set codex --alias ben --as ana", 2, "name_taken", "ben is a name of ben"),
-    refused("actor set brandnew --alias ben --as ana", 2, "name_taken", "ben is a name of ben"),
+    refused(
+        "actor set brandnew --kind agent --alias ben --as ana", 2, "name_taken", "ben is a name of ben"
+    ),
+    refused("actor set brandnew --tier 2 --as ana", 2, "unknown_actor", "nobody named brandnew"),
     refused("assign T-1 --to stranger --as ana", 2, "unknown_actor", "nobody named stranger"),
     refused(f"handoff T-2 --to stranger {AGENT}", 2, "unknown_actor", "nobody named stranger"),
     refused("log --actor stranger", 2, "unknown_actor", "nobody named stranger"),
@@ -1030,7 +1038,7 @@ def test_control_characters_in_notes_and_reasons_are_shown_escaped(fresh):
     for arguments in (
         ("note", "T-1", HOSTILE),
         ("claim", "T-1", "--reason", HOSTILE),
-        ("block", "T-1", "--reason", HOSTILE, "--on", "a\x1b[2Jb"),
+        ("block", "T-1", "--reason", HOSTILE),
         ("unblock", "T-1", "--note", HOSTILE),
         ("intake", "--channel", "mail", "--ref", HOSTILE),
         ("edit", "T-1", "--title", HOSTILE),
@@ -1063,8 +1071,7 @@ def test_control_characters_in_notes_and_reasons_are_shown_escaped(fresh):
         "list --limit 100000",
         "list --json --free",
         "--as ana --json add t",
-        "who T-1 --at 0001-01-02",
-        "who T-1 --at 9999-12-30",
+        "who T-1 --at 1970-01-02",
     ],
 )
 def test_the_last_value_in_range_is_accepted(fresh, line):

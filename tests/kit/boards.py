@@ -138,7 +138,17 @@ class Bench:
     def snapshot(self):
         """Everything that is stored but the log of refusals: what a refusal must not change."""
         connection = self.store.connection
-        tables = ("board", "actor", "actor_name", "session", "task", "ended_lease", "event", "note", "request")
+        tables = (
+            "board",
+            "actor",
+            "actor_name",
+            "session",
+            "task",
+            "ended_lease",
+            "event",
+            "note",
+            "request",
+        )
         return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.boards import START, FakeMachine
 
 from dibs.board.upkeep import checkup
 from dibs.core import commands as c
@@ -13,6 +12,7 @@ from dibs.core.instants import DAY, HOUR, SECOND
 from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
 from dibs.stores.clock import read_clock
+from kit.boards import START, FakeMachine
 
 K = TaskKey("T-1")
 YEAR_AND_A_BIT = 400 * DAY
@@ -89,7 +89,7 @@ def test_a_person_sets_the_clock_and_what_is_left_of_a_lease_stays_the_same(benc
     bench.advance(600)
     left = bench.task().lease.expires - bench.now()
     bench.machine.wall_us = START + 500 * DAY
-    outcome = bench.board.set_clock(ana.identity, c.SetClock(reason="battery changed"))
+    outcome = bench.board.execute(ana.identity, c.SetClock(reason="battery changed"))
     assert not outcome.skewed
     assert bench.now() == START + 500 * DAY
     assert bench.task().lease.expires - bench.now() == left
@@ -105,7 +105,7 @@ def test_the_clock_may_be_set_back_by_a_person_and_instants_fall_only_there(benc
     bench.advance(40 * DAY / SECOND)
     bench.agent().claim()
     bench.machine.wall_us = START + DAY
-    bench.board.set_clock(bench.person().identity, c.SetClock(reason="it was a day in the future"))
+    bench.board.execute(bench.person().identity, c.SetClock(reason="it was a day in the future"))
     assert bench.now() == START + DAY
     bench.agent().do(c.Complete(K))
     assert bench.faults() == ()
@@ -119,7 +119,7 @@ def test_setting_the_clock_is_for_people_with_a_reason(bench):
         (bench.person().identity, " ", "reason_missing"),
     ):
         with pytest.raises(Refused) as problem:
-            bench.board.set_clock(identity, c.SetClock(reason=reason))
+            bench.board.execute(identity, c.SetClock(reason=reason))
         assert problem.value.code == code
     assert bench.snapshot() == before
 
@@ -137,7 +137,12 @@ def test_E7_a_time_in_the_future_is_reported_as_skew_and_not_as_an_endless_lease
     assert "clock skew" in problem.value.refusal.message
 
 
-@given(st.lists(st.tuples(st.sampled_from(["run", "step", "reboot"]), st.integers(-(10**15), 10**15)), max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["run", "step", "reboot"]), st.integers(-(10**15), 10**15)),
+        max_size=20,
+    )
+)
 def test_17_time_never_falls_under_any_steps_and_reboots(steps):
     machine = FakeMachine()
     anchor, floor, last = None, START, START

@@ -6,12 +6,12 @@ import re
 
 import apsw
 import pytest
-from kit.boards import Bench
 
 from dibs.core import commands as c
 from dibs.core.model import AUDIENCES, HOLDABLE, KINDS, STATES, TTL_MAX, TTL_MIN, TaskKey
 from dibs.stores import queries
 from dibs.stores.migrate import migrations, script
+from kit.boards import Bench
 
 SCHEMA = script(migrations("sqlite")[1])
 
@@ -104,7 +104,7 @@ def test_every_query_is_known_to_the_database_and_used_by_the_code(bench):
 def open_all():
     from pathlib import Path
 
-    import dibs.stores as stores
+    from dibs import stores
 
     return [path.read_text() for path in Path(stores.__file__).parent.glob("*.py")]
 
@@ -117,4 +117,6 @@ def test_no_sql_is_written_outside_the_store():
     root = Path(dibs.__file__).parent
     for path in root.rglob("*.py"):
         if "stores" not in path.parts:
-            assert not re.search(r"\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b", path.read_text()), path
+            assert not re.search(
+                r"\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b", path.read_text()
+            ), path

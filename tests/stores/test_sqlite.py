@@ -13,7 +13,6 @@ from pathlib import Path
 
 import apsw
 import pytest
-from kit.boards import Bench, FakeMachine
 
 from dibs.core import commands as c
 from dibs.core.model import TaskKey
@@ -21,6 +20,7 @@ from dibs.core.refusals import Refused
 from dibs.machine import Linux
 from dibs.stores import queue
 from dibs.stores.sqlite import SAFE_SQLITE, UNSAFE_FILE_SYSTEMS, SqliteStore, _version_tuple
+from kit.boards import Bench, FakeMachine
 
 K = TaskKey("T-1")
 
@@ -36,7 +36,9 @@ def code_of(call) -> str:
 
 def test_the_folder_and_the_files_are_private(bench):
     bench.add()
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path(bench.store.folder).iterdir()}
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in Path(bench.store.folder).iterdir()
+    }
     assert stat.S_IMODE(os.stat(bench.store.folder).st_mode) == 0o700
     assert set(modes) >= {"board.db", "board.db-wal", "write.lock"}
     assert set(modes.values()) == {0o600}
@@ -92,7 +94,10 @@ def test_F5_a_network_or_vm_file_system_is_refused(tmp_path, kind):
     store = SqliteStore(str(tmp_path / "dibs"), machine=machine)
     with pytest.raises(Refused) as problem:
         store.create("x")
-    assert (problem.value.code, problem.value.refusal.facts["file_system"]) == ("network_file_system", kind)
+    assert (problem.value.code, problem.value.refusal.facts["file_system"]) == (
+        "network_file_system",
+        kind,
+    )
 
 
 def test_the_file_system_is_told_by_the_kernel(tmp_path):
@@ -134,7 +139,9 @@ def test_eight_processes_create_one_board(tmp_path):
     )
     folder = str(tmp_path / "dibs")
     started = [
-        subprocess.Popen([sys.executable, "-c", script, folder, f"uid-{n}"], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", script, folder, f"uid-{n}"], stdout=subprocess.PIPE, text=True
+        )
         for n in range(8)
     ]
     made = [process.communicate(timeout=60)[0].strip() for process in started]
@@ -150,7 +157,9 @@ def test_47_a_stopped_writer_delays_others_by_one_timeout_and_its_pid_is_named(t
         "turn = wait_for_turn(sys.argv[1], 'claim T-7', 5, Linux()); print('won', flush=True); time.sleep(60)"
     )
     path = str(tmp_path / "write.lock")
-    holder = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert holder.stdout.readline() == "won\n"
         os.kill(holder.pid, signal.SIGSTOP)

@@ -28,7 +28,6 @@ from dibs.core.model import (
     Token,
 )
 from dibs.core.refusals import Refusal, Refused, refused
-from dibs.core.rights import RIGHTS
 from dibs.core.values import Value
 from dibs.stores.transaction import Request, folded
 
@@ -39,6 +38,10 @@ if TYPE_CHECKING:
 
     from dibs.stores.sqlite import SqliteStore
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
+
+
+BOARD_COMMANDS = (c.SetActor, c.SetClock)
+BoardCommand = c.SetActor | c.SetClock
 
 
 class Outcome(Value):
@@ -52,10 +55,9 @@ class Outcome(Value):
     skewed: bool = False
     current: Task | None = None
     """The task as it is now, if the answer is an old one, given again for its request id."""
-
-    @property
-    def replayed(self) -> bool:
-        return self.current is not None
+    actor: Actor | None = None
+    """The actor that was set."""
+    replayed: bool = False
 
 
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
@@ -82,6 +84,11 @@ class Board:
             left = Left(look.token, left_behind.uncommitted(look.worktree))
             return self._attempt(who, command, request_id, left)
 
+    def log_refusal(self, who: Identity, command: c.Command, refusal: Refusal) -> None:
+        """A refusal that was found before the rules were asked, such as that of an impostor."""
+        with self.store.write("log") as tx:
+            tx.log_refusal(logged(tx.now, who, command, refusal))
+
     def _attempt(
         self, who: Identity, command: c.Command, request_id: str | None, left: Left | None
     ) -> Outcome:
@@ -93,91 +100,53 @@ class Board:
                 return replay(tx, caller, known, digest, request_id or "")
             facts = facts_for(tx, caller, command, self.settings, left)
             decision = decide(facts, command, tx.now)
-            if decision.refusal is not None and not decision.events:
-                tx.log_refusal(logged(tx, caller, command, decision.refusal))
-                outcome = Outcome(caller, tx.now)
-            else:
+            refusal = decision.refusal
+            if refusal is not None:
+                tx.log_refusal(logged(tx.now, who, command, refusal))
+            if refusal is None or decision.events:
                 look_first(decision, left, tx, self.store.machine.host())
-                outcome = self._write(tx, who, caller, facts, command, decision, is_new=is_new)
+                if is_new:
+                    register(tx, caller)
+                if who.place is not None and not caller.is_child:
+                    tx.keep_session(who.place.but(actor=caller.actor.id, name=caller.session))
+                outcome = (
+                    self._administer(tx, caller, command)
+                    if isinstance(command, BOARD_COMMANDS)
+                    else write(tx, caller, facts, decision)
+                )
                 if request_id:
-                    answer = Request(digest, answered(outcome, decision.refusal))
+                    answer = Request(digest, answered(outcome, refusal))
                     tx.keep_request(caller.actor.id, request_id, answer)
                 tx.finish()
-        if decision.refusal is not None:
-            raise Refused(decision.refusal)
+        if refusal is not None:
+            raise Refused(refusal)
         return outcome
-
-    def _write(
-        self,
-        tx: WriteTransaction,
-        who: Identity,
-        caller: Caller,
-        facts: Facts,
-        command: c.Command,
-        decision: Decision,
-        *,
-        is_new: bool,
-    ) -> Outcome:
-        if is_new:
-            register(tx, caller)
-        if who.place is not None and not caller.is_child:
-            tx.keep_session(who.place.but(actor=caller.actor.id, name=caller.session))
-        entries = []
-        task = facts.task
-        for event in decision.events:
-            if isinstance(event, e.Added):
-                task, entry = tx.add_task(event, caller)
-                if event.key == facts.fresh_key:
-                    tx.give_out_key(int(event.key.rpartition("-")[2]))
-            else:
-                assert task is not None, "a task's event comes after its task"
-                assert isinstance(event, e.TaskEvent), event.verb
-                task, entry = tx.append(task, event, caller)
-            entries.append(entry)
-        if decision.renews:
-            assert task is not None, "only a task's lease is renewed"
-            task = e.renew(task, tx.now)
-        if task is not None and task != facts.task and facts.task is not None:
-            tx.save(task)
-        if decision.refusal is not None:
-            tx.log_refusal(logged(tx, caller, command, decision.refusal))
-        return Outcome(
-            caller, tx.now, task, tuple(entries), actors_named(tx, task, entries), tx.skewed
-        )
 
     # The board's own affairs.
 
-    def set_actor(self, who: Identity, command: c.SetActor) -> Outcome:
-        """A person changes an actor; an unknown one is registered with these settings."""
-        with self.store.write(what(command)) as tx:
-            caller, is_new = caller_of(tx, who, self.settings)
-            check_right(caller, command)
-            actor = tx.actor_named(command.actor)
-            if is_new:
-                register(tx, caller)
-                if folded(command.actor) == folded(caller.actor.name):
-                    actor = caller.actor
-            if actor is None:
-                actor = newcomer(tx, command.actor, command.kind or AGENT, self.settings)
-                register(tx, caller, actor)
-            changed, aliases = changed_actor(tx, actor, command)
-            if changed != actor or aliases != tx.aliases(actor):
-                tx.change_actor(changed, aliases)
-                tx.append_to_board(e.ActorChanged(**changed.named(), aliases=aliases), caller)
-            tx.finish()
-            return Outcome(caller, tx.now, actors={changed.id: changed}, skewed=tx.skewed)
+    def _administer(self, tx: WriteTransaction, caller: Caller, command: BoardCommand) -> Outcome:
+        if isinstance(command, c.SetActor):
+            return self._set_actor(tx, caller, command)
+        by = self.store.set_clock(tx)
+        entry = tx.append_to_board(e.ClockSet(by=by, reason=command.reason.strip()), caller)
+        return Outcome(caller, tx.now, entries=(entry,), actors={caller.actor.id: caller.actor})
 
-    def set_clock(self, who: Identity, command: c.SetClock) -> Outcome:
-        """A person believes this machine's clock: the board's clock is set to it."""
-        with self.store.write(what(command)) as tx:
-            caller, is_new = caller_of(tx, who, self.settings)
-            check_right(caller, command)
-            if is_new:
-                register(tx, caller)
-            by = self.store.set_clock(tx)
-            entry = tx.append_to_board(e.ClockSet(by=by, reason=command.reason.strip()), caller)
-            tx.finish()
-            return Outcome(caller, tx.now, entries=(entry,), actors={caller.actor.id: caller.actor})
+    def _set_actor(self, tx: WriteTransaction, caller: Caller, command: c.SetActor) -> Outcome:
+        """An unknown actor of a given kind is registered with these settings."""
+        actor = tx.actor_named(command.actor)
+        if actor is None:
+            assert command.kind is not None, "an unknown actor without a kind was refused before"
+            actor = newcomer(tx, command.actor, command.kind, self.settings)
+            register(tx, caller, actor)
+        changed, aliases = changed_actor(tx, actor, command)
+        entries: tuple[Entry, ...] = ()
+        if changed != actor or aliases != tx.aliases(actor):
+            tx.change_actor(changed, aliases)
+            entries = (
+                tx.append_to_board(e.ActorChanged(**changed.named(), aliases=aliases), caller),
+            )
+        named = {changed.id: changed, caller.actor.id: caller.actor}
+        return Outcome(caller, tx.now, None, entries, named, tx.skewed, actor=changed)
 
 
 # Who calls.
@@ -191,7 +160,7 @@ def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[C
         option = "--as" if actor.is_human else "--agent"
         raise refused(
             "wrong_kind_of_name",
-            f"{actor.name} is registered as {'a person' if actor.is_human else 'an ' + actor.kind}",
+            f"{actor.name} is registered as {'a person' if actor.is_human else refusals.a(actor.kind)}",
             actor=actor.name,
             kind=actor.kind,
             option=option,
@@ -209,15 +178,6 @@ def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -
     tx.register(actor)
     event = e.ActorRegistered(id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier)
     tx.append_to_board(event, caller)
-
-
-def check_right(caller: Caller, command: c.SetActor | c.SetClock) -> None:
-    right, about = RIGHTS[command.verb], getattr(command, "actor", "the board")
-    if not caller.is_person:
-        refusal = refusals.people_only(command.verb, about, caller.actor, caller.in_harness)
-        raise Refused(refusal)
-    if right.reason and not getattr(command, "reason", "").strip():
-        raise Refused(refusals.reason_missing(command.verb, about))
 
 
 def changed_actor(
@@ -238,6 +198,31 @@ def changed_actor(
     return changed, kept
 
 
+# What is written.
+
+
+def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision) -> Outcome:
+    """The events and the row that they make, together."""
+    entries = []
+    task = facts.task
+    for event in decision.events:
+        if isinstance(event, e.Added):
+            task, entry = tx.add_task(event, caller)
+            if event.key == facts.fresh_key:
+                tx.give_out_key(int(event.key.rpartition("-")[2]))
+        else:
+            assert task is not None, "a task's event comes after its task"
+            assert isinstance(event, e.TaskEvent), event.verb
+            task, entry = tx.append(task, event, caller)
+        entries.append(entry)
+    if decision.renews:
+        assert task is not None, "only a task's lease is renewed"
+        task = e.renew(task, tx.now)
+    if task is not None and task != facts.task and facts.task is not None:
+        tx.save(task)
+    return Outcome(caller, tx.now, task, tuple(entries), actors_named(tx, task, entries), tx.skewed)
+
+
 # What is known.
 
 
@@ -247,10 +232,17 @@ def facts_for(
     facts = Facts(caller, settings.rules, tx.board.epoch, left=left)
     if isinstance(command, c.Add):
         return facts_for_add(tx, facts, command, settings.key_prefix)
-    assert isinstance(command, c.TaskCommand)
+    if isinstance(command, c.SetActor):
+        own = folded(command.actor) == folded(caller.actor.name)
+        return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
+    if isinstance(command, c.SetClock):
+        return facts
+    assert isinstance(command, c.TaskCommand), command.verb
     task = tx.task(command.task)
     if task is None:
         raise Refused(refusals.unknown_task(command.task))
+    if isinstance(command, c.Block) and command.on:
+        check_cause(tx, command.on)
     lease = task.lease
     to: str = getattr(command, "to", "")
     another = lease is not None and not lease.held_by(caller)
@@ -261,6 +253,13 @@ def facts_for(
         former=tx.last_lease_of(task.id, caller.actor.id, caller.holding_session),
         holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
     )
+
+
+def check_cause(tx: ReadTransaction, on: str) -> None:
+    if tx.actor_named(on) is None and tx.task(TaskKey(on)) is None:
+        raise refused(
+            "bad_argument", f"{on} is neither a task nor an actor: what does it wait for?"
+        )
 
 
 def facts_for_add(tx: ReadTransaction, facts: Facts, command: c.Add, prefix: str) -> Facts:
@@ -326,6 +325,7 @@ def answered(outcome: Outcome, refusal: Refusal | None) -> str:
             "first": entries[0].seq if entries else 0,
             "count": len(entries),
             "refusal": ledger.plain(refusal),
+            "actor": outcome.actor and outcome.actor.id,
         }
     )
 
@@ -343,23 +343,25 @@ def replay(
     answer = json.loads(known.answer)
     if answer["refusal"]:
         raise Refused(Refusal(**answer["refusal"]))
+    entries = tuple(tx.entries(answer["first"], answer["count"]))
+    outcome = Outcome(caller, answer["now"], None, entries, skewed=tx.skewed, replayed=True)
+    if answer["task"] is None:
+        actor = tx.actor(answer["actor"]) if answer["actor"] else None
+        return outcome.but(actor=actor, actors=actors_named(tx, None, entries))
     task: Task = ledger.build(Task, answer["task"])
-    entries = tx.entries(answer["first"], answer["count"])
     current = tx.task(task.key)
     named = actors_named(tx, task, entries) | actors_named(tx, current)
-    return Outcome(caller, answer["now"], task, tuple(entries), named, tx.skewed, current)
+    return outcome.but(task=task, current=current, actors=named)
 
 
-def logged(
-    tx: WriteTransaction, caller: Caller, command: c.Command, refusal: Refusal
-) -> LoggedRefusal:
+def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) -> LoggedRefusal:
     return LoggedRefusal(
         id=0,
-        at=tx.now,
-        verb=command.verb,
+        at=now,
+        verb=command.typed,
         task=getattr(command, "task", ""),
-        actor=caller.actor.name,
-        session=caller.session,
+        actor=who.name,
+        session=who.session,
         code=refusal.code,
         message=refusal.message,
     )
@@ -367,4 +369,4 @@ def logged(
 
 def what(command: c.Command) -> str:
     """The command as whoever waits for it is told."""
-    return f"{command.verb} {getattr(command, 'task', '')}".strip()
+    return f"{command.typed} {getattr(command, 'task', '')}".strip()

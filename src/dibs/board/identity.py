@@ -178,10 +178,15 @@ def _place(around: Surroundings, harness: str, *, person: bool = False) -> Sessi
         actor=0,  # type: ignore[arg-type]
         name="",
         host=around.machine.host(),
-        worktree=repository.worktree if repository else "",
-        branch=repository.branch() if repository and repository.worktree else "",
+        worktree=storable(repository.worktree) if repository else "",
+        branch=storable(repository.branch()) if repository and repository.worktree else "",
         process=None if alone else interactive_shell(around.machine),
     )
+
+
+def storable(path: str) -> str:
+    """A path as text: bytes that are not text are shown as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def interactive_shell(machine: Machine) -> Process | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from os.path import abspath, dirname, isdir, isfile, join
 
-from dibs.core.refusals import bad_argument, refused
+from dibs.core.checks import quoted
+from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -44,7 +45,7 @@ def locate(start: str, environment: Mapping[str, str]) -> Place:
     stated = environment.get("DIBS_BOARD")
     if stated:
         if not os.path.isabs(stated):
-            raise bad_argument(f"DIBS_BOARD is {stated!r}; it is an absolute path")
+            raise bad_argument(f"DIBS_BOARD is {quoted(stated)}; it is an absolute path")
         return Place(stated, repository)
     if repository is not None:
         return Place(join(repository.common_dir, FOLDER_IN_GIT), repository)
@@ -61,10 +62,9 @@ def find_repository(start: str) -> Repository | None:
     if isfile(git_dir):
         pointer = _first_line(git_dir).removeprefix("gitdir: ")
         git_dir = os.path.normpath(join(worktree, pointer))
-        if not isdir(git_dir):
-            raise refused(
-                "bad_argument", f"{join(worktree, '.git')} points to {git_dir}, which is not there"
-            )
+        if not pointer or not isdir(git_dir):
+            where = pointer or "nothing"
+            raise bad_argument(f"{join(worktree, '.git')} points to {where}, which is not there")
     shared = _first_line(join(git_dir, "commondir"))
     common = os.path.normpath(join(git_dir, shared)) if shared else git_dir
     return Repository(worktree, git_dir, os.path.realpath(common))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import ENAMETOOLONG
 from os.path import join
 
 from dibs.core import checks
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "settings.toml"
+PREFIX_LENGTH = 32
 
 
 class Settings(Value):
@@ -75,6 +77,8 @@ def _flag(value: Any) -> bool:
 
 
 def _prefix(value: str) -> str:
+    if len(value) > PREFIX_LENGTH:
+        raise refused("bad_setting", f"it has at most {PREFIX_LENGTH} characters")
     checks.task_key(f"{value}-1")
     return value
 
@@ -119,9 +123,18 @@ def load(folder: str) -> Settings:
             values[key] = SETTINGS[key].check(value)
         except Refused as problem:
             raise refused(
-                "bad_setting", f"{join(folder, FILE)}: {key} is {value!r}: {problem}", setting=key
+                "bad_setting",
+                f"{join(folder, FILE)}: {key} is {told(value)}: {problem}",
+                setting=key,
             ) from None
     return Settings(**values)
+
+
+def told(value: Any) -> str:
+    try:
+        return checks.short(repr(value), 40)
+    except ValueError:
+        return "a huge number"
 
 
 def read_file(folder: str) -> dict[str, Any]:
@@ -132,7 +145,11 @@ def read_file(folder: str) -> dict[str, Any]:
             import tomllib
 
             return tomllib.load(file)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except RecursionError:
+        raise refused("bad_setting", f"{path} cannot be read: it is nested too deeply") from None
     except (OSError, ValueError) as error:
-        raise refused("bad_setting", f"{path} cannot be read: {error}") from None
+        if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
+            return {}
+        raise refused("bad_setting", f"{path} cannot be read: {checks.short(str(error))}") from None

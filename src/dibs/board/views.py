@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dibs.board.execute import Board, actors_named
+from dibs.board.execute import Board, actors_named, caller_of
+from dibs.board.identity import Identity
 from dibs.core import events as e
 from dibs.core import refusals
-from dibs.core.instants import Instant
+from dibs.core.instants import LAST_INSTANT, Instant, iso
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     BLOCKED,
@@ -23,7 +24,7 @@ from dibs.core.model import (
     TaskKey,
     Token,
 )
-from dibs.core.refusals import Refused
+from dibs.core.refusals import Refused, bad_argument
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -88,7 +89,6 @@ class Status(Value):
     actors: Mapping[ActorId, Actor]
     held: tuple[Task, ...]
     waiting: tuple[Waiting, ...]
-    late_notes: int = 0
     skewed: bool = False
 
 
@@ -174,11 +174,11 @@ def people_of(task: Task) -> set[ActorId]:
     return {actor_id for actor_id in ids if actor_id is not None}
 
 
-def held_by(board: Board, name: str, session: str) -> list[Task]:
+def held_by(board: Board, who: Identity) -> list[Task]:
     """What one session holds."""
     with board.store.read() as tx:
-        actor = tx.actor_named(name)
-        return tx.tasks_held_by(actor.id, session.partition("/")[0]) if actor else []
+        caller, is_new = caller_of(tx, who, board.settings)
+        return [] if is_new else tx.tasks_held_by(caller.actor.id, caller.holding_session)
 
 
 def session_of_process(board: Board, name: str, process: Process) -> str | None:
@@ -191,6 +191,11 @@ def session_of_process(board: Board, name: str, process: Process) -> str | None:
             if session.actor == actor.id and session.process == process:
                 return session.name
     return None
+
+
+def now(board: Board) -> Instant:
+    with board.store.read() as tx:
+        return tx.now
 
 
 def uid(board: Board) -> str:
@@ -218,59 +223,60 @@ def actors(board: Board) -> tuple[list[Actor], dict[ActorId, list[str]]]:
 
 
 def who(board: Board, key: TaskKey, at: Instant | None = None) -> Owner:
-    """Who owned the task at `at`: from its leases, and from the events in which one had expired."""
+    """Who owned the task at `at`, from the events in which its leases began, lapsed and ended."""
     with board.store.read() as tx:
         task = found(tx, key)
         instant = tx.now if at is None else at
-        for lease in leases_of(task, tx.ended_leases(task.id)):
-            if lease.acquired <= instant and (lease.ended is None or instant < lease.ended):
-                lapses = lapses_of(tx.events_of(task.id), lease.token)
+        if instant > tx.now:
+            raise bad_argument(f"{iso(instant)} is in the future: nobody owns anything then yet")
+        for tenure in reversed(tenures(tx.events_of(task.id), task)):
+            if tenure.since <= instant and (tenure.ended is None or instant < tenure.ended):
+                expired = any(start < instant < end for start, end in tenure.lapses)
+                bound = tenure.bound is not None and tenure.bound <= instant
                 return Owner(
                     task,
                     instant,
-                    tx.actor(lease.actor),
-                    lease.session,
-                    lease.token,
-                    lease.acquired,
-                    expired=instant > lease.expires
-                    or any(start < instant < end for start, end in lapses),
+                    tx.actor(tenure.actor),
+                    tenure.session if bound else None,
+                    tenure.token,
+                    tenure.since,
+                    expired=expired,
                 )
         return Owner(task, instant)
 
 
 class Tenure(Value):
-    """A lease with its end, if it has ended."""
+    """The time of one lease: since when, taken up when, expired when, ended when."""
 
     token: Token
     actor: ActorId
+    since: Instant
     session: str | None
-    acquired: Instant
-    expires: Instant
-    ended: Instant | None
+    bound: Instant | None
+    ended: Instant | None = None
+    lapses: tuple[tuple[Instant, Instant], ...] = ()
 
 
-def leases_of(task: Task, ended: list[EndedLease]) -> list[Tenure]:
-    found = [Tenure(x.token, x.actor, x.session, x.acquired, x.expires, x.ended) for x in ended]
-    lease = task.lease
-    if lease is not None:
-        found.append(
-            Tenure(task.token, lease.actor, lease.session, lease.acquired, lease.expires, None)
-        )
+def tenures(entries: Iterator[Entry], task: Task) -> list[Tenure]:
+    """The leases of a task, oldest first, with the instants of the ledger."""
+    found: list[Tenure] = []
+    for entry in entries:
+        event = entry.event
+        ending: e.Ending | None = getattr(event, "ending", None)
+        if ending is not None:
+            lapse = ((ending.expires, entry.at),) if ending.late else ()
+            found[-1] = found[-1].but(ended=entry.at, lapses=found[-1].lapses + lapse)
+        if isinstance(event, e.LeaseBegun):
+            bound = None if event.session is None else entry.at
+            found.append(Tenure(event.token, event.actor, entry.at, event.session, bound))
+        elif isinstance(event, e.Bound):
+            found[-1] = found[-1].but(session=event.session, bound=entry.at)
+        elif isinstance(event, e.Renewed) and event.lapsed is not None:
+            found[-1] = found[-1].but(lapses=(*found[-1].lapses, (event.lapsed, entry.at)))
+    if task.lease is not None:
+        running = ((task.lease.expires, LAST_INSTANT),)
+        found[-1] = found[-1].but(lapses=found[-1].lapses + running)
     return found
-
-
-def lapses_of(entries: Iterator[Entry], token: Token) -> list[tuple[Instant, Instant]]:
-    """The periods in which a lease had expired and was then renewed late."""
-    late = [
-        (entry.event, entry.at)
-        for entry in entries
-        if entry.token == token and entry.verb == e.Renewed.verb
-    ]
-    return [
-        (event.lapsed, at)
-        for event, at in late
-        if isinstance(event, e.Renewed) and event.lapsed is not None
-    ]
 
 
 # The ledger.
@@ -324,11 +330,12 @@ def is_forced(entry: Entry) -> bool:
 def refused_log(board: Board, wanted: LogFilter, limit: int) -> tuple[list[LoggedRefusal], bool]:
     """Refusals, oldest first; the last `limit` of those that are wanted."""
     with board.store.read() as tx:
+        names = names_of(tx, wanted.actor) if wanted.actor else set()
         chosen: list[LoggedRefusal] = []
         for line in tx.refusals_backwards():
             if (
                 (wanted.task is None or line.task == wanted.task)
-                and (wanted.actor is None or line.actor.casefold() == wanted.actor.casefold())
+                and (not names or line.actor.casefold() in names)
                 and (wanted.since is None or line.at >= wanted.since)
                 and (wanted.until is None or line.at <= wanted.until)
             ):
@@ -336,6 +343,13 @@ def refused_log(board: Board, wanted: LogFilter, limit: int) -> tuple[list[Logge
                 if len(chosen) > limit:
                     break
         return list(reversed(chosen[:limit])), len(chosen) > limit
+
+
+def names_of(tx: ReadTransaction, name: str) -> set[str]:
+    """Every name under which somebody may have been refused."""
+    actor = tx.actor_named(name)
+    names = (name, actor.name, *tx.aliases(actor)) if actor else (name,)
+    return {each.casefold() for each in names}
 
 
 # The board at a glance.

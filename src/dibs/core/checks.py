@@ -15,7 +15,7 @@ from dibs.core.model import (
     TaskKey,
     Token,
 )
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import Refused, bad_argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +138,10 @@ def _identifier(value: str, what: str, longest: int, also: str) -> str:
 
 
 def whole(value: str | int, what: str, lowest: int, highest: int) -> int:
-    digits = str(value)
+    if isinstance(value, int):
+        digits = str(value) if abs(value) < 10**NUMBER_DIGITS else "a huge number"
+    else:
+        digits = value
     if not digits.isascii() or not digits.isdigit() or len(digits) > NUMBER_DIGITS:
         raise bad_argument(f"{what} is {quoted(digits)}; it is a number from {lowest} to {highest}")
     number = int(digits)
@@ -150,7 +153,13 @@ def whole(value: str | int, what: str, lowest: int, highest: int) -> int:
 def priority(value: str | int) -> int:
     """`0` is the most urgent; `P1` is the same as `1`."""
     given = str(value)
-    return whole(given[1:] if given[:1] in "Pp" else given, "the priority", 0, PRIORITY_MAX)
+    number = given[1:] if given[:1] in ("P", "p") else given
+    try:
+        return whole(number, "the priority", 0, PRIORITY_MAX)
+    except Refused:
+        raise bad_argument(
+            f"the priority is {quoted(given)}; it is a number from 0 to {PRIORITY_MAX}"
+        ) from None
 
 
 def tier(value: str | int) -> int:
@@ -234,4 +243,8 @@ def _each_once(values: tuple[str, ...], what: str, most: int) -> tuple[str, ...]
 
 def quoted(value: str) -> str:
     """What somebody typed, short enough for a message."""
-    return repr(value if len(value) <= 40 else value[:37] + "...")
+    return repr(short(value, 40))
+
+
+def short(text: str, longest: int = 300) -> str:
+    return text if len(text) <= longest else text[: longest - 3] + "..."

@@ -18,6 +18,14 @@ class Command(Value):
 
     verb: ClassVar[str]
 
+    @property
+    def typed(self) -> str:
+        """The verb as people type it."""
+        return TYPED.get(self.verb, self.verb)
+
+
+TYPED = {"force": "takeover --force", "set_actor": "actor set", "set_clock": "doctor --set-clock"}
+
 
 class TaskCommand(Command):
     """A command about one existing task."""

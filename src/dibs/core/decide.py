@@ -99,6 +99,8 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "edit": TO_CHANGE,
     "scope": TO_CHANGE,
     "note": (),
+    "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),
+    "set_clock": (g.caller_has_the_right, g.reason_is_given),
 }
 
 ON_OWN_LEASE: dict[str, tuple[Guard, ...]] = {
@@ -330,6 +332,11 @@ def unpark(case: Case, _command: c.Unpark) -> Decision:
     return Decision((e.Unparked(),) if case.task.parked_by is not None else ())
 
 
+def allowed(_case: Case, _command: c.Command) -> Decision:
+    """The board's own affairs are carried out by the board; here is decided whether."""
+    return Decision()
+
+
 # What several verbs share.
 
 
@@ -389,7 +396,7 @@ def started_first(case: Case) -> tuple[Event, ...]:
     return (e.Started(),) if case.task.state != IN_PROGRESS else ()
 
 
-ACTS: dict[str, Callable[..., Decision]] = {
+ACTS: dict[str, Callable[..., Decision]] = {"set_actor": allowed, "set_clock": allowed} | {
     act.__name__: act
     for act in (
         add, edit, scope, note, claim, start, takeover, force, assign, unassign, park, unpark,

@@ -1,14 +1,14 @@
 """Guards: each asks one question about a case, and has one refusal for it.
 
 A guard's name is the true statement that lets a command pass. The order in which a verb asks is
-in `states`; the first that fails is the refusal.
+in `decide`; the first that fails is the refusal.
 """
 
 from __future__ import annotations
 
 from dibs.core import refusals
 from dibs.core.facts import Case
-from dibs.core.model import AGENT, FINAL, SERVICE, ActorId
+from dibs.core.model import AGENT, FINAL, HUMAN, SERVICE, ActorId
 from dibs.core.refusals import Refusal
 from dibs.core.rights import PARENT_ONLY, RIGHTS
 from dibs.core.states import sources
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dibs.core.commands import Add, HoldersCommand
+    from dibs.core.commands import Add, HoldersCommand, SetActor
 
     Guard = Callable[[Case], Refusal | None]
 
@@ -27,20 +27,19 @@ if TYPE_CHECKING:
 
 def caller_has_the_right(case: Case) -> Refusal | None:
     """A person asks, where only people may."""
-    verb, right = case.command.verb, RIGHTS.get(case.command.verb)
+    right = RIGHTS.get(case.command.verb)
     if right is None or not right.people_only or case.caller.is_person or not right.applies(case):
         return None
-    return refusals.people_only(verb, about(case), case.caller.actor, case.caller.in_harness)
+    return refusals.people_only(typed(case), case.caller.actor, case.caller.in_harness)
 
 
 def reason_is_given(case: Case) -> Refusal | None:
     """A reason is given, where one is needed."""
-    verb, right = case.command.verb, RIGHTS.get(case.command.verb)
+    right = RIGHTS.get(case.command.verb)
     if right is None or not right.reason or not right.applies(case):
         return None
-    if case.command.named()["reason"].strip():
-        return None
-    return refusals.reason_missing(verb, about(case))
+    given = case.command.named()["reason"].strip()
+    return None if given else refusals.reason_missing(typed(case))
 
 
 def caller_is_no_subagent(case: Case) -> Refusal | None:
@@ -175,6 +174,22 @@ def receiver_exists(case: Case) -> Refusal | None:
     return None if case.facts.receiver else refusals.unknown_actor(case.command.named()["to"])
 
 
+def actor_is_known_or_has_a_kind(case: Case) -> Refusal | None:
+    """The actor is registered, or is to be, and its kind is said."""
+    command: SetActor = case.command  # type: ignore[assignment]
+    known = case.facts.receiver is not None or command.kind is not None
+    return None if known else refusals.unknown_actor(command.actor)
+
+
+def kind_stays(case: Case) -> Refusal | None:
+    """A person stays a person: sessions and rights hang on it."""
+    command: SetActor = case.command  # type: ignore[assignment]
+    actor = case.facts.receiver
+    if actor is None or command.kind is None or (command.kind == HUMAN) == actor.is_human:
+        return None
+    return refusals.kind_is_fixed(actor)
+
+
 def reviewer_is_not_the_author(case: Case) -> Refusal | None:
     """The reviewer is not the author, unless the board allows it."""
     own = case.task.author == case.caller.actor.id
@@ -228,8 +243,7 @@ def late_text(case: Case) -> str:
     return text.strip()
 
 
-def about(case: Case) -> str:
-    """What the command is about, for a message."""
+def typed(case: Case) -> str:
+    """The command as people type it, and what it is about."""
     fields = case.command.named()
-    name: str = fields.get("task") or fields.get("actor") or "the board"
-    return name
+    return f"{case.command.typed} {fields.get('task') or fields.get('actor') or ''}".strip()

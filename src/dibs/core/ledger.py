@@ -174,5 +174,16 @@ def differences(row: Task, folded: Task) -> list[str]:
         renewed = field == "lease" and is_ and said
         kept = is_.but(renewed=said.renewed, renewals=said.renewals) if renewed else is_
         if kept != said and field != "version":
-            found.append(f"{field} is {kept!r}, and the ledger says {said!r}")
+            found += _difference(field, kept, said)
     return found
+
+
+def _difference(field: str, is_: object, said: object) -> list[str]:
+    if isinstance(is_, Value) and isinstance(said, Value) and not isinstance(is_, Token):
+        inner = zip(is_.fields, is_, said)
+        return [
+            f"{name} is {plain(a)!r}, and the ledger says {plain(b)!r}"
+            for name, a, b in inner
+            if a != b
+        ]
+    return [f"{field} is {plain(is_)!r}, and the ledger says {plain(said)!r}"]

@@ -54,8 +54,8 @@ def unknown_actor(name: str) -> Refusal:
     return Refusal("unknown_actor", f"nobody named {name} is registered", {"actor": name})
 
 
-def reason_missing(verb: str, key: str) -> Refusal:
-    return Refusal("reason_missing", f"{verb} {key} needs a reason", {"task": key, "verb": verb})
+def reason_missing(command: str) -> Refusal:
+    return Refusal("reason_missing", f"{command} needs a reason", {"command": command})
 
 
 # The state, or a right, says no.
@@ -77,16 +77,20 @@ def key_taken(key: str) -> Refusal:
     )
 
 
-def people_only(verb: str, key: str, actor: Actor, harness: str) -> Refusal:
-    who = (
-        f"{actor.name} acts inside a harness ({harness})"
-        if harness
-        else f"{actor.name} is no person"
-    )
+def people_only(command: str, actor: Actor, harness: str) -> Refusal:
+    why = f"acts inside a harness ({harness})" if harness else f"is {a(actor.kind)}"
     return Refusal(
         "people_only",
-        f"{verb} {key}: only a person may do this, and {who}",
-        {"task": key, "verb": verb, "actor": actor.name, "kind": actor.kind},
+        f"{command}: only a person may do this, and {actor.name} {why}",
+        {"command": command, "actor": actor.name, "kind": actor.kind},
+    )
+
+
+def kind_is_fixed(actor: Actor) -> Refusal:
+    return Refusal(
+        "kind_is_fixed",
+        f"{actor.name} is registered as {a(actor.kind)}, and a person stays a person",
+        {"actor": actor.name, "kind": actor.kind},
     )
 
 
@@ -145,7 +149,7 @@ def wrong_kind(task: Task, actor: Actor) -> Refusal:
     whom = "people" if task.terms.audience == "human" else "agents"
     return Refusal(
         "wrong_kind",
-        f"{task.key} is for {whom}, and {actor.name} is a {actor.kind}",
+        f"{task.key} is for {whom}, and {actor.name} is {a(actor.kind)}",
         _task(task) | {"for": task.terms.audience, "actor": actor.name, "kind": actor.kind},
     )
 
@@ -257,6 +261,10 @@ def request_reused(request_id: str) -> Refusal:
 def named(actor: Actor, lease: Lease) -> str:
     """A holder as people read it: a person is her own session."""
     return f"{actor.name} (session {lease.session})" if lease.session else actor.name
+
+
+def a(kind: str) -> str:
+    return f"an {kind}" if kind == "agent" else f"a {kind}"
 
 
 def shown(state: str) -> str:

@@ -1,4 +1,4 @@
-"""One JSON shape for everything that is told outside: the CLI now, other interfaces later.
+"""One JSON shape for everything that is told outside.
 
 The assignment record has the names that backlogs use for it; see docs/reference/json.md.
 """

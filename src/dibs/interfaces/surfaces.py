@@ -61,7 +61,7 @@ SURFACES = {
     "wrong_kind_of_name": Surface(USAGE, "name {actor} with {option}, or take another name"),
     "name_taken": Surface(USAGE, "dibs actor list"),
     "no_identity": Surface(
-        USAGE, "say --agent NAME (an agent) or --as NAME (a person), or export DIBS_AGENT"
+        USAGE, "say --agent NAME (or export DIBS_AGENT) for an agent, --as NAME for a person"
     ),
     "no_session": Surface(
         USAGE, "export DIBS_SESSION=NAME in this terminal, or say --session NAME; one for each run"
@@ -84,7 +84,7 @@ SURFACES = {
     "not_assigned": Surface(REFUSED, "dibs show {task}"),
     "not_yours_to_unpark": Surface(REFUSED, "ask {parked_by}, or a person"),
     "request_reused": Surface(REFUSED, "use a new request id for a new command"),
-    "check_failed": Surface(REFUSED, "keep the file as it is, and look at what is named above"),
+    "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
     "forked": Surface(REFUSED, "open the board after the fork, once in each process"),
     # A gate.
@@ -95,7 +95,9 @@ SURFACES = {
     "assigned_to_another": Surface(GATE, "dibs list --free, or ask {assignee}"),
     "not_allowed": Surface(GATE, "dibs submit {task}, or ask a person to edit its constraints"),
     # Held, lost.
-    "held": Surface(HELD, "dibs list --free, or ask {holder} to hand off {task}"),
+    "held": Surface(
+        HELD, "dibs list --free shows other work; dibs show {task} says where its holder is"
+    ),
     "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),
     "token_ahead": Surface(LOST, "stop working on it; dibs doctor"),
     # Storage.
@@ -106,6 +108,7 @@ SURFACES = {
     "storage_failed": Surface(STORAGE, "dibs doctor"),
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
+    "output_failed": Surface(STORAGE, "dibs log says what was done"),
     "busy": Surface(AGAIN, "run it again; if one process keeps the lock, look at that process"),
 }
 

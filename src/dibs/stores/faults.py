@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dibs.core.checks import short
 from dibs.core.refusals import Refused, refused
 
 
@@ -28,7 +29,8 @@ def corrupt(path: str, detail: str) -> Refused:
 
 
 def storage_failed(path: str, detail: str) -> Refused:
-    return refused("storage_failed", f"the board cannot be used: {path} ({detail})", path=path)
+    where = short(path, 200)
+    return refused("storage_failed", f"the board cannot be used: {where} ({detail})", path=path)
 
 
 def unsafe_storage(path: str, why: str) -> Refused:

@@ -84,7 +84,7 @@ def _give_up(
 def _blocker(path: str, machine: Machine) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
         pid, _, what = file.read(200).strip().partition(" ")
-    if not pid.isdigit():
+    if not pid.isdigit() or machine.process(int(pid)) is None:
         return ""
     stopped = ", stopped" if machine.is_stopped(int(pid)) else ""
     return f"process {pid} ({what}{stopped})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from errno import ENOSPC, EROFS
-from os.path import dirname, join
+from os.path import join
 
 import apsw
 
@@ -93,14 +93,20 @@ class SqliteStore:
         return fresh
 
     def _make_folder(self) -> None:
+        self._check_name()
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
         except OSError as error:
             raise faults.storage_failed(self.folder, os.strerror(error.errno or 0)) from None
         self._check_folder()
 
+    def _check_name(self) -> None:
+        if any("\ud800" <= character <= "\udfff" for character in self.folder):
+            raise faults.storage_failed(ascii(self.folder), "its path is not UTF-8")
+
     def _check_folder(self) -> None:
         """The folder and all in it are ours: no links, nobody else's, on a local disk."""
+        self._check_name()
         try:
             there = os.lstat(self.folder)
             if not stat.S_ISDIR(there.st_mode):
@@ -113,7 +119,7 @@ class SqliteStore:
                 if os.path.islink(join(self.folder, name)):
                     raise faults.unsafe_storage(join(self.folder, name), "is a symbolic link")
         except FileNotFoundError:
-            raise faults.no_board(dirname(self.folder)) from None
+            raise faults.no_board(self.folder) from None
         kind = self.machine.file_system(self.folder)
         if kind in UNSAFE_FILE_SYSTEMS:
             raise faults.network_file_system(self.folder, kind)
@@ -125,7 +131,7 @@ class SqliteStore:
         if self._connection is None:
             self._check_folder()
             if not self.exists:
-                raise faults.no_board(dirname(self.folder))
+                raise faults.no_board(self.folder)
             connection = self._connect()
             self._check_version(connection)
         assert self._connection is not None, "connected just now"
@@ -227,8 +233,8 @@ class SqliteStore:
     # Health.
 
     def health(self) -> Health:
-        connection = self.connection
         with Guarded(self):
+            connection = self.connection
             found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
             return Health(
                 sqlite=apsw.sqlite_lib_version(),
@@ -372,7 +378,7 @@ def _version_tuple(version: str) -> tuple[int, ...]:
 
 def fault_of(error: apsw.Error | OSError, path: str) -> Refused:
     """What an error of the database or the system means to the caller."""
-    detail = str(error) or type(error).__name__
+    detail = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
     if isinstance(error, apsw.FullError) or _is(error, ENOSPC):
         return faults.disk_full(path)
     if isinstance(error, apsw.BusyError | apsw.LockedError):

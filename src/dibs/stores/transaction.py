@@ -1,7 +1,7 @@
 """The verbs of a transaction: what can be read and written, the same for every database.
 
-A store opens the transaction, wins the write lock, reads the clock, and hands a `Reading` or a
-`Writing` to the board. Only these two speak SQL, by the names in `queries.sql`.
+A store opens the transaction, wins the write lock, reads the clock, and hands a `ReadTransaction` or a
+`WriteTransaction` to the board. Only these two speak SQL, by the names in `queries.sql`.
 """
 
 from __future__ import annotations
@@ -144,9 +144,6 @@ class ReadTransaction:
     def tasks_held_by(self, actor: ActorId, session: str) -> list[Task]:
         found = self._run("tasks_held_by", actor=actor, session=session)
         return [rows.task_of(row) for row in found]
-
-    def tasks_parked(self, limit: int) -> list[Task]:
-        return [rows.task_of(row) for row in self._run("tasks_parked", limit=limit)]
 
     def counts(self) -> dict[str, int]:
         return dict(self._run("count_tasks"))

@@ -8,6 +8,7 @@ import sys
 from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Place, locate
 from dibs.core import checks
+from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
@@ -54,6 +55,13 @@ class Verb(Value):
     arguments: tuple[Argument, ...] = ()
 
 
+def here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise refused("no_board", "the current directory is not there any more") from None
+
+
 KEY = argument("key", metavar="KEY", help="the task, like T-42")
 TTL = argument("--ttl", metavar="TIME", help="how long the lease runs: 90s, 30m, 2h, 7d")
 TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease; it is checked")
@@ -76,7 +84,7 @@ class Call:
     @property
     def place(self) -> Place:
         if self._place is None:
-            self._place = locate(os.getcwd(), os.environ)
+            self._place = locate(here(), os.environ)
         return self._place
 
     @property
@@ -147,7 +155,17 @@ class Call:
 
     def do(self, command: Command) -> Answer:
         """Carries a command out, and says what came of it."""
-        return self.told(self.board.execute(self.who(), command, self.request_id))
+        return self.told(self.execute(command))
+
+    def execute(self, command: Command) -> Outcome:
+        try:
+            who = self.who()
+        except Refused as problem:
+            if problem.code == "in_harness":
+                impostor = Identity(self["person"], True, "")
+                self.board.log_refusal(impostor, command, problem.refusal)
+            raise
+        return self.board.execute(who, command, self.request_id)
 
     def told(self, outcome: Outcome) -> Answer:
         warnings = say.warnings(outcome)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dibs.board import views
 from dibs.core import checks
+from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import pages, say
 from dibs.interfaces.cli.call import KEY, LIMIT, Answer, Call, Verb, argument
+from dibs.interfaces.cli.say import count
 from dibs.interfaces.surfaces import REFUSED
 
 TYPE_CHECKING = False
@@ -24,11 +26,13 @@ def typed(call: Call, name: str) -> Instant | None:
         return None
     from dibs.interfaces.cli import times
 
-    return times.instant(call[name], f"--{name}")
+    return times.instant(call[name], f"--{name}", views.now(call.board))
 
 
 def log(call: Call) -> Answer:
     if call["verify"]:
+        if any(call[name] for name in ("key", "forced", "refused", "actor", "since", "until")):
+            raise bad_argument("--verify looks at the whole ledger: it goes with nothing else")
         return verify(call)
     wanted = views.LogFilter(
         task=None if call["key"] is None else call.key,
@@ -37,7 +41,11 @@ def log(call: Call) -> Answer:
         until=typed(call, "until"),
         forced=call["forced"],
     )
+    if call["refused"] and call["forced"]:
+        raise bad_argument("--forced and --refused are two different lists")
     if call["refused"]:
+        if wanted.task is not None:
+            views.task_by_key(call.board, wanted.task)
         lines, more = views.refused_log(call.board, wanted, call.limit)
         told = [payloads.refused_line(line) for line in lines]
         return Answer(payloads.answer(refusals=told, more=more), pages.refusals(lines, more=more))
@@ -50,12 +58,15 @@ def verify(call: Call) -> Answer:
     from dibs.board import upkeep
 
     found = upkeep.verify(call.board)
-    summary = f"{found.events} events, {found.tasks} tasks"
+    summary = f"{count(found.events, 'event')}, {count(found.tasks, 'task')}"
     payload = payloads.answer(
         ok=not found.faults, events=found.events, tasks=found.tasks, faults=list(found.faults)
     )
     if found.faults:
-        lines = (f"the ledger is NOT sound: {summary}, {len(found.faults)} faults", *found.faults)
+        lines = (
+            f"the ledger is NOT sound: {summary}, {count(len(found.faults), 'fault')}",
+            *found.faults,
+        )
         return Answer(payload, lines, exit=REFUSED)
     return Answer(payload, (f"the ledger is sound: {summary}",))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from dibs.core.checks import quoted, short
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.interfaces.cli import verbs
 
@@ -28,15 +29,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; everything that can go wrong ends here."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return run(given)
     except Refused as problem:
         return told(problem, as_json=as_json)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         if os.environ.get(TRACEBACKS):
             raise
@@ -46,11 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(given: list[str]) -> int:
     name, rest = split(given)
-    if name in ("", "help", "--help", "-h"):
+    if not given or name in ("help", "--help", "-h"):
         if name == "help" and rest:
             return run([rest[0], "--help"])
         print(verbs.overview(), end="")
-        return 0 if name else 2
+        return 0 if given else 2
     if name == "--version":
         from dibs import __version__
 
@@ -69,7 +70,10 @@ def run(given: list[str]) -> int:
         answer = verb.run(call)
     finally:
         call.close()
-    print_answer(answer, as_json=call["json"])
+    try:
+        print_answer(answer, as_json=call["json"])
+    except OSError as error:
+        return unheard(error, answer.exit)
     return answer.exit
 
 
@@ -81,7 +85,9 @@ def split(given: list[str]) -> tuple[str, list[str]]:
         if option in ("--help", "-h", "--version"):
             return option, []
         position += 2 if option in WITH_VALUE else 1
-    if position >= len(given):
+    if given and position >= len(given):
+        raise bad_argument(f"no verb is given, only {quoted(' '.join(given))}")
+    if not given:
         return "", given
     return given[position], given[position + 1 :] + given[:position]
 
@@ -91,7 +97,7 @@ def unknown_verb(name: str) -> Refused:
 
     close = get_close_matches(name, [*verbs.MODULES, *verbs.ALIASES], 1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    return bad_argument(f"there is no verb {name!r}{hint}")
+    return bad_argument(f"there is no verb {quoted(name)}{hint}")
 
 
 def parser(name: str, verb: Verb) -> ArgumentParser:
@@ -101,7 +107,7 @@ def parser(name: str, verb: Verb) -> ArgumentParser:
         """Errors are refusals like all others."""
 
         def error(self, message: str) -> NoReturn:
-            raise bad_argument(f"{message} (dibs {name} --help)")
+            raise bad_argument(f"{short(message)} (dibs {name} --help)")
 
     def formatter(prog: str) -> argparse.HelpFormatter:
         # A width of our own: argparse would load shutil at every start to ask for it.
@@ -137,7 +143,16 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     else:
         for line in answer.lines:
             print(safe(line))
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def unheard(error: OSError, code: int) -> int:
+    """Nobody reads the answer, or it cannot be written. What was asked was done all the same."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return code
+    raise refused("output_failed", f"it was done, but the answer cannot be written: {error}")
 
 
 def told(problem: Refused, *, as_json: bool) -> int:

@@ -40,7 +40,7 @@ def renew_all(call: Call) -> Answer:
     results: list[payloads.Payload] = []
     lines: list[str] = []
     highest = 0
-    for task in views.held_by(call.board, who.name, who.session):
+    for task in views.held_by(call.board, who):
         try:
             each = f"{request}/{task.key}" if request else None
             told = call.told(call.board.execute(who, c.Renew(task.key, ttl=ttl), each))

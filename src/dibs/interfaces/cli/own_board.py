@@ -6,12 +6,12 @@ from dibs.board import views
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.instants import MINUTE, about, iso
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import Refused, bad_argument
 from dibs.core.values import Value
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.call import REASON, Answer, Call, Verb, argument
-from dibs.interfaces.surfaces import REFUSED
+from dibs.interfaces.surfaces import REFUSED, USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 FULL = 2
 CLOCK_TOLERANCE = 5 * MINUTE
+
+
+CHANGES = ("kind", "tier", "capability", "zone", "alias", "no_alias", "rename")
 
 
 def init(call: Call) -> Answer:
@@ -36,9 +39,16 @@ def init(call: Call) -> Answer:
 def config(call: Call) -> Answer:
     from dibs.board import settings
 
-    stated = settings.read_file(call.place.folder)
-    values = call.board.settings.named()
     path = f"{call.place.folder}/{settings.FILE}"
+    values, stated = settings.Settings().named(), {}
+    wrong: tuple[str, ...] = ()
+    try:
+        values, stated = (
+            settings.load(call.place.folder).named(),
+            settings.read_file(call.place.folder),
+        )
+    except Refused as problem:
+        wrong = (problem.refusal.message,)
     rows, told = [], {}
     for name, setting in settings.SETTINGS.items():
         value, source = setting.show(values[name]), "settings" if name in stated else "default"
@@ -48,7 +58,8 @@ def config(call: Call) -> Answer:
         *say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")),
         f"to change one, write it to {path}",
     )
-    return Answer(payloads.answer(settings=told, file=path), lines)
+    payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
+    return Answer(payload, lines, wrong, exit=USAGE if wrong else 0)
 
 
 def actor(call: Call) -> Answer:
@@ -60,8 +71,8 @@ def actor(call: Call) -> Answer:
 
 
 def actor_list(call: Call) -> Answer:
-    if call["name"] is not None:
-        raise bad_argument("dibs actor list takes no name")
+    if any(call[name] is not None for name in ("name", *CHANGES)):
+        raise bad_argument("dibs actor list shows everybody: it goes with nothing else")
     everybody, aliases = views.actors(call.board)
     rows = [
         (a.name, a.kind, str(a.tier), ",".join(a.capabilities), a.zone, ",".join(aliases[a.id]))
@@ -86,10 +97,11 @@ def actor_set(call: Call) -> Answer:
         capabilities=capabilities,
         zone=None if call["zone"] is None else zone(call["zone"]),
         add_aliases=tuple(checks.actor_name(name) for name in call["alias"] or ()),
-        remove_aliases=tuple(call["no_alias"] or ()),
+        remove_aliases=tuple(checks.actor_name(name) for name in call["no_alias"] or ()),
     )
-    outcome = call.board.set_actor(call.who(), command)
-    [changed] = outcome.actors.values()
+    outcome = call.execute(command)
+    assert outcome.actor is not None, "an actor was set"
+    changed = outcome.actor
     aliases = views.aliases(call.board, changed)
     also = f", also {', '.join(aliases)}" if aliases else ""
     skills = f", {', '.join(changed.capabilities)}" if changed.capabilities else ""
@@ -120,6 +132,8 @@ class Finding(Value):
 def doctor(call: Call) -> Answer:
     if call["set_clock"]:
         return set_clock(call)
+    if call["reason"]:
+        raise bad_argument("--reason goes with --set-clock")
     from dibs.board import upkeep
 
     found = findings(upkeep.checkup(call.board))
@@ -156,7 +170,8 @@ def findings(seen: Checkup) -> list[Finding]:
         ),
         check(
             "ledger",
-            "; ".join(ledger.faults[:10]) or f"sound, {ledger.events} events, {ledger.tasks} tasks",
+            "; ".join(ledger.faults[:10])
+            or f"sound, {say.count(ledger.events, 'event')}, {say.count(ledger.tasks, 'task')}",
             fine=not ledger.faults,
         ),
         check("orphans", "; ".join(seen.orphans) or "none", fine=not seen.orphans),
@@ -168,8 +183,8 @@ def findings(seen: Checkup) -> list[Finding]:
             level="wrong" if seen.skewed else "note",
         ),
         check(
-            "future",
-            f"renewed in the future: {', '.join(seen.future)}" if seen.future else "no lease is",
+            "leases",
+            f"in the future: {', '.join(seen.future)}" if seen.future else "none is in the future",
             fine=not seen.future,
         ),
         Finding("backups", "none are known: the board is in this one folder only", "note"),
@@ -177,7 +192,7 @@ def findings(seen: Checkup) -> list[Finding]:
 
 
 def set_clock(call: Call) -> Answer:
-    outcome = call.board.set_clock(call.who(), c.SetClock(reason=call.reason))
+    outcome = call.execute(c.SetClock(reason=call.reason))
     now = iso(outcome.now)
     return Answer(
         payloads.answer(now=now, event=outcome.entries[0].seq),

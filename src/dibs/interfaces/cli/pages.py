@@ -6,14 +6,15 @@ from dibs.core import events as e
 from dibs.core.instants import Instant, about, between, brief, exact, iso
 from dibs.core.refusals import shown
 from dibs.interfaces import payloads
-from dibs.interfaces.cli.say import holder_of, safe, table, until
+from dibs.interfaces.cli.say import count, holder_of, safe, table, until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
     from dibs.board.views import Log, LogLine, Owner, Status, TaskView
-    from dibs.core.model import LoggedRefusal
+    from dibs.core.model import LoggedRefusal, Task
     from dibs.interfaces.payloads import Actors
 
 WIDTH = 12
@@ -47,8 +48,7 @@ def task(view: TaskView) -> tuple[str, ...]:
     if view.notes:
         lines.append("notes")
     for note in view.notes:
-        late = " LATE" if note.kind == "late" else ""
-        lines.append(f"  {brief(note.at, now)} {who[note.actor].name}, {shown(note.kind)}{late}:")
+        lines.append(f"  {brief(note.at, now)} {who[note.actor].name}, {shown(note.kind)}:")
         lines += [f"    {line}" for line in note.text.splitlines()]
     if view.ended:
         lines.append("ended leases")
@@ -67,11 +67,9 @@ def lease(view: TaskView) -> list[str]:
     if held is None:
         return [field("holder", "nobody")]
     lines = [
-        field(
-            "holder", holder_of(view.task, view.actors) + ("" if held.bound else " (not taken up)")
-        ),
+        field("holder", holder_of(view.task, view.actors)),
         field("lease", f"{until(view.task, now)} (ttl {exact(held.ttl)}, token {view.task.token})"),
-        field("renewed", f"{ago(held.renewed, now)}, {held.renewals} times"),
+        field("last seen", f"{ago(held.renewed, now)}, {count(held.renewals, 'renewal')}"),
     ]
     if held.stint is not None:
         lines.append(field("working", f"since {brief(held.stint, now)}"))
@@ -99,8 +97,8 @@ def status(seen: Status) -> tuple[str, ...]:
                 task.key,
                 holder_of(task, seen.actors),
                 until(task, seen.now),
-                f"renewed {ago(task.lease.renewed, seen.now)}" if task.lease else "",
-                advice(task.key, expired=task.lease is not None and not task.lease.live(seen.now)),
+                f"last seen {ago(task.lease.renewed, seen.now)}" if task.lease else "",
+                stale(task, seen.now),
                 task.terms.title,
             )
             for task in seen.held
@@ -115,8 +113,12 @@ def status(seen: Status) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def advice(key: str, *, expired: bool) -> str:
-    return f"stale: dibs takeover {key}" if expired else ""
+def stale(task: Task, now: Instant) -> str:
+    """What helps where a lease has expired."""
+    lease = task.lease
+    if lease is None or lease.live(now):
+        return ""
+    return f"stale: dibs takeover {task.key}" if lease.bound else f"stale: dibs show {task.key}"
 
 
 def log(found: Log) -> tuple[str, ...]:
@@ -127,7 +129,7 @@ def log(found: Log) -> tuple[str, ...]:
             line.key or "board",
             str(line.entry.token or ""),
             line.entry.verb,
-            line.actor.name + (f"/{line.entry.session}" if line.entry.session else ""),
+            line.actor.name + (f" ({line.entry.session})" if line.entry.session else ""),
             details(line, found.actors),
         )
         for line in found.lines
@@ -141,28 +143,33 @@ def log(found: Log) -> tuple[str, ...]:
 def details(line: LogLine, actors: Actors) -> str:
     """The facts of an event that tell more than its name."""
     event = line.entry.event
-    said = []
     ending: e.Ending | None = getattr(event, "ending", None)
-    if ending is not None and event.takes:
-        former = payloads.former(ending, actors)
-        said.append(
-            f"from {former['name']}/{former['session']}, last seen {former['last_sign_of_life']}"
-        )
-    elif ending is not None:
-        said.append(f"{ending.renewals} renewals")
-    if isinstance(event, e.Assigned | e.HandedOff):
-        said.append(f"to {actors[event.actor].name}")
+    said = [ended(ending, line, actors)] if ending is not None else []
+    said += [tells(event, actors) for kind, tells in MORE.items() if isinstance(event, kind)]
     if payloads.was_late([line.entry]):
         said.append("late")
-    for name in ("reason", "on", "title", "late"):
-        value = getattr(event, name, "")
-        if value:
-            said.append(f"{name}: {value}")
-    if isinstance(event, e.Added):
-        said.append(event.terms.title)
-    if isinstance(event, e.ActorRegistered | e.ActorChanged):
-        said.append(f"{event.name}, {event.kind}, tier {event.tier}")
+    named = {name: getattr(event, name, "") for name in ("reason", "on", "late")}
+    said += [f"{name}: {value}" for name, value in named.items() if value]
     return "; ".join(said)
+
+
+def ended(ending: e.Ending, line: LogLine, actors: Actors) -> str:
+    if not line.entry.event.takes:
+        return count(ending.renewals, "renewal")
+    session = f" ({ending.session})" if ending.session else ""
+    seen = brief(ending.renewed, line.entry.at)
+    return f"from {actors[ending.actor].name}{session}, last seen {seen}"
+
+
+MORE: dict[type[e.Event], Callable[[Any, Actors], str]] = {
+    e.Added: lambda event, _: event.terms.title,
+    e.Assigned: lambda event, actors: f"to {actors[event.actor].name}",
+    e.HandedOff: lambda event, actors: f"to {actors[event.actor].name}",
+    e.Renewed: lambda event, _: f"ttl {exact(event.ttl)}",
+    e.ClockSet: lambda event, _: f"by {'-' if event.by < 0 else '+'}{about(event.by)}",
+    e.ActorRegistered: lambda event, _: f"{event.name}, {event.kind}, tier {event.tier}",
+    e.ActorChanged: lambda event, _: f"{event.name}, {event.kind}, tier {event.tier}",
+}
 
 
 def refusals(lines: Iterable[LoggedRefusal], *, more: bool) -> tuple[str, ...]:
@@ -177,7 +184,7 @@ def refusals(lines: Iterable[LoggedRefusal], *, more: bool) -> tuple[str, ...]:
 
 def owner(owner: Owner) -> str:
     if owner.actor is None:
-        return f"nobody owned {owner.task.key}"
+        return f"{owner.task.key}: nobody"
     session = f" (session {owner.session})" if owner.session else ""
     unbound = " (assigned, not taken up)" if owner.session is None else ""
     expired = ", expired" if owner.expired else ""

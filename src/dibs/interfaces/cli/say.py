@@ -20,13 +20,8 @@ VISIBLE = "\u00a0\u3000\u200c\u200d"
 
 SKEW = (
     "clock skew: this machine's clock contradicts the board's ledger, and is not believed; "
-    "once it is right, a person runs: dibs doctor --set-clock --reason TEXT"
+    "once it is right, a person runs: dibs doctor --set-clock --reason TEXT --as NAME"
 )
-
-COLOURS = {
-    "in_progress": "32", "blocked": "33", "review": "36", "failed": "31", "complete": "2",
-    "dropped": "2",
-}  # fmt: skip
 
 
 def safe(text: str) -> str:
@@ -42,9 +37,15 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def holder_of(task: Task, actors: Actors) -> str:
     lease = task.lease
-    return "" if lease is None else named(actors[lease.actor], lease)
+    if lease is None:
+        return ""
+    return named(actors[lease.actor], lease) + ("" if lease.bound else " (not taken up)")
 
 
 def until(task: Task, now: Instant) -> str:
@@ -127,7 +128,11 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
             f" (session {who['session']})" if who["session"] not in (None, who["name"]) else ""
         )
         seen = about(between(ending.renewed, outcome.now))
-        said.append(f"{task.key} was held by {who['name']}{session}, last seen {seen} ago")
+        said.append(
+            f"{task.key} was assigned to {who['name']}, who had not taken it up"
+            if ending.session is None
+            else f"{task.key} was held by {who['name']}{session}, last seen {seen} ago"
+        )
         if ending.worktree:
             branch = f" on branch {ending.branch}" if ending.branch else ""
             said.append(f"its work lies in {ending.worktree}{branch}")

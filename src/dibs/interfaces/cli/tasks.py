@@ -6,7 +6,7 @@ import sys
 
 from dibs.core import checks
 from dibs.core import commands as c
-from dibs.core.model import HOLDABLE, NOT_FINAL, STATES, Terms
+from dibs.core.model import BLOCKED, HOLDABLE, NOT_FINAL, STATES, Terms
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
@@ -26,13 +26,13 @@ NEEDS = argument(
     "--needs",
     action="append",
     metavar="CAPABILITY",
-    help="a capability that it needs; may be repeated",
+    help="a capability that it needs; may be repeated; '' for none",
 )
 ALLOW = argument(
     "--allow",
     action="append",
     metavar="ACTION",
-    help="what the holder may do: edit, commit, push, complete, drop; may be repeated; none: all",
+    help="what the holder may do: edit, commit, push, complete, drop; may be repeated; '' for all",
 )
 ATTEMPTS = argument("--max-attempts", metavar="N", help="how often it may be tried")
 SCOPE = argument(
@@ -56,7 +56,9 @@ def changed(call: Call) -> dict[str, object]:
 
     def given(name: str, check: Callable[..., object]) -> object:
         value = call[name]
-        return None if value is None else check(tuple(value) if isinstance(value, list) else value)
+        if isinstance(value, list):
+            return check(tuple(part for part in value if part))
+        return None if value is None else check(value)
 
     return {
         "priority": given("priority", checks.priority),
@@ -84,7 +86,8 @@ def edit(call: Call) -> Answer:
 def intake(call: Call) -> Answer:
     channel = checks.actor_name(call["channel"])
     ref = checks.text(call["ref"], "the reference", checks.REF_LENGTH).strip()
-    title = call["title"] or f"{channel} {ref}"[: checks.TITLE_LENGTH]
+    given = call["title"]
+    title = f"{channel} {ref}"[: checks.TITLE_LENGTH] if given is None else given
     command = c.Add(
         terms(call, title),
         checks.scope(each(call["scope"])),
@@ -96,7 +99,7 @@ def intake(call: Call) -> Answer:
 
 def taken_in(call: Call, command: c.Add) -> Answer:
     """The task of this origin; what differs from it in the request is reported, not written."""
-    outcome = call.board.execute(call.who(), command, call.request_id)
+    outcome = call.execute(command)
     told = call.told(outcome)
     if outcome.entries or outcome.task is None:
         return told.but(payload=told.payload | {"created": True, "differences": []})
@@ -124,19 +127,22 @@ def list_(call: Call) -> Answer:
     states: tuple[State, ...] = tuple(call["state"] or (STATES if call["all"] else NOT_FINAL))
     for state in states:
         if state not in STATES:
-            raise bad_argument(f"{state!r} is no state; the states are {', '.join(STATES)}")
+            raise bad_argument(
+                f"{checks.quoted(state)} is no state; the states are {', '.join(STATES)}"
+            )
+    if call["free"] and (call["held"] or call["mine"]):
+        raise bad_argument("--free goes neither with --held nor with --mine")
     if call["held"] or call["free"]:
         states = tuple(state for state in states if state in HOLDABLE)
     mine = call.who() if call["mine"] else None
     actor = None
     if mine is not None:
-        holding = [task.key for task in views.held_by(call.board, mine.name, mine.session)]
-        actor = frozenset(holding)
+        actor = frozenset(task.key for task in views.held_by(call.board, mine))
 
     def wanted(task: Task, now: Instant) -> bool:
         lease = task.lease
         if call["free"]:
-            barred = task.parked_by or task.assignee or task.state != "open"
+            barred = task.parked_by or task.state == BLOCKED or (task.assignee and lease is None)
             return not barred and (lease is None or not lease.live(now))
         return (not call["held"] or lease is not None) and (actor is None or task.key in actor)
 
@@ -151,8 +157,15 @@ def scope(call: Call) -> Answer:
     add, remove = each(call["add"]), each(call["remove"])
     if add or remove:
         return call.do(
-            c.Scope(task=call.key, token=call.token, add=checks.scope(add), remove=remove)
+            c.Scope(
+                task=call.key,
+                token=call.token,
+                add=checks.scope(add),
+                remove=tuple(checks.text(path, "a scope", checks.SCOPE_LENGTH) for path in remove),
+            )
         )
+    if call["token"] is not None:
+        raise bad_argument("--token goes with --add or --remove")
     from dibs.board import views
 
     task = views.task_by_key(call.board, call.key)
@@ -162,8 +175,15 @@ def scope(call: Call) -> Answer:
 
 
 def note(call: Call) -> Answer:
-    text = sys.stdin.read(checks.NOTE_LENGTH + 1) if call["text"] == "-" else call["text"]
+    text = from_stdin() if call["text"] == "-" else call["text"]
     return call.do(c.Note(call.key, checks.text(text, "the note", checks.NOTE_LENGTH)))
+
+
+def from_stdin() -> str:
+    if sys.stdin is None:
+        return ""
+    sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
+    return sys.stdin.read(checks.NOTE_LENGTH + 1)
 
 
 VERBS = {

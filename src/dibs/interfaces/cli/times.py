@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from time import time_ns
 
 from dibs.core import checks
-from dibs.core.instants import UNITS, Instant, iso
+from dibs.core.instants import LAST_INSTANT, UNITS, Instant, iso
 from dibs.core.refusals import bad_argument
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def instant(text: str, what: str) -> Instant:
+def instant(text: str, what: str, now: Instant) -> Instant:
     """`2026-11-15T14:30:00Z`, `2026-11-15 15:30` (local), `15:30` (today, local), `2h` (ago)."""
     if text[-1:] in UNITS and text[:-1].isdigit():
-        return Instant(time_ns() // 1_000 - checks.duration(text, what))
+        return in_range(now - checks.duration(text, what), text, what)
     try:
         typed = datetime.fromisoformat(_with_date(text))
         moment = (typed if typed.tzinfo else typed.astimezone()).astimezone(UTC)
@@ -24,7 +23,13 @@ def instant(text: str, what: str) -> Instant:
             f"{what} is {checks.quoted(text)}; write it like 2026-11-15T14:30:00Z, "
             "2026-11-15 15:30, 15:30, or 2h for two hours ago"
         ) from None
-    return Instant((moment - EPOCH) // timedelta(microseconds=1))
+    return in_range((moment - EPOCH) // timedelta(microseconds=1), text, what)
+
+
+def in_range(microseconds: int, text: str, what: str) -> Instant:
+    if not 0 <= microseconds <= LAST_INSTANT:
+        raise bad_argument(f"{what} is {checks.quoted(text)}: no board is that old, or that new")
+    return Instant(microseconds)
 
 
 def _with_date(text: str) -> str:
@@ -33,5 +38,8 @@ def _with_date(text: str) -> str:
 
 def both(moment: Instant) -> str:
     """An instant in UTC and in local time."""
-    local = (EPOCH + timedelta(microseconds=moment)).astimezone()
+    try:
+        local = (EPOCH + timedelta(microseconds=moment)).astimezone()
+    except (ValueError, OverflowError):
+        return iso(moment)
     return f"{iso(moment)} ({local:%Y-%m-%d %H:%M:%S %Z})"

@@ -88,7 +88,7 @@ SET host = excluded.host, worktree = excluded.worktree, branch = excluded.branch
 -- Tasks.
 
 -- name: task_by_key
-SELECT {task} FROM task WHERE board = :board AND key = :key
+SELECT {task} FROM task WHERE board = :board AND lower(key) = lower(:key)
 
 -- name: key_of_task
 SELECT key FROM task WHERE board = :board AND id = :id
@@ -110,10 +110,6 @@ ORDER BY holder, session, id LIMIT :limit
 
 -- name: tasks_held_by
 SELECT {task} FROM task WHERE board = :board AND holder = :actor AND session = :session ORDER BY id
-
--- name: tasks_parked
-SELECT {task} FROM task WHERE board = :board AND parked_by IS NOT NULL
-ORDER BY priority, id LIMIT :limit
 
 -- name: tasks_shifted
 UPDATE task

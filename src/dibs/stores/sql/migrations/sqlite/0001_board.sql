@@ -131,7 +131,7 @@ CREATE TABLE task (
     CHECK (stint IS NULL OR (state = 'in_progress' AND session IS NOT NULL))
 ) STRICT;
 
-CREATE UNIQUE INDEX task_by_key ON task (board, key);
+CREATE UNIQUE INDEX task_by_key ON task (board, lower(key));
 CREATE UNIQUE INDEX task_by_origin ON task (board, channel, origin_ask_ref)
     WHERE channel IS NOT NULL;
 CREATE INDEX task_by_state ON task (board, state, priority, id);

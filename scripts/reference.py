@@ -1,0 +1,332 @@
+"""Writes the reference pages that can be read off the code, so that they cannot lie.
+
+python scripts/reference.py            writes docs/reference/*.md anew
+python scripts/reference.py --check    writes nothing; fails if a page is not current
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from dibs.board.identity import HARNESSES
+from dibs.board.settings import SETTINGS, Settings
+from dibs.core import checks, model
+from dibs.core.decide import GUARDS, ON_OWN_LEASE
+from dibs.core.guards import caller_is_no_subagent
+from dibs.core.instants import exact
+from dibs.core.rights import PARENT_ONLY, RIGHTS
+from dibs.core.states import MOVES, SAME
+from dibs.interfaces.cli import verbs
+from dibs.interfaces.surfaces import EXITS, HTTP, MCP, SURFACES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.core.guards import Guard
+
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+GENERATED = "<!-- Written by scripts/reference.py. To renew it: make docs -->"
+
+TYPED = {
+    "force": "takeover --force",
+    "set_actor": "actor set",
+    "set_clock": "doctor --set-clock",
+}
+"""Verbs of the core that are typed in another way."""
+
+
+def typed(verb: str) -> str:
+    return f"dibs {TYPED.get(verb, verb)}"
+
+
+def code(*words: object) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
+    """A Markdown table; a bar in a cell is escaped."""
+    cells = [[str(cell).replace("|", "\\|") for cell in row] for row in [head, *rows]]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return [lines[0], "|" + "---|" * len(head), *lines[1:], ""]
+
+
+# States.
+
+
+def states() -> list[str]:
+    return [
+        "# States",
+        "",
+        f"A task is in one of {len(model.STATES)} states: {code(*model.STATES)}.",
+        f"A new task is `open`. {code(*model.FINAL)} are final: no verb leads out of them. A task",
+        "in `in_progress` always has a lease that has not ended. A lease that has not ended can",
+        f"stand on a task in {code(*model.HOLDABLE)}, and in no other state.",
+        "",
+        "## From where to where",
+        "",
+        *table(
+            ("verb", "from", "to", "means"),
+            [
+                (f"`{typed(move.verb)}`", from_(move.sources), f"`{move.target}`", move.in_words)
+                for move in MOVES.values()
+            ],
+        ),
+        f"`{SAME}` means that the state stays as it is. `dibs claim --reserve` takes the lease and",
+        "leaves the state as it is. `dibs release` of a blocked task leaves it `blocked`.",
+        "",
+        "## What each verb asks, in this order",
+        "",
+        "The first question that is answered with no is the refusal. The codes are in",
+        "[errors.md](errors.md).",
+        "",
+        *[line for group in alike() for line in asked(group)],
+    ]
+
+
+def from_(sources: tuple[str, ...]) -> str:
+    known = {model.STATES: "any", model.NOT_FINAL: "any that is not final"}
+    return known.get(sources) or code(*sources)
+
+
+def questions(verb: str) -> tuple[Guard, ...]:
+    """Subagents are asked about only where they may not act."""
+    everybody = verb not in PARENT_ONLY
+    return tuple(g for g in GUARDS[verb] if g is not caller_is_no_subagent or not everybody)
+
+
+def alike() -> list[list[str]]:
+    """Verbs that ask the same questions in the same order."""
+    groups: dict[object, list[str]] = {}
+    for verb in GUARDS:
+        groups.setdefault((questions(verb), ON_OWN_LEASE.get(verb)), []).append(verb)
+    return list(groups.values())
+
+
+def asked(group: list[str]) -> list[str]:
+    lines = [f"### {', '.join(typed(verb) for verb in group)}", ""]
+    if group[0] in ON_OWN_LEASE:
+        lines += [
+            "If the caller's own lease has not ended, or the task was assigned to the caller and",
+            "not taken up yet, only this is asked:",
+            "",
+            *numbered(ON_OWN_LEASE[group[0]]),
+            "",
+            "Otherwise:",
+            "",
+        ]
+    return [*lines, *(numbered(questions(group[0])) or ["Nothing is asked."]), ""]
+
+
+def numbered(guards: tuple[Guard, ...]) -> list[str]:
+    return [f"{n}. `{guard.__name__}`: {guard.__doc__}" for n, guard in enumerate(guards, 1)]
+
+
+# Rights.
+
+
+def rights() -> list[str]:
+    return [
+        "# Rights",
+        "",
+        "Who may do what. A verb that is not in this table may be used by any registered actor,",
+        "as far as [states.md](states.md) allows it. A missing right is exit 1 (`people_only`); a",
+        "missing reason is exit 2 (`reason_missing`).",
+        "",
+        *table(
+            ("verb", "people only", "needs a reason", "when"),
+            [
+                (f"`{typed(r.verb)}`", yes(r.people_only), yes(r.reason), r.in_words)
+                for r in RIGHTS.values()
+            ],
+        ),
+        "An agent is never a person, and nobody is a person inside an agent's harness: see",
+        "[settings.md](settings.md) for the variables that mark one.",
+        "",
+        "## Subagents",
+        "",
+        "A session with a `/` in its name (`s1/a2`) is a subagent of the session before the `/`",
+        "(`s1`). It acts under its parent's leases. These verbs belong to the parent; from a",
+        "subagent they are exit 1 (`parent_only`):",
+        "",
+        f"{code(*PARENT_ONLY)}.",
+        "",
+        "A subagent may `drop` a task that its parent does not hold.",
+        "",
+    ]
+
+
+def yes(flag: bool) -> str:
+    return "yes" if flag else ""
+
+
+# Errors.
+
+
+def errors() -> list[str]:
+    return [
+        "# Exit codes and refusals",
+        "",
+        "## Exit codes",
+        "",
+        *table(
+            ("exit", "means", "HTTP", "MCP"),
+            [(number, means, HTTP.get(number, 200), MCP.get(number, "")) for number, means in
+             EXITS.items()],
+        ),
+        "dibs has a command line and no server. The HTTP status and the MCP error are for programs",
+        "that pass a refusal on. A command that is interrupted with Ctrl-C exits with 130.",
+        "",
+        "## Codes",
+        "",
+        "Each refusal has a stable code. `dibs` prints one sentence and what to do next; with",
+        "`--json` it prints an object, see [json.md](json.md#a-refusal). Words in braces are",
+        "replaced by the facts of the refusal.",
+        "",
+        *table(
+            ("code", "exit", "HTTP", "MCP", "what to do next"),
+            [(f"`{name}`", s.exit, s.http, s.mcp, s.advice) for name, s in SURFACES.items()],
+        ),
+    ]  # fmt: skip
+
+
+# Command line.
+
+
+def cli() -> list[str]:
+    lines = [
+        "# Command line",
+        "",
+        "    dibs VERB [ARGUMENTS] [OPTIONS]",
+        "",
+        "`dibs help` lists the verbs, `dibs help VERB` tells what one takes. Durations are typed",
+        "like `90s`, `30m`, `2h`, `7d`. Instants are typed like `2026-11-15T14:30:00Z`,",
+        "`2026-11-15 15:30` (local), `15:30` (today, local) or `2h` (two hours ago).",
+        "",
+        "```text",
+        verbs.EVERYWHERE.strip(),
+        "```",
+        "",
+    ]
+    for group, members in verbs.GROUPS.items():
+        lines += [f"## {group}", ""]
+        for name, means in members.items():
+            lines += described(name, means)
+    return lines
+
+
+def described(name: str, means: str) -> list[str]:
+    verb = import_module(verbs.MODULES[name]).VERBS[name]
+    shown = [(shape(a.names, a.options), a.options) for a in verb.arguments]
+    usage = " ".join([f"dibs {name}", *(optional(text, options) for text, options in shown)])
+    rows = [(f"`{text}`", options["help"]) for text, options in shown]
+    head = [f"### dibs {name}", "", f"{means[0].upper()}{means[1:]}.", "", f"    {usage}", ""]
+    return head + (table(("argument", "means"), rows) if rows else [])
+
+
+def shape(names: tuple[str, ...], options: dict[str, object]) -> str:
+    """`KEY`, `--force`, `--ttl TIME`."""
+    metavar = str(options.get("metavar", ""))
+    return f"{names[0]} {metavar}".rstrip() if names[0].startswith("-") else metavar
+
+
+def optional(text: str, options: dict[str, object]) -> str:
+    needed = options.get("required") or not (text.startswith("-") or options.get("nargs") == "?")
+    return text if needed else f"[{text}]"
+
+
+# Settings.
+
+
+def settings() -> list[str]:
+    return [
+        "# Settings, variables, limits",
+        "",
+        "## Settings",
+        "",
+        "A board's settings are in `settings.toml`, in the folder of the board. The file need not",
+        "exist. An unknown name or a value that makes no sense is an error (exit 2). `dibs config`",
+        "prints every setting, its value and where it comes from.",
+        "",
+        *table(
+            ("setting", "default", "means"),
+            [
+                (f"`{name}`", f"`{shown(name)}`", setting.means)
+                for name, setting in SETTINGS.items()
+            ],
+        ),
+        "## Environment variables",
+        "",
+        *table(
+            ("variable", "means"),
+            [
+                ("`DIBS_AGENT`", "the agent that acts, as `--agent`"),
+                ("`DIBS_SESSION`", "the agent's session, as `--session`; people do not use it"),
+                ("`DIBS_BOARD`", "the folder of the board, an absolute path"),
+                ("`DIBS_DEBUG`", "if set, a bug in dibs prints its traceback"),
+                ("`NO_COLOR`", "if set, nothing is coloured"),
+            ],
+        ),
+        "## Variables of harnesses",
+        "",
+        "If one of the marks is set, the caller is inside an agent's harness: it can act as an",
+        "agent, and never as a person. If the harness names its session, that name is used where",
+        "neither `--session` nor `DIBS_SESSION` is given and `identity` is `normal`.",
+        "",
+        *table(
+            ("harness", "marks", "names the session"),
+            [(h.name, code(*h.marks), code(h.session) if h.session else "") for h in HARNESSES],
+        ),
+        "## Limits",
+        "",
+        *table(
+            ("what", "limit"),
+            [
+                ("the ttl of a lease", f"{exact(model.TTL_MIN)} to {exact(model.TTL_MAX)}"),
+                ("title", f"{checks.TITLE_LENGTH} characters"),
+                ("note", f"{checks.NOTE_LENGTH} characters"),
+                ("reason", f"{checks.REASON_LENGTH} characters"),
+                ("key", f"{checks.KEY_LENGTH} characters"),
+                ("name of an actor", f"{checks.NAME_LENGTH} characters"),
+                ("name of a session", f"{checks.SESSION_LENGTH} characters"),
+                ("scope", f"{checks.SCOPES} entries of {checks.SCOPE_LENGTH} characters"),
+                ("priority", f"0 to {model.PRIORITY_MAX}; 0 is first"),
+                ("tier", f"0 to {model.TIER_MAX}"),
+                ("request ids", f"kept for {exact(model.REQUEST_KEPT)}"),
+                ("log of refusals", f"the last {model.REFUSALS_KEPT}"),
+            ],
+        ),
+    ]
+
+
+def shown(name: str) -> str:
+    return SETTINGS[name].show(Settings.defaults[name])
+
+
+PAGES = {page.__name__: page for page in (states, rights, errors, cli, settings)}
+
+
+def text_of(name: str) -> str:
+    return "\n".join([GENERATED, "", *PAGES[name]()]).rstrip() + "\n"
+
+
+def main() -> int:
+    stale = []
+    for name in PAGES:
+        path, wanted = FOLDER / f"{name}.md", text_of(name)
+        if path.is_file() and path.read_text(encoding="utf-8") == wanted:
+            continue
+        stale.append(f"docs/reference/{path.name}")
+        if "--check" not in sys.argv:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted, encoding="utf-8")
+    if "--check" not in sys.argv:
+        print("\n".join(f"written: {page}" for page in stale) or "everything was current")
+        return 0
+    if stale:
+        print(f"not current: {', '.join(stale)}; to renew them: make docs")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Several processes at once: exactly one wins, every loser is told who won and until when."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kit.racers import race
+from kit.repositories import Repo
+
+
+def judge(rounds, contestants: int) -> None:
+    """In each round one exit 0, the rest exit 4, each naming the winner and until when."""
+    for answers in rounds:
+        assert len(answers) == contestants
+        winners = [(number, said) for number, code, said in answers if code == 0]
+        assert len(winners) == 1, answers
+        number, won = winners[0]
+        for _, code, said in answers:
+            if code != 0:
+                facts = said["error"]["facts"]
+                assert (code, said["error"]["code"]) == (4, "held")
+                assert (facts["holder"], facts["session"]) == (f"racer-{number}", f"s{number}")
+                assert facts["expires_at"] == won["lease"]["expires_at"]
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_C1_a_thousand_contested_rounds_never_have_two_winners(repo, part):
+    """8 processes in two work trees, 220 rounds in each of five parts."""
+    other = repo.worktree("other")
+    tasks = 220
+    made = race([repo.folder], [["add", f"task {n}", "--as", "ana"] for n in range(tasks)])
+    keys = [answers[0][2]["task"]["key"] for answers in made]
+    claims = [["claim", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
+    judge(race([repo.folder, other.folder] * 4, claims), 8)
+    assert repo.json("log", "--verify")["ok"]
+
+
+def test_C1_thirty_two_at_once(repo):
+    other = repo.worktree("other")
+    keys = [repo.add() for _ in range(5)]
+    claims = [["claim", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
+    judge(race([repo.folder, other.folder] * 16, claims), 32)
+    assert repo.json("log", "--verify")["ok"]
+
+
+@pytest.mark.parametrize("contestants", [8, 32])
+def test_C1_separate_commands_from_separate_shells(repo, contestants):
+    """Nothing shared but the repository: each contestant is a command of its own."""
+    places = [repo, repo.worktree("other")]
+    key = repo.add()
+    started = [
+        places[n % 2].start("claim", key, "--agent", f"racer-{n}", "--session", f"s{n}", "--json")
+        for n in range(contestants)
+    ]
+    answers = []
+    for n, process in enumerate(started):
+        out, err = process.communicate(timeout=120)
+        answers.append((n, process.returncode, json.loads(out or err)))
+    judge([answers], contestants)
+
+
+def test_C1_expired_work_has_one_new_owner(repo):
+    """A takeover is contested like a claim: one wins, the others are told by exit 4."""
+    other = repo.worktree("other")
+    keys = [repo.add() for _ in range(10)]
+    for key in keys:
+        repo.ok("claim", key, "--agent", "dead", "--session", "d", "--ttl", "1s")
+    wait_until_expired(repo, keys[-1])
+    claims = [["takeover", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
+    rounds = race([repo.folder, other.folder] * 3, claims)
+    judge(rounds, 6)
+    for answers in rounds:
+        won = next(said for _, code, said in answers if code == 0)
+        assert won["lease"]["token"] == "1.2"
+        assert won["lease"]["taken_over_from"]["name"] == "dead"
+
+
+def wait_until_expired(repo: Repo, key: str) -> None:
+    while not repo.json("show", key)["task"]["expired"]:
+        pass
+
+
+def test_C5_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):
+    rounds = race(
+        [repo.folder] * 8, [["add", f"task {n}", "--as", "ana" + "{n}"] for n in range(10)]
+    )
+    keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
+    assert len(keys) == 80
+
+
+def test_C5_parallel_writes_to_one_task_all_survive(repo):
+    key = repo.add()
+    race(
+        [repo.folder] * 8,
+        [["note", key, f"note {n} of {{n}}", "--as", "ana{n}"] for n in range(10)],
+    )
+    notes = {note["text"] for note in repo.json("show", key)["notes"]}
+    assert len(notes) == 80
+
+
+def test_C1_I1_one_origin_is_one_task_however_often_it_is_delivered(repo):
+    """Also after the task is final."""
+    deliver = [
+        "intake",
+        "--channel",
+        "github",
+        "--ref",
+        "org/repo#7",
+        "--title",
+        "Fix it",
+        "--as",
+        "ana{n}",
+    ]
+    rounds = race([repo.folder] * 8, [[*deliver, "--tier", str(tier)] for tier in (1, 2, 3)])
+    keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
+    created = [said["created"] for answers in rounds for _, _, said in answers]
+    assert (len(keys), created.count(True)) == (1, 1)
+    [key] = keys
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    repo.ok("complete", key, "--agent", "codex", "--session", "s1")
+    again = repo.json(
+        "intake", "--channel", "GitHub", "--ref", "org/repo#7", "--title", "Other", "--as", "ana"
+    )
+    assert (again["task"]["key"], again["created"], again["differences"]) == (key, False, ["title"])
+    assert again["task"]["state"] == "complete"

@@ -1,0 +1,56 @@
+"""Real processes that run the real command at the same moment, many rounds of it.
+
+Each racer is a process of its own, with its own work tree, environment and connections; only the
+start of the interpreter is saved. A barrier lets all of them go at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+from kit.repositories import clean_environment
+
+
+def run_here(arguments: list[str]):
+    """The command in this process: its exit code, what it said, and what it was refused with."""
+    from dibs.interfaces.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([*arguments, "--json"])
+    said = out.getvalue() or err.getvalue().splitlines()[-1]
+    return code, json.loads(said)
+
+
+def racer(folder, number, rounds, barrier, answers) -> None:
+    os.environ.clear()
+    os.environ.update(clean_environment())
+    os.chdir(folder)
+    for arguments in rounds:
+        filled = [part.format(n=number) for part in arguments]
+        barrier.wait(60)
+        answers.put((number, arguments, *run_here(filled)))
+
+
+def race(folders: list[Path], rounds: list[list[str]]):
+    """Every racer runs every round's command; `{n}` is its number. The answers of each round."""
+    context = multiprocessing.get_context("fork")
+    barrier, answers = context.Barrier(len(folders)), context.Queue()
+    racers = [
+        context.Process(target=racer, args=(folder, number, rounds, barrier, answers), daemon=True)
+        for number, folder in enumerate(folders)
+    ]
+    for process in racers:
+        process.start()
+    collected = [answers.get(timeout=120) for _ in range(len(folders) * len(rounds))]
+    for process in racers:
+        process.join(60)
+    return [
+        [(number, code, said) for number, arguments, code, said in collected if arguments == wanted]
+        for wanted in rounds
+    ]
