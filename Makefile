@@ -26,8 +26,9 @@ mutants: .venv/ready ## break the code in every known way: a named test must go 
 bench: .venv/ready ## measure against a floor in the same run
 	@$(BIN)/python bench/start.py
 
-docs: .venv/ready ## write the reference pages anew
+docs: .venv/ready ## write the reference pages and the output of the sessions anew
 	@$(BIN)/python scripts/reference.py
+	@$(BIN)/python scripts/sessions.py
 
 .venv/ready: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

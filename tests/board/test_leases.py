@@ -120,6 +120,13 @@ def test_C3_the_same_agent_in_two_terminals_is_two_holders(bench, codex):
     assert bench.agent("codex", "s2").refused(c.Complete(K)) == "held"
 
 
+def test_two_agents_with_one_name_of_a_session_are_two_holders(bench, codex):
+    codex.claim()
+    namesake = bench.agent("claude", "s1")
+    assert namesake.refused(c.Claim(K)) == "held"
+    assert namesake.refused(c.Complete(K)) == "held"
+
+
 def test_a_subagent_acts_under_its_parents_lease(bench, codex):
     child = bench.agent("codex", "s1/a2")
     outcome = child.claim()

@@ -48,7 +48,7 @@ REFUSED = {
     "a title is not empty": "UPDATE task SET title = '' WHERE id = 2",
     "a number is a number": "UPDATE task SET attempts = 'many' WHERE id = 2",
     "attempts are not negative": "UPDATE task SET attempts = -1 WHERE id = 2",
-    "a holder is an actor": "UPDATE task SET holder = 99 WHERE id = 1",
+    "an assignee is an actor": "UPDATE task SET assignee = 99 WHERE id = 1",
     "a key is used once": "UPDATE task SET key = 'T-1' WHERE id = 2",
     "a token never falls": "UPDATE task SET token_number = token_number - 1 WHERE id = 1",
     "an epoch never falls": "UPDATE task SET token_epoch = 0, token_number = 99 WHERE id = 1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -171,6 +172,19 @@ def test_47_a_stopped_writer_delays_others_by_one_timeout_and_its_pid_is_named(t
         holder.kill()
         holder.communicate()
     queue.wait_for_turn(path, "claim T-1", 5, Linux()).end()
+
+
+def test_a_writer_that_is_gone_is_not_blamed(tmp_path):
+    """The name of the last writer stays in the file; whoever has the lock now left none."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    path = tmp_path / "write.lock"
+    path.write_text(f"{gone.pid} claim T-7\n")
+    with path.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(Refused) as problem:
+            queue.wait_for_turn(str(path), "claim T-1", 0.05, Linux())
+    assert "another process has kept its write lock" in problem.value.refusal.message
 
 
 def test_who_gave_up_waiting_does_not_take_the_lock_later(tmp_path):

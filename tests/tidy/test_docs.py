@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +12,8 @@ import pytest
 from dibs.board.identity import HARNESSES
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.surfaces import SURFACES
-from kit.repositories import Repo, clean_environment
+from kit.repositories import Repo
+from kit.sessions import fits, outputs, session_of
 
 ROOT = Path(__file__).parent.parent.parent
 VERBS = {*verbs.MODULES, *verbs.ALIASES, "help"}
@@ -114,68 +114,7 @@ def test_the_demo_forgets_every_variable_that_says_who_is_calling():
     assert marks - set(told) == set()
 
 
-# Sessions: each `$ ...` line of a `console` block is run, all of a page in one shell.
-
-MARK = "=== command ==="
-CHANGING = (
-    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "INSTANT"),
-    (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(Z| UTC)", "TIME"),
-    (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
-    (r"\b[0-9a-f]{64}\b", "DIGEST"),
-    (r"\b\d+ (s|min)( \d+ s)? (ago|ahead|behind)", "AGE"),
-    (r'"host": "[^"]*"', "HOST"),
-    (r"(sqlite +|file system +)[\w.]+", "MACHINE"),
-    (r"[ \t]+", " "),
-)
-
-
-class Step:
-    """A command of a session and the output that the page shows for it."""
-
-    def __init__(self, command: str) -> None:
-        self.command = command
-        self.shown: list[str] = []
-
-
-def session_of(page: Path) -> list[Step]:
-    steps: list[Step] = []
-    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                steps.append(Step(line[2:]))
-            elif line.startswith("> "):
-                steps[-1].command += "\n" + line[2:]
-            else:
-                steps[-1].shown.append(line)
-    return steps
-
-
-def outputs(steps: list[Step], folder: Path) -> list[str]:
-    """What each command prints; a command that fails must say so with `; echo $?`."""
-    script = "".join(f"{step.command}\nprintf '%s %s\\n' '{MARK}' $?\n" for step in steps)
-    bin_ = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh"], input=script, cwd=folder, env=clean_environment(PATH=bin_, TZ="UTC"), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120,
-    )  # fmt: skip
-    *parts, rest = re.split(rf"{MARK} (\d+)\n", done.stdout)
-    assert rest == "" and len(parts) == 2 * len(steps), done.stdout
-    failed = [step.command for step, code in zip(steps, parts[1::2]) if code != "0"]
-    assert failed == [], "these fail without saying so"
-    return [said.replace(str(folder.parent), "/tmp") for said in parts[::2]]
-
-
-def settled(text: str) -> str:
-    """A text without what changes from run to run: times, ids, the machine, the width of columns."""
-    for pattern, name in CHANGING:
-        text = re.sub(pattern, name, text)
-    return "\n".join(line.strip() for line in text.strip().splitlines())
-
-
-def fits(shown: str, said: str) -> bool:
-    """`...` alone on a line of the page stands for any lines."""
-    pattern = re.escape(settled(shown)).replace(re.escape("...") + "\\\n", "(?:.*\n)*?")
-    return re.fullmatch(pattern.replace(re.escape("..."), "(?:.*\n?)*"), settled(said)) is not None
+# Sessions.
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if session_of(page)], ids=name_of)

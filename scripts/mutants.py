@@ -1,0 +1,186 @@
+"""Breaks the code in every known way, on copies, and fails if no test notices.
+
+Every guard is removed once: it then says yes to everything. The other mutations stand in a table,
+each with the tests that must go red. `make mutants NAME` runs those whose name contains NAME.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+ORDER = "tests/core/test_guard_order.py"
+LEASES = "tests/board/test_leases.py"
+LEDGER = "tests/board/test_ledger.py"
+IDENTITY = "tests/board/test_identity.py"
+SQLITE = "tests/stores/test_sqlite.py"
+CLOCK = "tests/stores/test_clock.py"
+SCHEMA = "tests/stores/test_schema.py"
+CLI = "tests/interfaces/test_cli.py"
+SCENARIOS = "tests/acceptance/test_scenarios.py"
+
+
+class Mutant(NamedTuple):
+    """One way to break one file: the text before and after, and the tests that must notice."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    tests: str
+
+
+TABLE = [
+    # The rules.
+    ("a lease is over at its expiry", "core/model.py", "now <= self.expires", "now < self.expires", LEASES),
+    ("the session is not compared", "core/model.py", " and self.session == caller.holding_session", "", LEASES),
+    ("the actor is not compared", "core/model.py", "self.actor == caller.actor.id and ", "", LEASES),
+    ("a harness is not looked at", "core/model.py", "self.actor.is_human and not self.in_harness", "self.actor.is_human", ORDER),
+    ("a subagent holds for itself", "core/model.py", 'return self.session.partition("/")[0]', "return self.session", LEASES),
+    ("the token does not rise", "core/model.py", "self.number + 1)", "self.number)", LEASES),
+    ("a token is compared as text", "core/guards.py", "tuple(stated) > tuple(task.token)", "str(stated) > str(task.token)", LEASES),
+    ("own lease meets the gates", "core/decide.py", "own = verb in ON_OWN_LEASE and (case.holds or case.may_bind)", "own = False", ORDER),
+    ("a late note is not kept", "core/decide.py", 'if refusal.code == "lease_lost" and', 'if refusal.code == "" and', LEASES),
+    ("a renewal does not renew", "core/events.py", "lease.but(renewed=at, renewals=lease.renewals + 1)", "lease.but(renewals=lease.renewals + 1)", LEASES),
+    ("renewals are not counted", "core/events.py", "renewals=lease.renewals + 1)", "renewals=lease.renewals)", LEASES),
+    ("a holder's write does not renew", "core/decide.py", "return Decision((*extend(case), *events), renews=True)", "return Decision((*extend(case), *events))", LEASES),
+    ("a late renewal is no event", "core/decide.py", "if not case.late and ttl == lease.ttl:", "if ttl == lease.ttl:", LEASES),
+    ("a change of ttl is no event", "core/decide.py", "if not case.late and ttl == lease.ttl:", "if not case.late:", LEASES),
+    ("the ttl is forgotten", "core/decide.py", "ttl = ttl or lease.ttl", "ttl = ttl or case.facts.rules.ttl_agent", LEASES),
+    ("a new lease keeps old times", "core/events.py", "acquired=at,\n            renewed=at,", "acquired=at,\n            renewed=task.updated,", LEASES),
+    ("a stint of the dead runs on", "core/events.py", "return now if lease.live(now) else lease.renewed", "return now", LEASES),
+    ("an end leaves the lease", "core/events.py", "return task.but(state=self.state, lease=None)", "return task.but(state=self.state)", LEASES),
+    ("a takeover is no attempt", "core/events.py", "attempts=task.attempts + (in_progress and self.is_attempt)", "attempts=task.attempts", LEASES),
+    ("a handoff is an attempt", "core/events.py", "    is_attempt = False\n", "", LEASES),
+    ("a start is no attempt", "core/events.py", "attempts=task.attempts + 1)", "attempts=task.attempts)", LEASES),
+    ("a lost lease is not lost", "core/events.py", "lost=event.takes and ending.session is not None", "lost=False", LEASES),
+    ("an assignment is forgotten", "core/events.py", "assignee=None if lease.bound else self.actor", "assignee=None", LEASES),
+    ("a reject prefers nobody", "core/events.py", "preferred=task.author, author=None", "author=None", LEASES),
+    ("a lease is not moved with the clock", "core/events.py", "return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))", "return task", CLOCK),
+    ("a release declines nothing", "core/decide.py", "if case.holds or case.may_bind:\n        return Decision((e.Released", "if case.holds:\n        return Decision((e.Released", LEASES),
+    ("a loss is not acknowledged", "core/decide.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
+    # The ledger.
+    ("the chain forgets what was before", "core/ledger.py", 'digest_of(f"{head}\\n{canonical(fields)}")', "digest_of(canonical(fields))", LEDGER),
+    ("a digest is not compared", "core/ledger.py", "if entry.digest != chain(head, entry):", "if False:", LEDGER),
+    ("a position is not compared", "board/upkeep.py", "if not count == highest == tx.board.seq == events + len(own):", "if False:", LEDGER),
+    ("rows are not compared", "core/ledger.py", 'if kept != said and field != "version":', "if False:", LEDGER),
+    ("ended leases are not compared", "board/upkeep.py", "if tuple(tx.ended_leases(task.id)) != folded.ended:", "if False:", LEDGER),
+    ("texts are not compared", "board/upkeep.py", "elif text is not None and ledger.digest_of(text) != digest:", "elif False:", LEDGER),
+    ("text is in the ledger", "core/ledger.py", 'if facts.get("note"):', "if False:", LEDGER),
+    ("actors are not compared", "board/upkeep.py", "if said != tx.actors():", "if False:", LEDGER),
+    ("instants may fall", "board/upkeep.py", "faults += time_faults(tx.events())", "", LEDGER),
+    ("who forgets expiry", "board/views.py", "expired=expired,", "expired=False,", LEDGER),
+    # Read, decide, write.
+    ("a request is not remembered", "board/execute.py", "if known is not None:", "if False:", LEDGER),
+    ("a request is not compared", "board/execute.py", "if known.digest != digest:", "if False:", LEDGER),
+    ("a refusal is not logged", "board/execute.py", "if refusal is not None:\n                tx.log_refusal", "if False:\n                tx.log_refusal", LEDGER),
+    ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
+    ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, ending.worktree)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
+    # The store.
+    ("the lock is weakened", "stores/sqlite.py", '"BEGIN IMMEDIATE"', '"BEGIN"', SQLITE),
+    ("the queue lets everybody in", "stores/queue.py", "flock(descriptor, LOCK_EX | LOCK_NB)", "pass", SQLITE),
+    ("who gave up takes the lock later", "stores/queue.py", "            if given_up:\n                os.close(descriptor)\n            else:\n                won.release()", "            won.release()", SQLITE),
+    ("a fork keeps the lock", "stores/queue.py", "flock(self._descriptor, LOCK_UN)", "pass", SQLITE),
+    ("a dead blocker is named", "stores/queue.py", " or machine.process(int(pid)) is None", "", SQLITE),
+    ("a commit is not synced", "stores/sqlite.py", "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", SQLITE),
+    ("references are not checked", "stores/sqlite.py", "PRAGMA foreign_keys = ON", "PRAGMA foreign_keys = OFF", SCHEMA),
+    ("a version is not compared", "stores/sql/queries.sql", "AND id = :id AND version = :version", "AND id = :id", SQLITE),
+    ("a failed transaction is kept", "stores/sqlite.py", "self._end(commit=error is None)", "self._end(commit=True)", SQLITE),
+    ("links are followed", "stores/sqlite.py", "if os.path.islink(join(self.folder, name)):", "if False:", SQLITE),
+    ("a linked folder is followed", "stores/sqlite.py", "if not stat.S_ISDIR(there.st_mode):", "if False:", SQLITE),
+    ("any file system will do", "stores/sqlite.py", "if kind in UNSAFE_FILE_SYSTEMS:", "if False:", SQLITE),
+    ("a newer schema is used", "stores/sqlite.py", "if found > known:", "if False:", SQLITE),
+    ("a connection crosses a fork", "stores/sqlite.py", "if self._pid != os.getpid():", "if False:", SQLITE),
+    ("the file is for everybody", "stores/sqlite.py", "os.O_NOFOLLOW, 0o600)", "os.O_NOFOLLOW, 0o666)", SQLITE),
+    ("the folder is for everybody", "stores/sqlite.py", "mode=0o700", "mode=0o777", SQLITE),
+    ("refusals are kept for ever", "stores/transaction.py", 'self._run("forget_refusals", kept=REFUSALS_KEPT)', "pass", LEDGER),
+    ("requests are kept for ever", "stores/transaction.py", 'self._run("forget_requests", before=self.now - REQUEST_KEPT)', "pass", LEDGER),
+    # The clock.
+    ("the wall clock is always believed", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = True", CLOCK),
+    ("the wall clock may fall", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = wall <= floor + YEAR", CLOCK),
+    ("the wall clock may leap", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = floor <= wall", CLOCK),
+    ("an anchor outlives its boot", "stores/clock.py", "if anchor is None or anchor.boot != boot:", "if anchor is None:", CLOCK),
+    ("the floor does not rise", "stores/transaction.py", "board.but(floor=self.now)", "board", CLOCK),
+    ("leases stay when the clock is set", "stores/sqlite.py", "transaction.shift_leases(by)", "pass", CLOCK),
+    # Identity.
+    ("a harness makes no agent", "board/identity.py", "    if harness:\n        raise refused(", "    if False:\n        raise refused(", IDENTITY),
+    ("placeholders are names", "core/checks.py", "in PLACEHOLDERS:", "in ():", IDENTITY),
+    ("a kind of name is not compared", "board/execute.py", "if actor.is_human != who.person:", "if False:", IDENTITY),
+    ("a case makes another actor", "stores/transaction.py", "return name.casefold()", "return name", IDENTITY),
+    ("strict is not strict", "board/identity.py", "    if not strict:\n", "    if True:\n", IDENTITY),
+    ("a pid is enough", "board/views.py", " and session.process == process", "", IDENTITY),
+    ("git's address counts everywhere", "board/identity.py", '"" if strict or harness or not around.on_terminal else git_email()', "git_email()", IDENTITY),
+    # The command line.
+    ("escapes are printed", "interfaces/cli/say.py", "if character.isprintable() or character in VISIBLE:", "if True:", SCENARIOS + "::test_F7_escape_sequences_in_a_title_are_shown_not_obeyed"),
+    ("held exits 0", "interfaces/surfaces.py", '"held": Surface(\n        HELD,', '"held": Surface(\n        DONE,', CLI),
+    ("a refused command exits 0", "interfaces/cli/main.py", "return surface(refusal).exit", "return 0", CLI),
+]  # fmt: skip
+
+
+def mutants() -> list[Mutant]:
+    return [*guards_removed(), *(Mutant(*row) for row in TABLE)]
+
+
+def guards_removed() -> list[Mutant]:
+    """Each guard once: it finds nothing wrong with anything."""
+    text = (ROOT / "src/dibs/core/guards.py").read_text()
+    heads = re.findall(r"^def (\w+)\(case: Case\) -> Refusal \| None:\n", text, re.MULTILINE)
+    return [
+        Mutant(
+            f"guard removed: {name}",
+            "core/guards.py",
+            f"def {name}(case: Case) -> Refusal | None:\n",
+            f"def {name}(case: Case) -> Refusal | None:\n    return None\n",
+            ORDER,
+        )
+        for name in heads
+    ]
+
+
+def run(mutant: Mutant) -> str:
+    """The name of the first test that goes red, or ""."""
+    with tempfile.TemporaryDirectory(prefix="dibs-mutant-") as folder:
+        copy = Path(folder)
+        for name in ("src", "tests"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        path = copy / "src/dibs" / mutant.file
+        text = path.read_text()
+        assert mutant.before in text, f"{mutant.name}: its text is not in {mutant.file} any more"
+        path.write_text(text.replace(mutant.before, mutant.after))
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests.split()],
+            cwd=copy, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(copy / "src"), "HYPOTHESIS_DATABASE_FILE": ""},
+        )  # fmt: skip
+    red = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    if done.returncode == 1 and red:
+        return red.group(1)
+    assert done.returncode == 0, f"{mutant.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return ""
+
+
+def main(wanted: list[str]) -> int:
+    chosen = [m for m in mutants() if not wanted or any(word in m.name for word in wanted)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        survivors = 0
+        for mutant, red in zip(chosen, pool.map(run, chosen)):
+            survivors += not red
+            print(
+                f"{'killed  ' if red else 'SURVIVED'}  {mutant.name}  {red.rpartition('::')[2]}",
+                flush=True,
+            )
+    print(f"{len(chosen) - survivors} killed, {survivors} survived")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

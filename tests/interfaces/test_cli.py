@@ -1,0 +1,302 @@
+"""The contract of the command line: where options stand, what JSON holds, which exit means what."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from dibs.core import commands, refusals
+from dibs.core.decide import GUARDS
+from dibs.core.refusals import Refusal
+from dibs.interfaces import surfaces
+from dibs.interfaces.cli import verbs
+from dibs.interfaces.cli.main import parser
+from kit.repositories import DIBS, clean_environment
+
+A = ("--agent", "codex-2", "--session", "s1")
+
+
+# Verbs.
+
+
+def loaded():
+    return {
+        name: importlib.import_module(module).VERBS[name] for name, module in verbs.MODULES.items()
+    }
+
+
+def test_every_verb_of_the_list_is_written_and_every_written_verb_is_listed():
+    for module in {*verbs.MODULES.values()}:
+        assert set(importlib.import_module(module).VERBS) == {
+            name for name, place in verbs.MODULES.items() if place == module
+        }
+
+
+def test_every_command_of_the_core_is_reached_by_a_verb():
+    typed = {"force": "takeover", "set_actor": "actor", "set_clock": "doctor"}
+    reached = {typed.get(verb, verb) for verb in GUARDS}
+    assert reached <= set(verbs.MODULES)
+    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {"add", "set_actor", "set_clock"}
+    assert classes == set(GUARDS)
+
+
+@pytest.mark.parametrize("name", sorted(verbs.MODULES))
+def test_every_verb_has_a_help_that_names_its_arguments(name, repo):
+    told = repo.ok(name, "--help").out
+    made = parser(name, loaded()[name])
+    for action in made._actions:
+        assert (action.option_strings or [action.metavar])[0] in told
+        assert action.help, f"{name} {action.dest}"
+
+
+def test_help_names_every_verb(repo):
+    told = repo.ok("help").out
+    assert repo.ok("--help").out == told
+    for name in verbs.MODULES:
+        assert re.search(rf"^  {name} ", told, re.MULTILINE)
+    assert repo.ok("help", "claim").out == repo.ok("claim", "--help").out
+    assert repo.run().code == 2
+
+
+def test_done_is_complete(repo):
+    key = repo.add()
+    repo.ok("claim", key, *A)
+    assert repo.json("done", key, *A)["task"]["state"] == "complete"
+
+
+def test_the_version_is_told(repo):
+    assert re.fullmatch(r"dibs \d+\.\d+\.\d+\n", repo.ok("--version").out)
+
+
+# Where options stand.
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("claim", "T-1", "--agent", "codex-2", "--session", "s1", "--json"),
+        ("--agent", "codex-2", "--session", "s1", "--json", "claim", "T-1"),
+        ("--json", "--agent=codex-2", "claim", "--session", "s1", "T-1"),
+        ("--session", "s1", "claim", "T-1", "--json", "--agent", "codex-2"),
+    ],
+)
+def test_options_of_identity_and_output_stand_before_or_after_the_verb(repo, order):
+    repo.add()
+    assert repo.ok(*order).json["lease"]["holder"] == "codex-2"
+
+
+# JSON.
+
+RECORD = {
+    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at", "scope",
+    "constraints", "handoff_reason", "token", "session", "renewed_at", "renewals", "holder",
+}  # fmt: skip
+
+
+def test_the_assignment_record_has_the_names_that_backlogs_gave_it(repo):
+    key = repo.add("Fix login", "--scope", "src/auth/**", "--allow", "edit", "--allow", "complete")
+    free = repo.json("show", key)["task"]
+    assert set(free) >= RECORD
+    assert free["assignee_agent"] is free["lease_expires_at"] is free["holder"] is None
+    repo.ok("claim", key, *A, "--ttl", "30m")
+    held = repo.json("show", key)["task"]
+    assert held["assignee_agent"] == "codex-2"
+    assert held["assignee_tier"] == 1
+    assert held["lease_ttl"] == "30m"
+    assert held["scope"] == ["src/auth/**"]
+    assert held["constraints"] == ["edit", "complete"]
+    assert held["holder"] == {"name": "codex-2", "kind": "agent", "session": "s1"}
+    assert held["worktree"] == str(repo.folder)
+    assert held["branch"] == "main"
+    for name in ("assigned_at", "lease_expires_at", "renewed_at"):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z", held[name])
+
+
+def test_a_claim_answers_with_the_task_and_the_lease(repo):
+    key = repo.add()
+    said = repo.json("claim", key, *A, "--ttl", "30m")
+    assert said["schema"] == 1
+    assert said["task"]["state"] == "in_progress"
+    lease = said["lease"]
+    assert (lease["token"], lease["holder"], lease["session"]) == ("1.1", "codex-2", "s1")
+    assert (lease["late"], lease["taken_over_from"], lease["ttl_seconds"]) == (False, None, 1800)
+
+
+def every_look(key: str):
+    return [("list",), ("show", key), ("status",), ("log",), ("log", "--refused"), ("log", "--verify"), ("who", key),
+            ("config",), ("actor", "list"), ("doctor",), ("scope", key)]  # fmt: skip
+
+
+def test_every_answer_in_json_is_one_object_with_its_schema(repo):
+    key = repo.add()
+    repo.run("complete", key, *A)
+    for look in every_look(key):
+        ran = repo.ok(*look, "--json")
+        assert ran.out.count("\n") == 1
+        assert (json.loads(ran.out)["schema"], ran.err) == (1, ""), look
+
+
+def test_a_refusal_in_json_is_one_object_on_stderr(repo):
+    ran = repo.run("claim", "T-9", *A, "--json")
+    assert (ran.code, ran.out) == (2, "")
+    assert set(json.loads(ran.err)) == {"schema", "error"}
+    assert set(ran.error) == {"code", "message", "advice", "facts"}
+
+
+def test_a_request_id_gives_the_same_answer_with_the_current_owner_beside_it(repo):
+    key = repo.add()
+    first = repo.json("claim", key, *A, "--request-id", "r1")
+    repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
+    again = repo.json("claim", key, *A, "--request-id", "r1")
+    assert again["lease"] == first["lease"] | {"holder": "codex-2"}
+    assert (again["replayed"], again["current"]["assignee_agent"]) == (True, "ana")
+    assert repo.run("claim", key, *A, "--ttl", "5m", "--request-id", "r1").code == 1
+
+
+def test_renewing_all_treats_each_task_by_itself(repo):
+    keys = [repo.add() for _ in range(3)]
+    for key in keys:
+        repo.ok("claim", key, *A)
+    said = repo.json("renew", *A, "--ttl", "1h")
+    assert [one["task"]["key"] for one in said["renewed"]] == keys
+    assert {one["task"]["lease_ttl"] for one in said["renewed"]} == {"1h"}
+    assert repo.ok("renew", "--agent", "other", "--session", "s").out == "nothing is held\n"
+
+
+def test_who_answers_for_now_and_for_then_and_echoes_local_times_in_both(repo):
+    key = repo.add()
+    claimed = repo.json("claim", key, *A)["lease"]["acquired_at"]
+    repo.ok("complete", key, *A)
+    assert repo.json("who", key)["holder"] is None
+    assert repo.json("who", key, "--at", claimed)["holder"]["name"] == "codex-2"
+    told = repo.ok("who", key, "--at", claimed, TZ="Europe/Berlin").out
+    assert re.match(r"at [\d\-T:.]+Z \(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d CE", told)
+
+
+def test_what_nobody_reads_was_done_all_the_same(repo):
+    """A closed pipe, a closed stream and a full device: the claim stands, and it is said."""
+    key = repo.add()
+    for redirect, code in (("| true", 0), (">&-", 0), ("> /dev/full", 74)):
+        ran = subprocess.run(
+            f"set -o pipefail; {DIBS} claim {key} --agent codex --session s1 --json {redirect}",
+            shell=True, executable="/bin/bash", cwd=repo.folder, env=clean_environment(),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (ran.returncode, "Traceback" in ran.stderr) == (code, False), ran.stderr
+    assert repo.json("show", key)["task"]["assignee_agent"] == "codex"
+
+
+def test_a_bug_is_exit_70_and_no_traceback_unless_it_is_wanted(repo, monkeypatch):
+    script = (
+        "import sys; from dibs.board import views; views.status = None;"
+        "from dibs.interfaces.cli.main import main; sys.exit(main(['status']))"
+    )
+    for wanted in ("", "1"):
+        ran = subprocess.run(
+            [sys.executable, "-c", script], cwd=repo.folder, env=clean_environment(DIBS_DEBUG=wanted),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ("Traceback" in ran.stderr) == bool(wanted)
+    assert "this is a bug in dibs" in subprocess.run(
+        [sys.executable, "-c", script], cwd=repo.folder, env=clean_environment(), capture_output=True, text=True, check=False
+    ).stderr  # fmt: skip
+
+
+# Refusals and their surfaces.
+
+
+def codes_in_the_code() -> set[str]:
+    from pathlib import Path
+
+    import dibs
+
+    text = " ".join(path.read_text() for path in Path(dibs.__file__).parent.rglob("*.py"))
+    found = re.findall(r'(?:refused\(|Refusal\()\s*"([a-z_]+)"', text)
+    return set(found)
+
+
+def test_every_code_has_a_surface_and_every_surface_a_code():
+    assert codes_in_the_code() == set(surfaces.SURFACES)
+
+
+@pytest.mark.parametrize("code", sorted(surfaces.SURFACES))
+def test_every_surface_has_an_exit_a_status_and_an_advice_that_can_be_filled(code):
+    surface = surfaces.SURFACES[code]
+    assert surface.exit in surfaces.EXITS
+    assert 400 <= surface.http < 600
+    assert surface.mcp < 0
+    assert "{" not in surfaces.advice(Refusal(code, "message", {}))
+
+
+def test_exit_codes_are_those_of_the_contract():
+    by_exit = {code: surface.exit for code, surface in surfaces.SURFACES.items()}
+    assert by_exit["held"] == 4
+    assert by_exit["lease_lost"] == by_exit["token_ahead"] == 5
+    assert (
+        by_exit["parked"]
+        == by_exit["tier_too_low"]
+        == by_exit["not_allowed"]
+        == by_exit["wrong_kind"]
+        == 3
+    )
+    assert (
+        by_exit["unknown_task"]
+        == by_exit["no_identity"]
+        == by_exit["no_board"]
+        == by_exit["reason_missing"]
+        == 2
+    )
+    assert by_exit["final"] == by_exit["people_only"] == by_exit["not_held"] == 1
+    assert by_exit["disk_full"] == by_exit["corrupt"] == by_exit["read_only"] == 74
+    assert by_exit["busy"] == 75
+    assert by_exit["bug"] == 70
+    assert refusals.Refused(Refusal("held", "m")).code == "held"
+
+
+# Start-up.
+
+HEAVY = {
+    "asyncio", "dataclasses", "datetime", "decimal", "email", "hashlib", "http", "inspect", "logging", "pathlib",
+    "random", "shutil", "socket", "sqlite3", "subprocess", "tempfile", "threading", "tomllib", "typing", "urllib",
+    "uuid", "zoneinfo",
+}  # fmt: skip
+
+
+def test_claim_loads_only_what_it_needs(repo):
+    """Start-up is a feature: this list is the budget."""
+    key = repo.add()
+    script = (
+        "import sys; before = set(sys.modules); from dibs.interfaces.cli.main import main;"
+        f"main(['claim', '{key}', '--agent', 'a1', '--session', 's1']);"
+        "print(' '.join(sorted(set(sys.modules) - before)))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", script], cwd=repo.folder, env=clean_environment(), capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    modules = set(ran.stdout.splitlines()[-1].split())
+    assert modules & HEAVY == set()
+    ours = {name for name in modules if name.startswith("dibs")}
+    assert len(ours) <= 41
+    assert {name for name in ours if name.startswith("dibs.board")} <= {
+        "dibs.board", "dibs.board.execute", "dibs.board.identity", "dibs.board.left_behind", "dibs.board.locate",
+        "dibs.board.opening", "dibs.board.settings",
+    }  # fmt: skip
+    assert {name for name in ours if name.startswith("dibs.interfaces.cli.")} <= {
+        "dibs.interfaces.cli.call", "dibs.interfaces.cli.main", "dibs.interfaces.cli.own", "dibs.interfaces.cli.say",
+        "dibs.interfaces.cli.verbs",
+    }  # fmt: skip
+
+
+def test_finding_the_board_starts_no_process(repo):
+    """Also in a linked work tree; no program is on the path."""
+    key = repo.add()
+    other = repo.worktree("other")
+    assert other.json("show", key)["task"]["key"] == key
+    ran = other.run("claim", key, *A, PATH="/nonexistent")
+    assert ran.code == 0, ran.err
