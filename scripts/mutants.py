@@ -157,7 +157,7 @@ def run(mutant: Mutant) -> str:
         assert mutant.before in text, f"{mutant.name}: its text is not in {mutant.file} any more"
         path.write_text(text.replace(mutant.before, mutant.after))
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests.split()],
+            [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", f"--basetemp={copy / 'tmp'}", *mutant.tests.split()],
             cwd=copy, capture_output=True, text=True, check=False,
             env={**os.environ, "PYTHONPATH": str(copy / "src"), "HYPOTHESIS_DATABASE_FILE": ""},
         )  # fmt: skip
