@@ -13,9 +13,9 @@ from pathlib import Path
 from dibs.board.identity import HARNESSES
 from dibs.board.settings import SETTINGS, Settings
 from dibs.core import checks, model
-from dibs.core.decide import GUARDS, ON_OWN_LEASE
 from dibs.core.guards import caller_is_no_subagent
 from dibs.core.instants import exact
+from dibs.core.order import GUARDS, ON_OWN_LEASE
 from dibs.core.rights import PARENT_ONLY, RIGHTS
 from dibs.core.states import MOVES, SAME
 from dibs.interfaces.cli import verbs

@@ -342,3 +342,26 @@ def test_the_address_in_git_names_the_person_on_a_terminal(repo, key):
         terminal.close()
     assert repo.json("show", key)["task"]["holder"]["name"] == "ana@example.org"
     assert repo.run("renew", key).code == 2
+
+
+def test_a_clock_that_cannot_be_right_is_reported_by_every_command(repo, key):
+    """Done here as after a boot with an empty battery: the anchor is of another boot, the floor ahead."""
+    import apsw
+
+    board = apsw.Connection(str(repo.database))
+    board.execute("UPDATE clock SET boot = 'another'; UPDATE board SET floor = floor + 86400000000")
+    board.close()
+    repo.ok("claim", key, *A)
+    for command in (
+        ("list",),
+        ("show", key),
+        ("status",),
+        ("log",),
+        ("who", key),
+        ("renew", key, *A),
+    ):
+        assert "clock skew" in repo.ok(*command).err, command
+    assert "clock skew" in repo.run("claim", key, *B).err
+    assert repo.run("doctor").code == 1
+    repo.ok("doctor", "--set-clock", "--reason", "battery changed", *ANA)
+    assert repo.ok("doctor").err == ""

@@ -8,7 +8,7 @@ from dibs.board.settings import Settings
 from dibs.board.views import who
 from dibs.core import commands as c
 from dibs.core.instants import DAY, HOUR, MINUTE, SECOND
-from dibs.core.model import TaskKey, Token
+from dibs.core.model import Lease, TaskKey, Token
 
 K = TaskKey("T-1")
 
@@ -744,3 +744,32 @@ def test_attempts_rise_when_work_begins_and_at_a_takeover_but_not_at_a_handoff(
     codex.do(c.Unblock(K))
     codex.claim()
     assert bench.task().attempts == 3
+
+
+def test_E16_all_claim_fields_are_cleared_together_whatever_ends_the_lease(bench, codex, ana):
+    """One list of them, in one place: after each end every one of its columns is null."""
+    columns = [
+        *("holder" if name == "actor" else name for name in Lease.fields),
+        "expires",
+    ]
+    endings = (
+        c.Release(K),
+        c.Block(K, reason="r"),
+        c.Unblock(K),
+        c.Submit(K),
+        c.Reject(K, reason="r"),
+        c.Drop(K),
+    )
+    for command in endings:
+        if command.verb in ("release", "block", "submit", "drop"):
+            codex.claim()
+        (ana if command.verb in ("reject", "unblock") else codex).do(command)
+        row = bench.store.connection.execute(f"SELECT {', '.join(columns)} FROM task").fetchone()
+        assert set(row) == {None}, command.verb
+
+
+def test_4_11_an_unreadable_record_counts_as_held_and_is_reported_as_corrupt(bench, codex):
+    bench.store.connection.execute("UPDATE task SET scope = 'not json'")
+    before = bench.snapshot()
+    assert codex.refused(c.Claim(K)) == "corrupt"
+    assert bench.snapshot() == before

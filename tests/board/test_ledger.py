@@ -99,6 +99,21 @@ def test_41_tampering_is_found(busy, how):
     assert verify(busy.board).faults
 
 
+def test_41_an_event_that_is_rewritten_with_a_fitting_digest_breaks_the_chain_behind_it(busy):
+    """Who rewrites one event must rewrite all that follow it, up to the head in the row."""
+    entries = busy.events()
+    target = next(entry for entry in entries if entry.verb == "forced")
+    before = entries[target.position - 2]
+    changed = target.but(facts=target.facts.replace("urgent", "a whim"), digest="")
+    digest = ledger.chain(before.digest, changed)
+    connection = busy.store.connection
+    connection.execute("DROP TRIGGER the_ledger_is_never_updated")
+    connection.execute(
+        "UPDATE event SET facts = ?, digest = ? WHERE seq = ?", (changed.facts, digest, target.seq)
+    )
+    assert verify(busy.board).faults
+
+
 def test_an_honest_board_has_no_faults_and_no_orphans(busy):
     seen = checkup(busy.board)
     assert (

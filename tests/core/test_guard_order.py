@@ -7,9 +7,10 @@ from __future__ import annotations
 import pytest
 
 from dibs.core import commands as c
-from dibs.core.decide import GUARDS, ON_OWN_LEASE, decide
+from dibs.core.decide import decide
 from dibs.core.facts import Facts, Rules
 from dibs.core.model import Actor, Caller, EndedLease, Lease, Task, TaskKey, Terms, Token
+from dibs.core.order import GUARDS, ON_OWN_LEASE
 
 K = TaskKey("T-1")
 NOW = 10_000_000_000

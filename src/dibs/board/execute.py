@@ -13,6 +13,7 @@ from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import ledger, refusals
 from dibs.core.decide import Decision, decide
+from dibs.core.evolve import renew
 from dibs.core.facts import Facts, Left
 from dibs.core.instants import Instant
 from dibs.core.ledger import Entry
@@ -217,7 +218,7 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
         entries.append(entry)
     if decision.renews:
         assert task is not None, "only a task's lease is renewed"
-        task = e.renew(task, tx.now)
+        task = renew(task, tx.now)
     if task is not None and task != facts.task and facts.task is not None:
         tx.save(task)
     return Outcome(caller, tx.now, task, tuple(entries), actors_named(tx, task, entries), tx.skewed)

@@ -8,6 +8,7 @@ from dibs.core import ledger
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, ActorId, Task
+from dibs.core.refusals import Refused
 from dibs.core.values import Value
 from dibs.stores.transaction import NO_TASK
 
@@ -77,7 +78,7 @@ def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str
     try:
         entries = list(tx.events_of(task.id))
         folded = ledger.fold(entries, clock)
-    except (ValueError, TypeError, KeyError, AssertionError) as error:
+    except (Refused, ValueError, AssertionError) as error:
         return [f"{task.key}: its events cannot be read ({error})"]
     if folded is None:
         return [f"{task.key}: its first event is missing"]

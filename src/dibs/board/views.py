@@ -47,7 +47,6 @@ class TaskView(Value):
     notes: tuple[KeptNote, ...] = ()
     ended: tuple[EndedLease, ...] = ()
     session: Session | None = None
-    skewed: bool = False
 
 
 class Listing(Value):
@@ -57,7 +56,6 @@ class Listing(Value):
     now: Instant
     actors: Mapping[ActorId, Actor]
     more: bool
-    skewed: bool = False
 
 
 class Owner(Value):
@@ -135,7 +133,7 @@ def show(board: Board, key: TaskKey) -> TaskView:
         session = (
             tx.session(lease.actor, lease.session) if lease and lease.session is not None else None
         )
-        return TaskView(task, tx.now, named, notes, ended, session, tx.skewed)
+        return TaskView(task, tx.now, named, notes, ended, session)
 
 
 def task_by_key(board: Board, key: TaskKey) -> Task:
@@ -165,7 +163,7 @@ def listing(
             for actor_id in people_of(task):
                 if actor_id not in named:
                     named[actor_id] = tx.actor(actor_id)
-        return Listing(shown, tx.now, named, len(chosen) > limit, tx.skewed)
+        return Listing(shown, tx.now, named, len(chosen) > limit)
 
 
 def people_of(task: Task) -> set[ActorId]:

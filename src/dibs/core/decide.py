@@ -1,7 +1,7 @@
 """Decide: facts, a command and an instant in; events, or a refusal, out. Pure.
 
-`GUARDS` is the order of questions for each verb; the first that fails is the refusal. `ACTS` says
-what follows when all of them pass.
+The order of questions for each verb is in `order`; the first that fails is the refusal. `ACTS`
+says what follows when all of them pass.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import guards as g
+from dibs.core.evolve import evolve, sign_of_life, stint_until
 from dibs.core.facts import Case, Facts
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import IN_PROGRESS, OPEN, Lease, Terms
+from dibs.core.order import GUARDS, ON_OWN_LEASE
 from dibs.core.refusals import Refusal
 from dibs.core.values import Value
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dibs.core.events import Event
-    from dibs.core.guards import Guard
 
 
 class Decision(Value):
@@ -32,84 +33,6 @@ class Decision(Value):
     events: tuple[Event, ...] = ()
     renews: bool = False
     refusal: Refusal | None = None
-
-
-GATES = (
-    g.it_is_for_this_kind,
-    g.tier_suffices,
-    g.capabilities_suffice,
-    g.it_is_not_parked,
-    g.it_is_not_assigned_to_another,
-)
-TO_CLAIM = (g.state_allows_it, g.no_other_session_holds_it_live, *GATES)
-TO_HOLD = (
-    g.caller_is_no_subagent,
-    g.token_is_current,
-    g.lease_is_not_lost,
-    g.state_allows_it,
-    g.assignment_is_taken_up,
-    g.no_other_session_holds_it,
-)
-TO_CHANGE = (g.token_is_current, g.state_allows_it, g.holder_or_person_or_free)
-
-GUARDS: dict[str, tuple[Guard, ...]] = {
-    "add": (g.key_is_free,),
-    "claim": TO_CLAIM,
-    "start": TO_CLAIM,
-    "takeover": TO_CLAIM,
-    "force": (
-        g.caller_has_the_right,
-        g.reason_is_given,
-        g.state_allows_it,
-        *GATES[:-1],
-    ),
-    "assign": (
-        g.receiver_exists,
-        g.state_allows_it,
-        g.receiver_holds_nothing_here,
-        *GATES,
-    ),
-    "handoff": (*TO_HOLD, g.caller_holds_it, g.receiver_exists, *GATES),
-    "renew": (*TO_HOLD, g.caller_holds_it),
-    "stop": (*TO_HOLD, g.caller_holds_it),
-    "submit": (*TO_HOLD, g.caller_holds_it),
-    "complete": (*TO_HOLD, g.caller_holds_it, g.constraints_allow_it),
-    "fail": (*TO_HOLD, g.caller_holds_it, g.reason_is_given),
-    "block": (*TO_HOLD, g.reason_is_given),
-    "release": (g.caller_is_no_subagent, g.token_is_current),
-    "unblock": (g.state_allows_it, g.holder_or_person_or_free),
-    "accept": (g.state_allows_it, g.reviewer_is_not_the_author),
-    "reject": (g.state_allows_it, g.reason_is_given),
-    "drop": (
-        g.caller_is_no_subagent,
-        g.token_is_current,
-        g.state_allows_it,
-        g.caller_has_the_right,
-        g.reason_is_given,
-        g.constraints_allow_it,
-    ),
-    "unassign": (
-        g.state_allows_it,
-        g.lease_is_unbound,
-        g.caller_has_the_right,
-        g.reason_is_given,
-    ),
-    "park": (g.state_allows_it,),
-    "unpark": (g.state_allows_it, g.parker_or_person),
-    "edit": TO_CHANGE,
-    "scope": TO_CHANGE,
-    "note": (),
-    "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),
-    "set_clock": (g.caller_has_the_right, g.reason_is_given),
-}
-
-ON_OWN_LEASE: dict[str, tuple[Guard, ...]] = {
-    "claim": (g.state_allows_it,),
-    "start": (g.state_allows_it,),
-    "takeover": (g.state_allows_it,),
-    "force": (g.caller_has_the_right, g.reason_is_given, g.state_allows_it),
-}
-"""The caller's own lease that has not ended goes on: no gate is asked again."""
 
 
 def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
@@ -219,7 +142,7 @@ def renew(case: Case, command: c.Renew) -> Decision:
 
 def stop(case: Case, _command: c.Stop) -> Decision:
     events = extend(case)
-    stint = e.stint_until(running(case, events), case.now)
+    stint = stint_until(running(case, events), case.now)
     return Decision((*events, e.Stopped(stint=stint)) if stint else events, renews=True)
 
 
@@ -260,7 +183,7 @@ def block(case: Case, command: c.Block) -> Decision:
     if not command.keep or not case.holds:
         return Decision((e.Blocked(ending=end(case), note=note, on=on),))
     events = extend(case)
-    stint = e.stint_until(running(case, events), case.now)
+    stint = stint_until(running(case, events), case.now)
     return Decision((*events, e.Blocked(note=note, on=on, stint=stint)), renews=True)
 
 
@@ -356,7 +279,7 @@ def extend(case: Case, ttl: Duration | None = None) -> tuple[Event, ...]:
     ttl = ttl or lease.ttl
     if not case.late and ttl == lease.ttl:
         return ()
-    stint = e.stint_until(lease, lease.renewed) if case.late else None
+    stint = stint_until(lease, lease.renewed) if case.late else None
     return (e.Renewed(ttl=ttl, lapsed=lease.expires if case.late else None, stint=stint),)
 
 
@@ -365,7 +288,7 @@ def running(case: Case, events: tuple[Event, ...]) -> Lease:
     task = case.task
     for event in events:
         assert isinstance(event, e.TaskEvent)
-        task = e.evolve(task, event, case.now)
+        task = evolve(task, event, case.now)
     return e.lease_of(task)
 
 
@@ -384,7 +307,7 @@ def end(case: Case) -> e.Ending | None:
         expires=lease.expires,
         renewals=lease.renewals,
         late=not lease.live(case.now),
-        stint=e.stint_until(lease, e.sign_of_life(lease, case.now)),
+        stint=stint_until(lease, sign_of_life(lease, case.now)),
         worktree=session.worktree if session else "",
         branch=session.branch if session else "",
         uncommitted=left.uncommitted if left and left.token == case.task.token else (),

@@ -1,7 +1,6 @@
 """What happened: past tense, one class per entry of the ledger, each with what it does to a task.
 
-`evolve` is the only place where a task changes. The same function writes a row and, folded over
-the ledger from the first event on, proves the row afterwards. A field named `note` holds free
+`evolve` is the only place where a task changes. A field named `note` holds free
 text: the ledger keeps its digest, the text stands beside it.
 """
 
@@ -17,7 +16,6 @@ from dibs.core.model import (
     OPEN,
     REVIEW,
     ActorId,
-    EndedLease,
     Lease,
     Task,
     TaskId,
@@ -437,42 +435,3 @@ def lease_of(task: Task) -> Lease:
 def without_a_lease(task: Task) -> State:
     """The state of a task whose lease ends without naming one: nobody is at work on it."""
     return OPEN if task.state == IN_PROGRESS else task.state
-
-
-def evolve(task: Task, event: TaskEvent | ClockSet, at: Instant) -> Task:
-    """The task after the event."""
-    return event.evolve(task, at).but(updated=at)
-
-
-def ended_lease(event: Event, at: Instant) -> EndedLease | None:
-    """The lease that the event ended, if it ended one."""
-    ending: Ending | None = getattr(event, "ending", None)
-    if ending is None:
-        return None
-    return EndedLease(
-        token=ending.token,
-        actor=ending.actor,
-        session=ending.session,
-        acquired=ending.acquired,
-        renewed=ending.renewed,
-        expires=ending.expires,
-        renewals=ending.renewals,
-        ended=at,
-        cause=event.cause,
-        lost=event.takes and ending.session is not None,
-    )
-
-
-def renew(task: Task, at: Instant) -> Task:
-    """The holder showed a sign of life: the lease runs on from now. Not an event by itself."""
-    lease = lease_of(task)
-    return task.but(lease=lease.but(renewed=at, renewals=lease.renewals + 1))
-
-
-def sign_of_life(lease: Lease, now: Instant) -> Instant:
-    """Until when the holder is known to have worked: now, or the last renewal of an expired lease."""
-    return now if lease.live(now) else lease.renewed
-
-
-def stint_until(lease: Lease, end: Instant) -> Stint | None:
-    return None if lease.stint is None else Stint(lease.stint, max(lease.stint, end))

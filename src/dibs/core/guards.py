@@ -1,7 +1,7 @@
 """Guards: each asks one question about a case, and has one refusal for it.
 
 A guard's name is the true statement that lets a command pass. The order in which a verb asks is
-in `decide`; the first that fails is the refusal.
+in `order`; the first that fails is the refusal.
 """
 
 from __future__ import annotations

@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 
 from dibs.core import events as e
+from dibs.core.checks import short
+from dibs.core.evolve import ended_lease, evolve
 from dibs.core.instants import Instant
 from dibs.core.model import ActorId, EndedLease, Lease, Task, TaskId, Terms, Token
+from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -77,7 +80,10 @@ def encode(event: e.Event) -> str:
 
 def decode(verb: str, facts: str) -> e.Event:
     """The event that `encode` wrote, with the digest of its note in the place of the text."""
-    event: e.Event = build(e.BY_VERB[verb], json.loads(facts))
+    try:
+        event: e.Event = build(e.BY_VERB[verb], json.loads(facts))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise unreadable(f"an event, {short(verb, 40)}") from None
     return event
 
 
@@ -120,7 +126,7 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
     for entry in _in_order(entries, clock):
         if entry.task is None:
             if task is not None:
-                task = e.evolve(task, entry.event, entry.at).but(updated=task.updated)  # type: ignore[arg-type]
+                task = evolve(task, entry.event, entry.at).but(updated=task.updated)  # type: ignore[arg-type]
             continue
         event, before = entry.event, task
         if isinstance(event, e.Added):
@@ -129,10 +135,10 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
             return None
         else:
             assert isinstance(event, e.TaskEvent)
-            task = e.evolve(task, event, entry.at)
+            task = evolve(task, event, entry.at)
         faults += _faults_of_entry(entry, before, task)
         task = task.but(head=entry.digest, events=entry.position)
-        over = e.ended_lease(event, entry.at)
+        over = ended_lease(event, entry.at)
         if over is not None:
             ended.append(over)
         if isinstance(event, e.Acknowledged):

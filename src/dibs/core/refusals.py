@@ -39,6 +39,11 @@ def refused(code: str, message: str, **facts: object) -> Refused:
     return Refused(Refusal(code, message, facts))
 
 
+def unreadable(what: str) -> Refused:
+    """A record that cannot be read counts as held: nothing is done with it."""
+    return refused("corrupt", f"the board holds a record that cannot be read: {what}")
+
+
 # Usage: the question cannot be answered as it was asked.
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+from dibs.core.checks import short
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, EndedLease, Lease, Process, Session, Task, Terms, Token
+from dibs.core.refusals import unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def texts(column: str) -> tuple[str, ...]:
-    return () if column == "[]" else tuple(json.loads(column))
+    if column == "[]":
+        return ()
+    try:
+        return tuple(json.loads(column))
+    except (ValueError, TypeError):
+        raise unreadable(f"a list, {short(column, 40)}") from None
 
 
 def listed(values: tuple[str, ...]) -> str:

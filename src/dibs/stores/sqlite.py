@@ -61,6 +61,8 @@ class SqliteStore:
         self._pid = os.getpid()
         self._queries = queries.load()
         self._connection: apsw.Connection | None = None
+        self.skewed = False
+        """Whether the last look at the clock found that the machine's cannot be right."""
 
     # Opening.
 
@@ -227,7 +229,7 @@ class SqliteStore:
         transaction.shift_leases(by)
         self.save_anchor(anchor)
         transaction.now = later(transaction.now, by)
-        transaction.skewed = False
+        transaction.skewed = self.skewed = False
         return by
 
     # Health.
@@ -318,6 +320,7 @@ class ReadContext(Guarded):
         self._open(store.connection, "BEGIN")
         board = store.board_row()
         reading = store.read_clock(board.floor)
+        store.skewed = reading.anchor.skewed
         return ReadTransaction(store.run, board, reading.now, skewed=reading.anchor.skewed)
 
     def _open(self, connection: apsw.Connection, how: str) -> None:
@@ -355,6 +358,7 @@ class WriteContext(ReadContext):
         reading = read_clock(store.machine, stored, board.floor)
         if reading.anchor != stored:
             store.save_anchor(reading.anchor)
+        store.skewed = reading.anchor.skewed
         self._transaction = WriteTransaction(
             store.run, board, reading.now, skewed=reading.anchor.skewed
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dibs.core import events as e
 from dibs.core import ledger
+from dibs.core.evolve import ended_lease, evolve
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import (
@@ -247,8 +248,8 @@ class WriteTransaction(ReadTransaction):
 
     def append(self, task: Task, event: e.TaskEvent, caller: Caller) -> tuple[Task, Entry]:
         """The task after the event, and the event in the ledger. The row is saved by `save`."""
-        task, entry = self._enter(e.evolve(task, event, self.now), event, caller)
-        over = e.ended_lease(event, self.now)
+        task, entry = self._enter(evolve(task, event, self.now), event, caller)
+        over = ended_lease(event, self.now)
         if over is not None:
             self._run("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
         if isinstance(event, e.Acknowledged):

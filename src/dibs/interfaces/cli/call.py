@@ -95,6 +95,10 @@ class Call:
             self._board = open_at(self.place)
         return self._board
 
+    @property
+    def skewed(self) -> bool:
+        return self._board is not None and self._board.store.skewed
+
     def adopt(self, board: Board) -> None:
         self._board = board
 

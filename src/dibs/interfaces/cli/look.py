@@ -6,7 +6,7 @@ from dibs.board import views
 from dibs.core import checks
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
-from dibs.interfaces.cli import pages, say
+from dibs.interfaces.cli import pages
 from dibs.interfaces.cli.call import KEY, LIMIT, Answer, Call, Verb, argument
 from dibs.interfaces.cli.say import count
 from dibs.interfaces.surfaces import REFUSED
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def status(call: Call) -> Answer:
     seen = views.status(call.board)
-    return Answer(payloads.status(seen), pages.status(seen), (say.SKEW,) if seen.skewed else ())
+    return Answer(payloads.status(seen), pages.status(seen))
 
 
 def typed(call: Call, name: str) -> Instant | None:

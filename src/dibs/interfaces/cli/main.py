@@ -22,6 +22,10 @@ WITH_VALUE = ("--agent", "--as", "--session", "--request-id")
 
 WIDTH = 100
 INTERRUPTED = 130
+SKEW = (
+    "clock skew: this machine's clock contradicts the board's ledger, and is not believed; "
+    "once it is right, a person runs: dibs doctor --set-clock --reason TEXT --as NAME"
+)
 TRACEBACKS = "DIBS_DEBUG"
 
 
@@ -70,6 +74,8 @@ def run(given: list[str]) -> int:
         answer = verb.run(call)
     finally:
         call.close()
+        if call.skewed:
+            print(f"dibs: warning: {SKEW}", file=sys.stderr)
     try:
         print_answer(answer, as_json=call["json"])
     except OSError as error:

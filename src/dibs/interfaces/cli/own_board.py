@@ -178,7 +178,8 @@ def findings(seen: Checkup) -> list[Finding]:
         check(
             "clock",
             f"{iso(seen.now)}; this machine's is {about(seen.off)} "
-            f"{'ahead' if seen.off >= 0 else 'behind'}" + (f"; {say.SKEW}" if seen.skewed else ""),
+            f"{'ahead' if seen.off >= 0 else 'behind'}"
+            + ("; it is not believed" if seen.skewed else ""),
             fine=not seen.skewed and not far,
             level="wrong" if seen.skewed else "note",
         ),

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 VISIBLE = "\u00a0\u3000\u200c\u200d"
 """Not printable for Python, but harmless: two spaces, and what joins letters and emoji."""
 
-SKEW = (
-    "clock skew: this machine's clock contradicts the board's ledger, and is not believed; "
-    "once it is right, a person runs: dibs doctor --set-clock --reason TEXT --as NAME"
-)
-
 
 def safe(text: str) -> str:
     """Text in which nothing can move the cursor, set a title, or turn the reading direction."""
@@ -142,8 +137,6 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
         said.append("this was answered before: the same request id gives the same answer")
     if outcome.current is not None and task is not None and outcome.current.token != task.token:
         said.append(f"{task.key} has changed hands since; its token is {outcome.current.token}")
-    if outcome.skewed:
-        said.append(SKEW)
     return tuple(said)
 
 

@@ -117,8 +117,7 @@ def show(call: Call) -> Answer:
     from dibs.interfaces.cli import pages
 
     seen = views.show(call.board, call.key)
-    warnings = (say.SKEW,) if seen.skewed else ()
-    return Answer(payloads.view(seen), pages.task(seen), warnings)
+    return Answer(payloads.view(seen), pages.task(seen))
 
 
 def list_(call: Call) -> Answer:

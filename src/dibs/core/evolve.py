@@ -1,0 +1,50 @@
+"""What follows from an event: the task after it, the lease that it ended.
+
+The same function writes a row and, folded over the ledger from the first event on, proves the row
+afterwards.
+"""
+
+from __future__ import annotations
+
+from dibs.core.events import ClockSet, Ending, Event, Stint, TaskEvent, lease_of
+from dibs.core.instants import Instant
+from dibs.core.model import EndedLease, Lease, Task
+
+
+def evolve(task: Task, event: TaskEvent | ClockSet, at: Instant) -> Task:
+    """The task after the event."""
+    return event.evolve(task, at).but(updated=at)
+
+
+def ended_lease(event: Event, at: Instant) -> EndedLease | None:
+    """The lease that the event ended, if it ended one."""
+    ending: Ending | None = getattr(event, "ending", None)
+    if ending is None:
+        return None
+    return EndedLease(
+        token=ending.token,
+        actor=ending.actor,
+        session=ending.session,
+        acquired=ending.acquired,
+        renewed=ending.renewed,
+        expires=ending.expires,
+        renewals=ending.renewals,
+        ended=at,
+        cause=event.cause,
+        lost=event.takes and ending.session is not None,
+    )
+
+
+def renew(task: Task, at: Instant) -> Task:
+    """The holder showed a sign of life: the lease runs on from now. Not an event by itself."""
+    lease = lease_of(task)
+    return task.but(lease=lease.but(renewed=at, renewals=lease.renewals + 1))
+
+
+def sign_of_life(lease: Lease, now: Instant) -> Instant:
+    """Until when the holder is known to have worked: now, or the last renewal of an expired lease."""
+    return now if lease.live(now) else lease.renewed
+
+
+def stint_until(lease: Lease, end: Instant) -> Stint | None:
+    return None if lease.stint is None else Stint(lease.stint, max(lease.stint, end))
