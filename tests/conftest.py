@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
 
 from kit.boards import Bench
 from kit.repositories import Repo
+
+# The machine may be busy: no example is too slow. Where a change is judged, the examples are the
+# same for everybody; at a desk they are new every time.
+settings.register_profile("dibs", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("dibs")
 
 
 @pytest.fixture
