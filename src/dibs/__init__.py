@@ -1,3 +1,42 @@
-"""dibs: one task, one owner."""
+"""dibs: one task, one owner.
+
+    from dibs import open_board
+
+    with open_board(agent="codex-2", session="s1") as board:
+        with board.hold("T-1", then="complete") as lease:
+            ...
+            lease.check()
+
+The public names are those in `__all__`. They are loaded when they are first asked for: the command
+line starts without them.
+"""
+
+from __future__ import annotations
 
 __version__ = "0.1.0"
+__all__ = ["Board", "Lease", "LeaseLost", "Refusal", "Refused", "Task", "open_board"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.core.refusals import Refusal, Refused
+    from dibs.interfaces.hold import Lease
+    from dibs.interfaces.library import Board, open_board
+    from dibs.interfaces.records import LeaseLost, Task
+
+_PLACES = {
+    "Board": "dibs.interfaces.library",
+    "Lease": "dibs.interfaces.hold",
+    "LeaseLost": "dibs.interfaces.records",
+    "Refusal": "dibs.core.refusals",
+    "Refused": "dibs.core.refusals",
+    "Task": "dibs.interfaces.records",
+    "open_board": "dibs.interfaces.library",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"dibs has no {name}")
+    from importlib import import_module
+
+    return getattr(import_module(_PLACES[name]), name)

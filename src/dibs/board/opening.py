@@ -33,6 +33,12 @@ def open_at(place: Place, machine: Machine | None = None) -> Board:
     return Board(store_at(place, settings, machine), settings)
 
 
+def another(board: Board) -> Board:
+    """The same board through a connection of its own."""
+    store = board.store
+    return Board(SqliteStore(store.folder, machine=store.machine, wait=store.wait), board.settings)
+
+
 def create_at(place: Place, machine: Machine | None = None) -> tuple[Board, bool]:
     """The board, made if it was not there; and whether it was made."""
     settings = load(place.folder)

@@ -8,7 +8,7 @@ from os.path import join
 from dibs.core import checks
 from dibs.core.facts import Rules
 from dibs.core.instants import SECOND, Duration, exact
-from dibs.core.model import TTL_AGENT, TTL_HUMAN
+from dibs.core.model import TTL_AGENT, TTL_HUMAN, TTL_KEEPER
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 
@@ -27,6 +27,7 @@ class Settings(Value):
     identity: str = "normal"
     ttl_agent: Duration = TTL_AGENT
     ttl_human: Duration = TTL_HUMAN
+    ttl_keeper: Duration = TTL_KEEPER
     default_tier: int = 1
     max_attempts: int = 3
     self_review: bool = False
@@ -98,6 +99,9 @@ SETTINGS = {
     ),
     "ttl_agent": Setting(_text(checks.ttl), exact, "how long an agent's lease runs"),
     "ttl_human": Setting(_text(checks.ttl), exact, "how long a person's lease runs"),
+    "ttl_keeper": Setting(
+        _text(checks.ttl), exact, "how long a lease runs that a process keeps renewing"
+    ),
     "default_tier": Setting(_number(checks.tier), str, "the tier of an actor at first use"),
     "max_attempts": Setting(_number(checks.attempts), str, "how often a new task may be tried"),
     "self_review": Setting(

@@ -25,6 +25,7 @@ from dibs.core.model import (
     Token,
 )
 from dibs.core.refusals import Refused, bad_argument
+from dibs.core.states import WORKABLE
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -164,6 +165,18 @@ def listing(
                 if actor_id not in named:
                     named[actor_id] = tx.actor(actor_id)
         return Listing(shown, tx.now, named, len(chosen) > limit)
+
+
+def is_free(task: Task, now: Instant) -> bool:
+    """Whether it can be claimed now, by somebody."""
+    lease = task.lease
+    if task.parked_by is not None or task.state not in WORKABLE:
+        return False
+    return task.assignee is None if lease is None else not lease.live(now)
+
+
+def is_any(_task: Task, _now: Instant) -> bool:
+    return True
 
 
 def people_of(task: Task) -> set[ActorId]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.core.instants import DAY, HOUR, SECOND, Duration, Instant, later
+from dibs.core.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, later
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -45,6 +45,7 @@ TTL_MIN = SECOND
 TTL_MAX = Duration(30 * DAY)
 TTL_AGENT = Duration(2 * HOUR)
 TTL_HUMAN = Duration(7 * DAY)
+TTL_KEEPER = Duration(5 * MINUTE)
 PRIORITY_MAX = 4
 PRIORITY_DEFAULT = 2
 TIER_MAX = 9

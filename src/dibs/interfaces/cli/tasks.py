@@ -6,7 +6,7 @@ import sys
 
 from dibs.core import checks
 from dibs.core import commands as c
-from dibs.core.model import BLOCKED, HOLDABLE, NOT_FINAL, STATES, Terms
+from dibs.core.model import HOLDABLE, NOT_FINAL, STATES, Terms
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
@@ -139,11 +139,9 @@ def list_(call: Call) -> Answer:
         actor = frozenset(task.key for task in views.held_by(call.board, mine))
 
     def wanted(task: Task, now: Instant) -> bool:
-        lease = task.lease
         if call["free"]:
-            barred = task.parked_by or task.state == BLOCKED or (task.assignee and lease is None)
-            return not barred and (lease is None or not lease.live(now))
-        return (not call["held"] or lease is not None) and (actor is None or task.key in actor)
+            return views.is_free(task, now)
+        return (not call["held"] or task.lease is not None) and (actor is None or task.key in actor)
 
     found = views.listing(call.board, states, wanted, call.limit)
     lines = say.tasks(found.tasks, found.actors, found.now) or ("no tasks",)

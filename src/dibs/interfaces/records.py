@@ -1,0 +1,269 @@
+"""What the library answers with: plain records, with `datetime` instants."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from dibs.core import model
+from dibs.core.instants import Duration, Instant
+from dibs.core.ledger import Entry, plain
+from dibs.core.refusals import Refused
+from dibs.core.values import Value
+from dibs.interfaces import payloads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dibs.board.execute import Outcome
+    from dibs.board.views import Owner, Status, TaskView
+    from dibs.core.model import State
+    from dibs.interfaces.payloads import Actors
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(instant: Instant) -> datetime:
+    return EPOCH + timedelta(microseconds=instant)
+
+
+def instant(moment: datetime) -> Instant:
+    """A moment without a zone is local time."""
+    return Instant((moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1))
+
+
+def span(duration: Duration) -> timedelta:
+    return timedelta(microseconds=duration)
+
+
+class LeaseLost(Refused):
+    """The lease is over: stop working. `refusal` says why."""
+
+
+class Holder(Value):
+    """Who holds a task. A session that is `None` has not taken it up yet."""
+
+    name: str
+    kind: str
+    session: str | None
+
+
+class LeaseRecord(Value):
+    """A lease as it stood when it was asked for."""
+
+    token: str
+    holder: Holder
+    acquired_at: datetime
+    renewed_at: datetime
+    expires_at: datetime
+    ttl: timedelta
+    renewals: int
+    expired: bool
+    reason: str
+
+
+class Former(Value):
+    """Whom a task was taken from: the last sign of life, and where the work lies."""
+
+    holder: Holder
+    token: str
+    last_sign_of_life: datetime
+    worktree: str
+    branch: str
+    uncommitted: tuple[str, ...]
+
+
+class Note(Value):
+    """A note, and who wrote it when."""
+
+    kind: str
+    text: str
+    actor: str
+    at: datetime
+
+
+class Task(Value):
+    """A task as it stood when it was asked for."""
+
+    key: str
+    uid: str
+    title: str
+    state: State
+    priority: int
+    audience: str
+    tier: int
+    capabilities: tuple[str, ...]
+    constraints: tuple[str, ...]
+    scope: tuple[str, ...]
+    attempts: int
+    max_attempts: int
+    token: str
+    lease: LeaseRecord | None
+    assigned_to: str | None
+    author: str | None
+    parked_by: str | None
+    blocked_on: str
+    channel: str | None
+    origin_ask_ref: str | None
+    created_at: datetime
+    created_by: str
+    updated_at: datetime
+    notes: tuple[Note, ...] = ()
+
+
+class Answer(Value):
+    """What a command led to. `late`: the lease had expired, and it was accepted all the same."""
+
+    task: Task
+    late: bool = False
+    taken_over_from: Former | None = None
+    replayed: bool = False
+    events: tuple[int, ...] = ()
+
+    @property
+    def lease(self) -> LeaseRecord | None:
+        return self.task.lease
+
+    @property
+    def token(self) -> str:
+        return self.task.token
+
+
+class Event(Value):
+    """An entry of the ledger."""
+
+    seq: int
+    task: str | None
+    at: datetime
+    actor: str
+    session: str
+    token: str | None
+    verb: str
+    cause: str
+    facts: Mapping[str, object]
+    digest: str
+
+
+class Owned(Value):
+    """Who owned a task at an instant: nobody, or a holder, perhaps expired."""
+
+    holder: Holder | None
+    token: str | None
+    expired: bool
+
+
+class Board(Value):
+    """The board at a glance."""
+
+    counts: Mapping[str, int]
+    held: tuple[Task, ...]
+    waiting: Mapping[str, str]
+
+
+def holder(actor: model.Actor, session: str | None) -> Holder:
+    return Holder(actor.name, actor.kind, payloads.session_name(session, actor))
+
+
+def lease(task: model.Task, actors: Actors, now: Instant) -> LeaseRecord | None:
+    held = task.lease
+    if held is None:
+        return None
+    return LeaseRecord(
+        token=str(task.token),
+        holder=holder(actors[held.actor], held.session),
+        acquired_at=moment(held.acquired),
+        renewed_at=moment(held.renewed),
+        expires_at=moment(held.expires),
+        ttl=span(held.ttl),
+        renewals=held.renewals,
+        expired=not held.live(now),
+        reason=held.reason,
+    )
+
+
+def task(task: model.Task, actors: Actors, now: Instant) -> Task:
+    terms = task.terms
+
+    def name(actor: model.ActorId | None) -> str | None:
+        return payloads.name_of(actors, actor)
+
+    return Task(
+        key=task.key,
+        uid=task.uid,
+        title=terms.title,
+        state=task.state,
+        priority=terms.priority,
+        audience=terms.audience,
+        tier=terms.tier,
+        capabilities=terms.capabilities,
+        constraints=terms.constraints,
+        scope=task.scope,
+        attempts=task.attempts,
+        max_attempts=terms.max_attempts,
+        token=str(task.token),
+        lease=lease(task, actors, now),
+        assigned_to=name(task.assignee),
+        author=name(task.author),
+        parked_by=name(task.parked_by),
+        blocked_on=task.blocked_on,
+        channel=task.channel,
+        origin_ask_ref=task.origin_ask_ref,
+        created_at=moment(task.created),
+        created_by=actors[task.creator].name,
+        updated_at=moment(task.updated),
+    )
+
+
+def view(seen: TaskView) -> Task:
+    notes = tuple(
+        Note(note.kind, note.text, seen.actors[note.actor].name, moment(note.at))
+        for note in seen.notes
+    )
+    return task(seen.task, seen.actors, seen.now).but(notes=notes)
+
+
+def answer(outcome: Outcome) -> Answer:
+    assert outcome.task is not None, "a task's command leads to a task"
+    ending = payloads.taken_from(outcome)
+    former = None
+    if ending is not None:
+        former = Former(
+            holder(outcome.actors[ending.actor], ending.session),
+            str(ending.token),
+            moment(ending.renewed),
+            ending.worktree,
+            ending.branch,
+            ending.uncommitted,
+        )
+    return Answer(
+        task=task(outcome.task, outcome.actors, outcome.now),
+        late=payloads.was_late(outcome.entries),
+        taken_over_from=former,
+        replayed=outcome.replayed,
+        events=tuple(entry.seq for entry in outcome.entries),
+    )
+
+
+def event(entry: Entry, key: str, actor: model.Actor) -> Event:
+    return Event(
+        seq=entry.seq,
+        task=key or None,
+        at=moment(entry.at),
+        actor=actor.name,
+        session=entry.session or actor.name,
+        token=str(entry.token) if entry.token else None,
+        verb=entry.verb,
+        cause=entry.cause,
+        facts=plain(entry.event),
+        digest=entry.digest,
+    )
+
+
+def owned(owner: Owner) -> Owned:
+    who = None if owner.actor is None else holder(owner.actor, owner.session)
+    return Owned(who, str(owner.token) if owner.token else None, owner.expired)
+
+
+def status(seen: Status) -> Board:
+    held = tuple(task(held, seen.actors, seen.now) for held in seen.held)
+    return Board(dict(seen.counts), held, {w.task.key: w.why for w in seen.waiting})

@@ -1,0 +1,1 @@
+"""Who does the work: what keeps a lease alive."""
