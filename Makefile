@@ -7,8 +7,8 @@ BIN := .venv/bin
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv/ready ## see two agents, one task, one owner: in a throw-away repository
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh scripts/demo.sh
+demo: .venv/ready ## see eight agents and two people share forty tasks, with kills and a zombie
+	@$(BIN)/dibs demo
 
 test: .venv/ready ## run every test
 	@$(BIN)/pytest
@@ -24,7 +24,7 @@ mutants: .venv/ready ## break the code in every known way: a named test must go 
 	@$(BIN)/python scripts/mutants.py
 
 bench: .venv/ready ## measure against a floor in the same run
-	@$(BIN)/python bench/start.py
+	@$(BIN)/python bench/run.py
 
 docs: .venv/ready ## write the reference pages and the output of the sessions anew
 	@$(BIN)/python scripts/reference.py

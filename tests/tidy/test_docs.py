@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from dibs.board.identity import HARNESSES
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.surfaces import SURFACES
 from kit.repositories import Repo
@@ -93,7 +92,7 @@ def test_every_verb_that_an_advice_names_exists():
         assert named <= VERBS, code
 
 
-# What does not belong in the repository, and what the demo must know.
+# What does not belong in the repository.
 
 
 def test_no_file_names_a_path_of_a_developers_machine():
@@ -106,12 +105,6 @@ def test_no_file_names_a_path_of_a_developers_machine():
         if needle.search(line)
     ]
     assert found == []
-
-
-def test_the_demo_forgets_every_variable_that_says_who_is_calling():
-    told = (ROOT / "scripts" / "demo.sh").read_text().split()
-    marks = {mark for harness in HARNESSES for mark in (*harness.marks, harness.session) if mark}
-    assert marks - set(told) == set()
 
 
 # Sessions.

@@ -45,6 +45,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "config": "show every setting and where it comes from",
         "actor": "list or change actors",
         "doctor": "check the board, its file, its ledger and its clock",
+        "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
     },
 }
 
@@ -54,7 +55,7 @@ MODULES = {
     verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
     for group, verbs in GROUPS.items()
     for verb in verbs
-}
+} | {"demo": "dibs.interfaces.cli.demo"}
 
 
 def overview() -> str:

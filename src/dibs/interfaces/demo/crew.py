@@ -1,0 +1,128 @@
+"""The crew of the demo: real processes, what they say, and what is done to them."""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from dibs.core.values import Value
+
+AGENTS = 8
+PEOPLE = ("ana", "ben")
+PERSON_SECONDS = 2.0
+
+
+class Said(Value):
+    """Something that happened to a member of the crew."""
+
+    name: str
+    what: str
+    key: str
+
+
+class Crew:
+    """Eight agents and two people at work in one repository."""
+
+    def __init__(self, folder: str, seed: int) -> None:
+        self.folder = folder
+        self.said: queue.Queue[Said] = queue.Queue()
+        self._chance = random.Random(seed)  # noqa: S311 - a demo needs no secrets
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._over = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._seed = seed
+
+    def start(self) -> None:
+        for number in range(1, AGENTS + 1):
+            self._start_agent(f"agent-{number}")
+        for name in PEOPLE:
+            self._follow(threading.Thread(target=self._person, args=(name,), daemon=True))
+
+    def _start_agent(self, name: str) -> None:
+        command = [sys.executable, "-m", "dibs.interfaces.demo.agent", self.folder, name]
+        process = subprocess.Popen(
+            [*command, f"{self._seed}-{name}"], stdout=subprocess.PIPE, text=True
+        )
+        self._processes[name] = process
+        self._follow(threading.Thread(target=self._listen, args=(name, process), daemon=True))
+
+    def _follow(self, thread: threading.Thread) -> None:
+        self._threads.append(thread)
+        thread.start()
+
+    def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None, "it is a pipe"
+        for line in process.stdout:
+            what, _, key = line.strip().partition(" ")
+            self.said.put(Said(name, what, key))
+
+    def _person(self, name: str) -> None:
+        """A person works through the command line; the second one takes over by force, once."""
+        chance = random.Random(f"{self._seed}-{name}")  # noqa: S311
+        forced = name != PEOPLE[-1]
+        while not self._over.wait(0.2):
+            which = "--free" if forced else "--held"
+            keys = [line.split()[0] for line in self.dibs("list", which)[1].splitlines()[1:]]
+            if not keys:
+                continue
+            key = chance.choice(keys)
+            how = (
+                ("claim", key)
+                if forced
+                else ("takeover", key, "--force", "--reason", "a customer waits")
+            )
+            if self.dibs(*how, "--as", name)[0] == 0:
+                self.said.put(Said(name, "claimed" if forced else "forced", key))
+                forced = True
+                self._over.wait(chance.uniform(0.5, 1) * PERSON_SECONDS)
+                if self.dibs("complete", key, "--as", name)[0] == 0:
+                    self.said.put(Said(name, "completed", key))
+
+    def dibs(self, *arguments: str) -> tuple[int, str]:
+        """The command line, as a person types it."""
+        done = subprocess.run(
+            [sys.executable, "-m", "dibs", *arguments],
+            cwd=self.folder,
+            env=person_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    # What is done to them.
+
+    def kill(self, name: str) -> None:
+        self._processes[name].send_signal(signal.SIGKILL)
+
+    def stop(self, name: str) -> None:
+        self._processes[name].send_signal(signal.SIGSTOP)
+
+    def wake(self, name: str) -> None:
+        self._processes[name].send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        self._over.set()
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+            process.wait()
+        deadline = time.monotonic() + 10
+        for thread in self._threads:
+            thread.join(max(0, deadline - time.monotonic()))
+
+
+def person_environment() -> dict[str, str]:
+    """This environment without what says that an agent is calling: the people here are simulated."""
+    from dibs.board.identity import HARNESSES
+
+    marks = {mark for harness in HARNESSES for mark in harness.marks}
+    left_out = marks | {"DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL"}
+    return {name: value for name, value in os.environ.items() if name not in left_out}
