@@ -100,9 +100,8 @@ def holding(task: State, op: Operation) -> list[tuple[str, State]]:
 
 
 def granted(task: State, op: Operation) -> State:
-    former = task.former - {op.session} | ({task.holder} if task.holder else set())
-    fresh = State(op.session, task.token + 1, False, -1, former=frozenset(former))
-    return renewed(fresh, op)
+    former = task.former | ({task.holder} if task.holder else set())
+    return renewed(State(op.session, task.token + 1, renewals=-1, former=former), op)
 
 
 def renewed(task: State, op: Operation) -> State:

@@ -13,7 +13,7 @@ from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import ledger, refusals
 from dibs.core.decide import Decision, decide
-from dibs.core.evolve import renew
+from dibs.core.evolve import is_late, renew, taken_by
 from dibs.core.facts import Facts, Left
 from dibs.core.instants import Instant
 from dibs.core.ledger import Entry
@@ -59,6 +59,16 @@ class Outcome(Value):
     actor: Actor | None = None
     """The actor that was set."""
     replayed: bool = False
+
+    @property
+    def late(self) -> bool:
+        """The caller's own lease had expired."""
+        return any(is_late(entry.event) for entry in self.entries)
+
+    @property
+    def taken(self) -> e.Ending | None:
+        """The lease that the command took from somebody."""
+        return next((lost for entry in self.entries if (lost := taken_by(entry.event))), None)
 
 
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody

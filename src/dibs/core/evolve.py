@@ -6,7 +6,7 @@ afterwards.
 
 from __future__ import annotations
 
-from dibs.core.events import ClockSet, Ending, Event, Stint, TaskEvent, lease_of
+from dibs.core.events import ClockSet, Ending, Event, Renewed, Stint, TaskEvent, lease_of
 from dibs.core.instants import Instant
 from dibs.core.model import EndedLease, Lease, Task
 
@@ -33,6 +33,20 @@ def ended_lease(event: Event, at: Instant) -> EndedLease | None:
         cause=event.cause,
         lost=event.takes and ending.session is not None,
     )
+
+
+def is_late(event: Event) -> bool:
+    """Whether a holder did this after its lease had expired: it was accepted all the same."""
+    if isinstance(event, Renewed):
+        return event.lapsed is not None
+    ending: Ending | None = getattr(event, "ending", None)
+    return ending is not None and ending.late and not event.takes
+
+
+def taken_by(event: Event) -> Ending | None:
+    """The lease that the event took from somebody."""
+    ending: Ending | None = getattr(event, "ending", None)
+    return ending if ending is not None and event.takes else None
 
 
 def renew(task: Task, at: Instant) -> Task:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dibs.core import events as e
 from dibs.core.instants import SECOND, Instant, exact, iso
-from dibs.core.ledger import Entry, plain
+from dibs.core.ledger import plain
 from dibs.core.model import Actor, Lease, Task
 from dibs.interfaces.surfaces import advice
 
@@ -130,7 +130,7 @@ def lease(outcome: Outcome) -> Payload | None:
         return None
     held: Lease = task.lease
     holder = outcome.actors[held.actor]
-    taken = taken_from(outcome)
+    taken = outcome.taken
     return {
         "token": str(task.token),
         "holder": holder.name,
@@ -139,30 +139,9 @@ def lease(outcome: Outcome) -> Payload | None:
         "renewed_at": iso(held.renewed),
         "expires_at": iso(held.expires),
         "ttl_seconds": held.ttl / SECOND,
-        "late": was_late(outcome.entries),
+        "late": outcome.late,
         "taken_over_from": former(taken, outcome.actors) if taken else None,
     }
-
-
-def was_late(entries: Iterable[Entry]) -> bool:
-    """Whether the caller's own lease had expired: the command was accepted all the same."""
-    for entry in entries:
-        event = entry.event
-        if isinstance(event, e.Renewed) and event.lapsed is not None:
-            return True
-        ending = getattr(event, "ending", None)
-        if ending is not None and ending.late and not event.takes:
-            return True
-    return False
-
-
-def taken_from(outcome: Outcome) -> e.Ending | None:
-    """The lease that the command took from somebody."""
-    for entry in outcome.entries:
-        ending: e.Ending | None = getattr(entry.event, "ending", None)
-        if ending is not None and entry.event.takes:
-            return ending
-    return None
 
 
 def former(ending: e.Ending, actors: Actors) -> Payload:
@@ -186,7 +165,7 @@ def outcome(outcome: Outcome, warnings: Iterable[str]) -> Payload:
     payload = answer(
         task=None if task_after is None else task(task_after, outcome.actors, outcome.now),
         lease=lease(outcome),
-        late=was_late(outcome.entries),
+        late=outcome.late,
         events=[entry.seq for entry in outcome.entries],
         replayed=outcome.replayed,
         warnings=list(warnings),

@@ -224,7 +224,7 @@ def view(seen: TaskView) -> Task:
 
 def answer(outcome: Outcome) -> Answer:
     assert outcome.task is not None, "a task's command leads to a task"
-    ending = payloads.taken_from(outcome)
+    ending = outcome.taken
     former = None
     if ending is not None:
         former = Former(
@@ -237,7 +237,7 @@ def answer(outcome: Outcome) -> Answer:
         )
     return Answer(
         task=task(outcome.task, outcome.actors, outcome.now),
-        late=payloads.was_late(outcome.entries),
+        late=outcome.late,
         taken_over_from=former,
         replayed=outcome.replayed,
         events=tuple(entry.seq for entry in outcome.entries),

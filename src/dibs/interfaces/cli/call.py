@@ -10,7 +10,6 @@ from dibs.board.locate import Place, locate
 from dibs.core import checks
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
-from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 
 TYPE_CHECKING = False
@@ -26,12 +25,15 @@ if TYPE_CHECKING:
 
 
 class Answer(Value):
-    """What a verb has to say: as JSON, as lines, and as warnings beside either."""
+    """What a verb has to say: as JSON (or what makes it, when asked), as lines, as warnings."""
 
-    payload: dict[str, Any]
+    payload: dict[str, Any] | Callable[[], dict[str, Any]]
     lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     exit: int = 0
+
+    def json(self) -> dict[str, Any]:
+        return self.payload if isinstance(self.payload, dict) else self.payload()
 
 
 class Argument(Value):
@@ -173,4 +175,10 @@ class Call:
 
     def told(self, outcome: Outcome) -> Answer:
         warnings = say.warnings(outcome)
-        return Answer(payloads.outcome(outcome, warnings), say.outcome(outcome), warnings)
+
+        def payload() -> dict[str, Any]:
+            from dibs.interfaces import payloads
+
+            return payloads.outcome(outcome, warnings)
+
+        return Answer(payload, say.outcome(outcome), warnings)

@@ -119,9 +119,18 @@ def parser(name: str, verb: Verb) -> ArgumentParser:
         # A width of our own: argparse would load shutil at every start to ask for it.
         return argparse.HelpFormatter(prog, max_help_position=32, width=WIDTH)
 
+    class Silent(argparse.HelpFormatter):
+        """Formats nothing: argparse asks it at every argument, and nobody reads the answer."""
+
+        def __init__(self, prog: str) -> None:
+            pass
+
+        def _format_args(self, *_: object) -> str:
+            return ""
+
     group = next(verbs for verbs in verbs.GROUPS.values() if name in verbs)
     made = Parser(
-        prog=f"dibs {name}", description=group[name], allow_abbrev=False, formatter_class=formatter
+        prog=f"dibs {name}", description=group[name], allow_abbrev=False, formatter_class=Silent
     )
     for argument in verb.arguments:
         argument.add_to(made)
@@ -131,6 +140,7 @@ def parser(name: str, verb: Verb) -> ArgumentParser:
     common.add_argument("--session", metavar="NAME", help="the session (or DIBS_SESSION)")
     common.add_argument("--request-id", metavar="ID", help="the same id gives the same answer")
     common.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    made.formatter_class = formatter
     return made
 
 
@@ -145,7 +155,7 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     if as_json:
         import json
 
-        print(json.dumps(answer.payload, ensure_ascii=True))
+        print(json.dumps(answer.json(), ensure_ascii=True))
     else:
         for line in answer.lines:
             print(safe(line))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.refusals import Refused, bad_argument
-from dibs.interfaces import payloads
 from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, TTL, Answer, Call, Verb, argument
-from dibs.interfaces.surfaces import surface
 
 TO = argument("--to", required=True, metavar="NAME", help="whom: a registered actor")
 
@@ -35,6 +33,8 @@ def renew(call: Call) -> Answer:
 def renew_all(call: Call) -> Answer:
     """Each task by itself; the exit code is the highest of all."""
     from dibs.board import views
+    from dibs.interfaces import payloads
+    from dibs.interfaces.surfaces import surface
 
     who, ttl, request = call.who(), call.ttl, call.request_id
     results: list[payloads.Payload] = []
@@ -44,7 +44,7 @@ def renew_all(call: Call) -> Answer:
         try:
             each = f"{request}/{task.key}" if request else None
             told = call.told(call.board.execute(who, c.Renew(task.key, ttl=ttl), each))
-            results.append(told.payload)
+            results.append(told.json())
             lines += told.lines
         except Refused as problem:
             results.append(payloads.refusal(problem.refusal))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dibs.core import events as e
+from dibs.core.evolve import is_late
 from dibs.core.instants import Instant, about, between, brief, exact, iso
 from dibs.core.refusals import shown
-from dibs.interfaces import payloads
 from dibs.interfaces.cli.say import count, holder_of, safe, table, until
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dibs.board.views import Log, LogLine, Owner, Status, TaskView
     from dibs.core.model import LoggedRefusal, Task
-    from dibs.interfaces.payloads import Actors
+    from dibs.interfaces.cli.say import Actors
 
 WIDTH = 12
 
@@ -146,7 +146,7 @@ def details(line: LogLine, actors: Actors) -> str:
     ending: e.Ending | None = getattr(event, "ending", None)
     said = [ended(ending, line, actors)] if ending is not None else []
     said += [tells(event, actors) for kind, tells in MORE.items() if isinstance(event, kind)]
-    if payloads.was_late([line.entry]):
+    if is_late(event):
         said.append("late")
     named = {name: getattr(event, name, "") for name in ("reason", "on", "late")}
     said += [f"{name}: {value}" for name, value in named.items() if value]

@@ -6,14 +6,15 @@ from dibs.core import events as e
 from dibs.core.instants import Instant, about, between, brief
 from dibs.core.model import Task
 from dibs.core.refusals import named, shown
-from dibs.interfaces import payloads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dibs.board.execute import Outcome
-    from dibs.interfaces.payloads import Actors
+    from dibs.core.model import Actor, ActorId
+
+    Actors = Mapping[ActorId, Actor]
 
 VISIBLE = "\u00a0\u3000\u200c\u200d"
 """Not printable for Python, but harmless: two spaces, and what joins letters and emoji."""
@@ -87,7 +88,7 @@ def sentence(outcome: Outcome, task: Task, event: e.Event) -> str:
         return ""
     if isinstance(event, e.Noted | e.Edited | e.Scoped):
         return event.verb
-    late = " (late: the lease had expired)" if payloads.was_late(outcome.entries) else ""
+    late = " (late: the lease had expired)" if outcome.late else ""
     words = WORDS.get(type(event).__name__, shown(event.verb))
     return f"{words}{late}"
 
@@ -115,18 +116,16 @@ WORDS = {
 
 def warnings(outcome: Outcome) -> tuple[str, ...]:
     said = []
-    ending = payloads.taken_from(outcome)
+    ending = outcome.taken
     task = outcome.task
     if ending is not None and task is not None:
-        who = payloads.former(ending, outcome.actors)
-        session = (
-            f" (session {who['session']})" if who["session"] not in (None, who["name"]) else ""
-        )
+        name = outcome.actors[ending.actor].name
+        session = f" (session {ending.session})" if ending.session else ""
         seen = about(between(ending.renewed, outcome.now))
         said.append(
-            f"{task.key} was assigned to {who['name']}, who had not taken it up"
+            f"{task.key} was assigned to {name}, who had not taken it up"
             if ending.session is None
-            else f"{task.key} was held by {who['name']}{session}, last seen {seen} ago"
+            else f"{task.key} was held by {name}{session}, last seen {seen} ago"
         )
         if ending.worktree:
             branch = f" on branch {ending.branch}" if ending.branch else ""

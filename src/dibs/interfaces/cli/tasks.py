@@ -102,13 +102,13 @@ def taken_in(call: Call, command: c.Add) -> Answer:
     outcome = call.execute(command)
     told = call.told(outcome)
     if outcome.entries or outcome.task is None:
-        return told.but(payload=told.payload | {"created": True, "differences": []})
+        return told.but(payload=told.json() | {"created": True, "differences": []})
     is_, asked = outcome.task.terms, command.terms
     differences = ["title"] if call["title"] and is_.title != asked.title else []
     line = f"{outcome.task.key} has this origin already" + (
         f"; its title differs: {is_.title}" if differences else ""
     )
-    payload = told.payload | {"created": False, "differences": differences}
+    payload = told.json() | {"created": False, "differences": differences}
     return told.but(payload=payload, lines=(line,))
 
 
