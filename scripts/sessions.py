@@ -20,20 +20,20 @@ def refill(page: Path) -> None:
     steps = session_of(page)
     with tempfile.TemporaryDirectory() as folder:
         said = outputs(steps, Repo.create(Path(folder) / "shop").folder)
-    text = before = page.read_text()
+    text = page.read_text()
+    if all(fits("\n".join(step.shown), output) for step, output in zip(steps, said)):
+        return
     for step, output in zip(steps, said):
         shown = "\n".join(step.shown)
-        if fits(shown, output):
-            continue
         if "..." in shown:
-            print(f"by hand: {page.relative_to(ROOT)}: $ {step.command}")
+            if not fits(shown, output):
+                print(f"by hand: {page.relative_to(ROOT)}: $ {step.command}")
             continue
         typed = "$ " + step.command.replace("\n", "\n> ") + "\n"
         old = typed + "".join(f"{line}\n" for line in step.shown)
         text = text.replace(old, typed + output, 1)
-    if text != before:
-        page.write_text(text)
-        print(f"written: {page.relative_to(ROOT)}")
+    page.write_text(text)
+    print(f"written: {page.relative_to(ROOT)}")
 
 
 for found in sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")]):

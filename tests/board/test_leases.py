@@ -669,6 +669,23 @@ def test_others_may_not_edit_what_somebody_holds_but_a_person_may(bench, codex, 
     assert (bench.task().terms.title, bench.task().terms.priority) == ("clearer", 0)
 
 
+def test_an_agent_does_not_open_its_own_gates(bench, codex, ana):
+    """Who may do a task is changed by a person, or by who added it."""
+    ana.do(c.Edit(K, tier=1, audience="human", constraints=("edit",)))
+    for wish in ({"audience": "any"}, {"tier": 0}, {"constraints": ()}, {"capabilities": ()}):
+        assert codex.refused(c.Edit(K, **wish)) == "people_only", wish
+    codex.do(c.Edit(K, title="clearer", priority=1))
+    codex.do(c.Add(bench.terms("its own", tier=3)))
+    codex.do(c.Edit(TaskKey("T-2"), tier=1))
+
+
+def test_park_by_the_holder_renews(bench, codex):
+    codex.claim()
+    bench.advance(60)
+    codex.do(c.Park(K))
+    assert bench.task().lease.renewed == bench.now()
+
+
 def test_an_edit_that_changes_nothing_is_no_event(bench, codex):
     assert codex.do(c.Edit(K, title="work")).entries == ()
 
@@ -768,7 +785,7 @@ def test_E16_all_claim_fields_are_cleared_together_whatever_ends_the_lease(bench
         assert set(row) == {None}, command.verb
 
 
-def test_4_11_an_unreadable_record_counts_as_held_and_is_reported_as_corrupt(bench, codex):
+def test_E7_an_unreadable_record_counts_as_held_and_is_reported_as_corrupt(bench, codex):
     bench.store.connection.execute("UPDATE task SET scope = 'not json'")
     before = bench.snapshot()
     assert codex.refused(c.Claim(K)) == "corrupt"

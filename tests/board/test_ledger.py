@@ -81,6 +81,19 @@ TAMPERING = {
     "an actor's kind is changed": "UPDATE actor SET kind = 'human' WHERE name = 'codex'",
     "an alias is invented": "INSERT INTO actor_name VALUES (1, 'boss', 'boss', 2)",
     "a task is deleted": "DELETE FROM task WHERE id = 3",
+    "every name is deleted": "DELETE FROM actor_name",
+    "a name leads elsewhere": "UPDATE actor_name SET folded = 'zz' WHERE folded = 'codex'",
+    "the counter of tasks is changed": "UPDATE board SET tasks = 0",
+    "the counter of actors is changed": "UPDATE board SET actors = 0",
+    "the counter of keys is changed": "UPDATE board SET keys = 50",
+    "the epoch falls": "UPDATE task SET token_epoch = 7 WHERE id = 1",
+    "the clock's floor is raised": "UPDATE board SET floor = floor + 1000000000000",
+    "a list is no list": "UPDATE task SET capabilities = '{}' WHERE id = 2",
+    "a list cannot be read": "UPDATE task SET scope = 'garbage' WHERE id = 2",
+    "a board event cannot be read": "UPDATE event SET facts = '{}' WHERE task = 0 AND position = 2",
+    "a board event has no name": "UPDATE event SET verb = 'zzz' WHERE task = 0 AND position = 2",
+    "a task event cannot be read": "UPDATE event SET facts = 'nope' WHERE task = 2 AND position = 1",
+    "a holder is nobody": "UPDATE task SET holder = 99 WHERE id = 2",
 }  # fmt: skip
 
 
@@ -127,7 +140,7 @@ def test_an_honest_board_has_no_faults_and_no_orphans(busy):
 
 def test_42_the_ledger_alone_gives_every_row(busy):
     with busy.store.read() as tx:
-        for task in tx.tasks():
+        for task in map(tx.task, tx.task_keys()):
             folded = ledger.fold(tx.events_of(task.id), ())
             assert ledger.differences(task, folded.task) == []
             assert list(folded.ended) == tx.ended_leases(task.id)
@@ -273,7 +286,14 @@ def test_I2_a_lost_answer_is_resolved_by_asking_again(bench):
     again = codex.do(c.Add(Terms("once")), "r1")
     assert (again.task, again.entries, again.replayed) == (first.task, first.entries, True)
     with bench.store.read() as tx:
-        assert len(list(tx.tasks())) == 1
+        assert len(list(tx.task_keys())) == 1
+
+
+def test_a_request_id_of_one_session_gives_another_nothing(bench):
+    """Leases belong to sessions: the answer to one is not the answer to the other."""
+    bench.add()
+    bench.agent("codex", "s1").do(c.Claim(K), "r1")
+    assert bench.agent("codex", "s2").refused(c.Claim(K), "r1") == "request_reused"
 
 
 def test_27_a_replayed_success_carries_the_current_owner(bench):

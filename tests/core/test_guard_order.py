@@ -219,7 +219,8 @@ CASES = {
             ("token_ahead", lambda s: s.say(token=Token(1, 2))),
             ("lease_lost", forget_token),
             ("final", lambda s: s.task(state="open")),
-            ("held", lambda s: s.task(lease=None)),
+            ("held", lambda s: (s.task(lease=None), s.say(tier=1))),
+            ("people_only", lambda s: s.task(creator=1)),
         ],
     ),
     "scope": (

@@ -27,9 +27,7 @@ def test_25_26_nothing_acknowledged_is_lost_and_every_cut_operation_is_resolved_
     cut = 0
     with Crew(tmp_path) as crew:
         common = {"keys": keys, "contested": 4 * WORKERS}
-        pids = [
-            crew.start(session=f"s{n}", seed=chance.random(), **common) for n in range(WORKERS)
-        ]
+        pids = [crew.start(session=f"s{n}", seed=chance.random(), **common) for n in range(WORKERS)]
         for _ in range(kills):
             crew.listen(chance.uniform(0, 0.09))
             pid = pids.pop(chance.randrange(WORKERS))

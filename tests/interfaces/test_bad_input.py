@@ -227,6 +227,7 @@ WITHOUT_KEY = {
     "config": "config",
     "actor": "actor list",
     "doctor": "doctor",
+    "demo": "demo",
 }
 KEY_IS_OPTIONAL = ("renew", "log")
 
@@ -818,7 +819,7 @@ def test_the_table_covers_every_verb_there_is():
     [
         line.replace("KEY", "T-1")
         for verb, line in {**WITH_KEY, **WITHOUT_KEY}.items()
-        if verb not in ("init", "config")
+        if verb not in ("init", "config", "demo")
     ]
     + [f"renew {AGENT}", "list --mine --as ana", "actor set codex --tier 2 --as ana"],
 )
@@ -967,7 +968,7 @@ def test_settings_that_cannot_be_right_stop_every_command(playground, text, code
 def test_settings_that_are_a_folder_cannot_be_read(fresh):
     """A folder in the place of the file is named."""
     (fresh.repo.database.parent / "settings.toml").mkdir()
-    is_told(refused("list", 2, "bad_setting", "settings.toml cannot be read"), fresh.run("list"))
+    is_told(refused("list", 2, "bad_setting", "settings.toml is not a file"), fresh.run("list"))
 
 
 @pytest.mark.parametrize("text", ["colour = 1", "max_attempts = 0", "not toml"])

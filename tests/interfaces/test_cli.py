@@ -158,6 +158,34 @@ def test_a_request_id_gives_the_same_answer_with_the_current_owner_beside_it(rep
     assert repo.run("claim", key, *A, "--ttl", "5m", "--request-id", "r1").code == 1
 
 
+def test_a_replay_says_who_holds_the_task_now(repo):
+    key = repo.add()
+    repo.ok("claim", key, *A, "--request-id", "r1")
+    repo.ok("release", key, *A)
+    assert f"{key} is held by nobody now" in repo.ok("claim", key, *A, "--request-id", "r1").err
+    repo.ok("claim", key, "--as", "ana")
+    assert (
+        f"{key} is held by ana now (token 1.2)"
+        in repo.ok("claim", key, *A, "--request-id", "r1").err
+    )
+
+
+def test_what_is_free_for_somebody_is_what_it_can_claim(repo):
+    free, human, hard = repo.add(), repo.add("x", "--for", "human"), repo.add("y", "--tier", "5")
+    assert [t["key"] for t in repo.json("list", "--free")["tasks"]] == [free, human, hard]
+    assert [t["key"] for t in repo.json("list", "--free", *A)["tasks"]] == [free]
+    assert [t["key"] for t in repo.json("list", "--free", "--as", "ana")["tasks"]] == [free, human]
+
+
+def test_status_shows_what_waits_behind_many_that_do_not(repo):
+    for _ in range(25):
+        repo.ok("claim", repo.add(), *A, "--reserve")
+    free = repo.add()
+    seen = repo.json("status")
+    assert [waiting["key"] for waiting in seen["waiting"]] == [free]
+    assert seen["more"] is False
+
+
 def test_renewing_all_treats_each_task_by_itself(repo):
     keys = [repo.add() for _ in range(3)]
     for key in keys:

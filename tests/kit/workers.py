@@ -70,7 +70,8 @@ class Worker:
 
     def work(self) -> None:
         while not self.done:
-            key = self.chance.choice(self.keys[: self.contested])
+            own = [*self.held] if self.chance.random() < 0.5 else []
+            key = self.chance.choice(own or self.keys[: self.contested])
             verb = self.verb_for(key)
             if verb:
                 stated = self.tokens.get(key) if self.chance.random() < 0.5 else None
@@ -237,9 +238,10 @@ class Crew:
     def __init__(self, folder: Path, **environment: str) -> None:
         self.read, write = os.pipe()
         tests = str(Path(__file__).parent.parent)
+        path = os.pathsep.join(filter(None, (tests, os.environ.get("PYTHONPATH"))))
         self.nursery = subprocess.Popen(
             [sys.executable, "-m", "kit.workers", str(folder), str(write)], cwd=folder,
-            env=clean_environment(PYTHONPATH=tests, **environment), stdin=subprocess.PIPE,
+            env=clean_environment(PYTHONPATH=path, **environment), stdin=subprocess.PIPE,
             text=True, pass_fds=[write],
         )  # fmt: skip
         os.close(write)

@@ -56,6 +56,8 @@ class Outcome(Value):
     skewed: bool = False
     current: Task | None = None
     """The task as it is now, if the answer is an old one, given again for its request id."""
+    seen: Instant | None = None
+    """When that was."""
     actor: Actor | None = None
     """The actor that was set."""
     replayed: bool = False
@@ -105,7 +107,8 @@ class Board:
     ) -> Outcome:
         with self.store.write(what(command)) as tx:
             caller, is_new = caller_of(tx, who, self.settings)
-            digest = ledger.digest_of(ledger.canonical([command.verb, ledger.plain(command)]))
+            asked = [caller.holding_session, command.verb, ledger.plain(command)]
+            digest = ledger.digest_of(ledger.canonical(asked))
             known = tx.request(caller.actor.id, request_id) if request_id else None
             if known is not None:
                 return replay(tx, caller, known, digest, request_id or "")
@@ -128,7 +131,7 @@ class Board:
                 if request_id:
                     answer = Request(digest, answered(outcome, refusal))
                     tx.keep_request(caller.actor.id, request_id, answer)
-                tx.finish()
+                tx.finish(changed=bool(decision.renews or request_id))
         if refusal is not None:
             raise Refused(refusal)
         return outcome
@@ -176,7 +179,17 @@ def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[C
             kind=actor.kind,
             option=option,
         )
-    return Caller(actor, who.session, who.harness), known is None
+    session = who.session
+    if who.person and known is not None and session.partition("/")[0]:
+        session = own_session(tx, known, session)
+    return Caller(actor, session, who.harness), known is None
+
+
+def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:
+    """A person who names herself as her session, by any of her names, means herself."""
+    root, slash, child = session.partition("/")
+    names = {folded(name) for name in (person.name, *tx.aliases(person))}
+    return slash + child if folded(root) in names else session
 
 
 def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> Actor:
@@ -256,7 +269,7 @@ def facts_for(
         check_cause(tx, command.on)
     lease = task.lease
     to: str = getattr(command, "to", "")
-    another = lease is not None and not lease.held_by(caller)
+    another = lease is not None and lease.bound and not lease.held_by(caller)
     return facts.but(
         task=task,
         actors=actors_named(tx, task),
@@ -362,7 +375,7 @@ def replay(
     task: Task = ledger.build(Task, answer["task"])
     current = tx.task(task.key)
     named = actors_named(tx, task, entries) | actors_named(tx, current)
-    return outcome.but(task=task, current=current, actors=named)
+    return outcome.but(task=task, current=current, seen=tx.now, actors=named)
 
 
 def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) -> LoggedRefusal:

@@ -130,8 +130,10 @@ def _person(given: str, session: str | None, around: Surroundings, harness: str)
             actor=name,
             variable=harness,
         )
-    own = session is None or session.casefold() == name.casefold()
-    named = "" if own or session is None else checks.session_name(session)
+    named = "" if session is None else checks.session_name(session)
+    root, slash, child = named.partition("/")
+    if root.casefold() == name.casefold():
+        named = slash + child
     return Identity(name, True, named, place=_place(around, harness, person=True))
 
 

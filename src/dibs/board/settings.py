@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from errno import ENAMETOOLONG
 from os.path import join
 
@@ -113,25 +115,34 @@ SETTINGS = {
 
 
 def load(folder: str) -> Settings:
-    stated = read_file(folder)
-    values = {}
-    for key, value in stated.items():
-        if key not in SETTINGS:
-            raise refused(
-                "unknown_setting",
-                f"{join(folder, FILE)}: there is no setting {checks.quoted(key)}",
-                setting=key,
-                known=list(SETTINGS),
-            )
-        try:
-            values[key] = SETTINGS[key].check(value)
-        except Refused as problem:
-            raise refused(
-                "bad_setting",
-                f"{join(folder, FILE)}: {key} is {told(value)}: {problem}",
-                setting=key,
-            ) from None
+    """All settings; the first that is wrong is refused."""
+    values, wrong = checked(folder)
+    if wrong:
+        raise wrong[0]
     return Settings(**values)
+
+
+def checked(folder: str) -> tuple[dict[str, Any], list[Refused]]:
+    """The settings that the file states and that are right, and what is wrong with the others."""
+    values, wrong = {}, []
+    for key, value in read_file(folder).items():
+        try:
+            values[key] = check_one(folder, key, value)
+        except Refused as problem:
+            wrong.append(problem)
+    return values, wrong
+
+
+def check_one(folder: str, key: str, value: Any) -> Any:
+    path = join(folder, FILE)
+    if key not in SETTINGS:
+        what = f"{path}: there is no setting {checks.quoted(key)}"
+        raise refused("unknown_setting", what, setting=key, known=list(SETTINGS))
+    try:
+        return SETTINGS[key].check(value)
+    except Refused as problem:
+        what = f"{path}: {key} is {told(value)}: {problem}"
+        raise refused("bad_setting", what, setting=key) from None
 
 
 def told(value: Any) -> str:
@@ -145,6 +156,8 @@ def read_file(folder: str) -> dict[str, Any]:
     """What the file states; nothing if there is none."""
     path = join(folder, FILE)
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise refused("bad_setting", f"{path} is not a file")
         with open(path, "rb") as file:
             import tomllib
 

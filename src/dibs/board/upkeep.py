@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.board.execute import Board
+from dibs.board.views import found
 from dibs.core import events as e
 from dibs.core import ledger
 from dibs.core.instants import Duration, Instant
@@ -14,7 +15,7 @@ from dibs.stores.transaction import NO_TASK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from dibs.stores.sqlite import Health
     from dibs.stores.transaction import ReadTransaction
@@ -57,29 +58,48 @@ def verified(tx: ReadTransaction) -> Verification:
     faults: list[str] = []
     own = list(tx.events_of(NO_TASK))
     faults += chain_faults(own, tx.board.head, tx.board.events)
-    faults += actor_faults(own, tx)
+    faults += readable(lambda: actor_faults(own, tx), "the board: its actors")
     clock = [entry for entry in own if entry.verb == e.ClockSet.verb]
     tasks = events = 0
-    for task in tx.tasks():
+    for key in tx.task_keys():
         tasks += 1
-        events += task.events
-        faults += task_faults(task, tx, clock)
+        faults += readable(lambda key=key: task_faults(found(tx, key), tx, clock), key)  # type: ignore[misc]
     count, highest = tx.count_events()
-    if not count == highest == tx.board.seq == events + len(own):
+    events = tx.count_task_events() + len(own)
+    if not count == highest == tx.board.seq == events:
         faults.append(
             f"the ledger has {count} events up to number {highest}; the board counts "
-            f"{tx.board.seq}, and its tasks {events + len(own)}"
+            f"{tx.board.seq}, and its tasks {events}"
         )
+    faults += counter_faults(tx)
     faults += time_faults(tx.events())
     return Verification(count, tasks, tuple(faults))
 
 
-def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str]:
+def readable(look: Callable[[], list[str]], what: str) -> list[str]:
+    """What is found, or that it cannot be read."""
     try:
-        entries = list(tx.events_of(task.id))
-        folded = ledger.fold(entries, clock)
+        return look()
     except (Refused, ValueError, AssertionError) as error:
-        return [f"{task.key}: its events cannot be read ({error})"]
+        return [f"{what}: it cannot be read ({error})"]
+
+
+def counter_faults(tx: ReadTransaction) -> list[str]:
+    """The board's own counters and its clock's floor fit what is there."""
+    board, highest = tx.board, tx.highest()
+    checks = {
+        "tasks": board.tasks == highest.task,
+        "actors": board.actors == highest.actor,
+        "epoch": board.epoch >= max(1, highest.epoch),
+        "keys": board.keys <= board.tasks,
+        "clock's floor": board.floor <= max(board.created, highest.instant),
+    }
+    return [f"the board: its {name} cannot be right" for name, fits in checks.items() if not fits]
+
+
+def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str]:
+    entries = list(tx.events_of(task.id))
+    folded = ledger.fold(entries, clock)
     if folded is None:
         return [f"{task.key}: its first event is missing"]
     faults = list(folded.faults) + ledger.differences(task, folded.task)
@@ -129,8 +149,14 @@ def actor_faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
             said[event.id] = Actor(**fields)
     if said != tx.actors():
         return ["the board: its actors are not those of the ledger"]
-    wrong = [a.name for a in said.values() if tx.aliases(a) != aliases.get(a.id, ())]
-    return [f"the board: the aliases of {name} are not those of the ledger" for name in wrong]
+    names = tx.names()
+    wrong = [
+        actor.name
+        for actor in said.values()
+        if sorted(names.get(actor.id, [])) != sorted((actor.name, *aliases.get(actor.id, ())))
+        or any(tx.actor_named(name) != actor for name in names[actor.id])
+    ]
+    return [f"the board: the names of {name} are not those of the ledger" for name in wrong]
 
 
 def time_faults(entries: Iterable[Entry]) -> list[str]:
@@ -147,11 +173,7 @@ def checkup(board: Board) -> Checkup:
     store = board.store
     health = store.health()
     with store.read() as tx:
-        future = tuple(
-            task.key
-            for task in tx.tasks()
-            if task.lease is not None and task.lease.renewed > tx.now
-        )
+        future = tuple(tx.keys_renewed_after(tx.now))
         return Checkup(
             uid=tx.board.uid,
             folder=store.folder,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dibs.board.execute import Board, actors_named, caller_of
 from dibs.board.identity import Identity
+from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import refusals
+from dibs.core.decide import decide
+from dibs.core.facts import Facts
 from dibs.core.instants import LAST_INSTANT, Instant, iso
 from dibs.core.ledger import Entry
 from dibs.core.model import (
@@ -24,7 +27,7 @@ from dibs.core.model import (
     TaskKey,
     Token,
 )
-from dibs.core.refusals import Refused, bad_argument
+from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.states import WORKABLE
 from dibs.core.values import Value
 
@@ -36,7 +39,10 @@ if TYPE_CHECKING:
     from dibs.stores.transaction import ReadTransaction
 
 SHOWN = 20
-"""How many tasks of one sort a status shows."""
+"""How many waiting tasks of one state a status shows."""
+
+SHOWN_HELD = 100
+"""How many held tasks it shows."""
 
 
 class TaskView(Value):
@@ -88,6 +94,7 @@ class Status(Value):
     actors: Mapping[ActorId, Actor]
     held: tuple[Task, ...]
     waiting: tuple[Waiting, ...]
+    more: bool = False
     skewed: bool = False
 
 
@@ -143,20 +150,16 @@ def task_by_key(board: Board, key: TaskKey) -> Task:
 
 
 def listing(
-    board: Board, states: tuple[State, ...], wanted: Callable[[Task, Instant], bool], limit: int
+    board: Board,
+    states: tuple[State, ...],
+    wanted: Callable[[ReadTransaction, Task], bool],
+    limit: int,
 ) -> Listing:
     """Tasks in these states, by priority, then age."""
     with board.store.read() as tx:
-        chosen = []
+        chosen: list[Task] = []
         for state in states:
-            reach = limit + 1
-            while True:
-                page = tx.tasks_in(state, reach)
-                fit = [task for task in page if wanted(task, tx.now)]
-                if len(fit) > limit or len(page) < reach:
-                    break
-                reach *= 10
-            chosen += fit[: limit + 1]
+            chosen += first_that_fit(tx, state, wanted, limit + 1)
         chosen.sort(key=lambda task: (states.index(task.state), task.terms.priority, task.id))
         shown = tuple(chosen[:limit])
         named: dict[ActorId, Actor] = {}
@@ -167,16 +170,44 @@ def listing(
         return Listing(shown, tx.now, named, len(chosen) > limit)
 
 
-def is_free(task: Task, now: Instant) -> bool:
+def first_that_fit(
+    tx: ReadTransaction,
+    state: State,
+    wanted: Callable[[ReadTransaction, Task], bool],
+    number: int,
+) -> list[Task]:
+    reach = number
+    while True:
+        page = tx.tasks_in(state, reach)
+        fit = [task for task in page if wanted(tx, task)]
+        if len(fit) >= number or len(page) < reach:
+            return fit[:number]
+        reach *= 10
+
+
+def is_any(_tx: ReadTransaction, _task: Task) -> bool:
+    return True
+
+
+def is_free(tx: ReadTransaction, task: Task) -> bool:
     """Whether it can be claimed now, by somebody."""
     lease = task.lease
     if task.parked_by is not None or task.state not in WORKABLE:
         return False
-    return task.assignee is None if lease is None else not lease.live(now)
+    return task.assignee is None if lease is None else not lease.live(tx.now)
 
 
-def is_any(_task: Task, _now: Instant) -> bool:
-    return True
+def is_free_for(board: Board, who: Identity) -> Callable[[ReadTransaction, Task], bool]:
+    """Whether a claim of it by this caller would be accepted now, and would give it something."""
+
+    def wanted(tx: ReadTransaction, task: Task) -> bool:
+        caller, _ = caller_of(tx, who, board.settings)
+        command = c.Claim(task.key)
+        facts = Facts(caller, board.settings.rules, tx.board.epoch, task, actors_named(tx, task))
+        own = task.lease is not None and task.lease.held_by(caller)
+        return not own and decide(facts, command, tx.now).refusal is None
+
+    return wanted
 
 
 def people_of(task: Task) -> set[ActorId]:
@@ -192,16 +223,23 @@ def held_by(board: Board, who: Identity) -> list[Task]:
         return [] if is_new else tx.tasks_held_by(caller.actor.id, caller.holding_session)
 
 
+def lost_by(board: Board, who: Identity) -> list[TaskKey]:
+    """What was taken from one session, and it has not said that it knows."""
+    with board.store.read() as tx:
+        caller, _ = caller_of(tx, who, board.settings)
+        return tx.tasks_lost_by(caller.actor.id, caller.holding_session)
+
+
 def session_of_process(board: Board, name: str, process: Process) -> str | None:
-    """The session of an actor that is tied to a process."""
+    """The session of an actor that is tied to a process; two of them are no answer."""
     with board.store.read() as tx:
         actor = tx.actor_named(name)
-        if actor is None:
-            return None
-        for session in tx.sessions_of_process(process.boot, process.namespace, process.pid):
-            if session.actor == actor.id and session.process == process:
-                return session.name
-    return None
+        sessions = tx.sessions_of_process(process.boot, process.namespace, process.pid)
+    own = [s.name for s in sessions if actor and s.actor == actor.id and s.process == process]
+    if len(own) > 1:
+        which = ", ".join(sorted(own))
+        raise refused("no_session", f"{name} has several sessions here: {which}", actor=name)
+    return own[0] if own else None
 
 
 def now(board: Board) -> Instant:
@@ -345,7 +383,7 @@ def refused_log(board: Board, wanted: LogFilter, limit: int) -> tuple[list[Logge
         chosen: list[LoggedRefusal] = []
         for line in tx.refusals_backwards():
             if (
-                (wanted.task is None or line.task == wanted.task)
+                (wanted.task is None or line.task.casefold() == wanted.task.casefold())
                 and (not names or line.actor.casefold() in names)
                 and (wanted.since is None or line.at >= wanted.since)
                 and (wanted.until is None or line.at <= wanted.until)
@@ -368,27 +406,26 @@ def names_of(tx: ReadTransaction, name: str) -> set[str]:
 
 def status(board: Board) -> Status:
     with board.store.read() as tx:
-        held = tx.tasks_held(SHOWN * 5)
+        held = tx.tasks_held(SHOWN_HELD + 1)
         waiting: list[Waiting] = []
+        more = len(held) > SHOWN_HELD
         for state in (OPEN, BLOCKED, REVIEW, FAILED):
-            waiting += [
-                said for task in tx.tasks_in(state, SHOWN) if (said := why_it_waits(tx, task))
-            ]
+            found = first_that_fit(tx, state, waits, SHOWN + 1)
+            waiting += [why_it_waits(tx, task) for task in found[:SHOWN]]
+            more = more or len(found) > SHOWN
+        shown = tuple(held[:SHOWN_HELD])
         return Status(
-            tx.board.uid,
-            tx.now,
-            tx.counts(),
-            tx.actors(),
-            tuple(held),
-            tuple(waiting),
-            skewed=tx.skewed,
+            tx.board.uid, tx.now, tx.counts(), tx.actors(), shown, tuple(waiting), more, tx.skewed
         )
 
 
-def why_it_waits(tx: ReadTransaction, task: Task) -> Waiting | None:
+def waits(_tx: ReadTransaction, task: Task) -> bool:
+    """Nobody works on it, or it is blocked."""
+    return task.lease is None or task.state == BLOCKED
+
+
+def why_it_waits(tx: ReadTransaction, task: Task) -> Waiting:
     """Why nobody works on a task, and the command that helps."""
-    if task.lease is not None and task.state != BLOCKED:
-        return None
     if task.state == BLOCKED:
         on = f"on {task.blocked_on}: " if task.blocked_on else ""
         why = f"blocked {on}{tx.last_note(task.id, e.Blocked.verb)}"

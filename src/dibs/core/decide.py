@@ -48,7 +48,7 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
 
 
 def deny(case: Case, refusal: Refusal) -> Decision:
-    if refusal.code == "lease_lost" and g.keeps_a_late_note(case):
+    if refusal.code in ("lease_lost", "token_ahead") and g.keeps_a_late_note(case):
         kept = e.Noted(note=g.late_text(case), late=case.command.verb)
         return Decision((kept,), refusal=refusal)
     return Decision(refusal=refusal)
@@ -247,12 +247,12 @@ def note(case: Case, command: c.Note) -> Decision:
 
 def park(case: Case, command: c.Park) -> Decision:
     if case.task.parked_by is not None:
-        return Decision()
-    return Decision((e.Parked(by=case.caller.actor.id, reason=command.reason.strip()),))
+        return as_holder(case)
+    return as_holder(case, e.Parked(by=case.caller.actor.id, reason=command.reason.strip()))
 
 
 def unpark(case: Case, _command: c.Unpark) -> Decision:
-    return Decision((e.Unparked(),) if case.task.parked_by is not None else ())
+    return as_holder(case, *((e.Unparked(),) if case.task.parked_by is not None else ()))
 
 
 def allowed(_case: Case, _command: c.Command) -> Decision:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     Guard = Callable[[Case], Refusal | None]
 
 
+GATED_TERMS = ("audience", "tier", "capabilities", "constraints")
+
+
 # Who asks.
 
 
@@ -73,10 +76,12 @@ def lease_is_not_lost(case: Case) -> Refusal | None:
 
 def state_allows_it(case: Case) -> Refusal | None:
     """The task is in a state from which the verb leads somewhere."""
-    task, verb = case.task, case.command.verb
-    if task.state in sources(verb):
+    task, command = case.task, case.command
+    if task.state in sources(command.verb):
         return None
-    return refusals.final(task) if task.state in FINAL else refusals.wrong_state(task, verb)
+    return (
+        refusals.final(task) if task.state in FINAL else refusals.wrong_state(task, command.typed)
+    )
 
 
 def assignment_is_taken_up(case: Case) -> Refusal | None:
@@ -115,6 +120,15 @@ def lease_is_unbound(case: Case) -> Refusal | None:
     if lease is not None and lease.bound:
         return refusals.bound(task, case.holder(), lease)
     return refusals.not_assigned(task) if lease is None and task.assignee is None else None
+
+
+def terms_are_ones_own_or_a_person_asks(case: Case) -> Refusal | None:
+    """Who may do it, and what its holder may do, is changed by a person or by who added it."""
+    wanted = case.command.named()
+    gates = any(wanted[name] is not None for name in GATED_TERMS)
+    if not gates or case.caller.is_person or case.task.creator == case.caller.actor.id:
+        return None
+    return refusals.people_only(typed(case), case.caller.actor, case.caller.in_harness)
 
 
 # Gates. The place of two that are still to come: dependencies, then the gates of a backlog,

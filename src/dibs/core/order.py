@@ -70,7 +70,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     ),
     "park": (g.state_allows_it,),
     "unpark": (g.state_allows_it, g.parker_or_person),
-    "edit": TO_CHANGE,
+    "edit": (*TO_CHANGE, g.terms_are_ones_own_or_a_person_asks),
     "scope": TO_CHANGE,
     "note": (),
     "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),

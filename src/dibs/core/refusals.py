@@ -208,7 +208,7 @@ def held(task: Task, holder: Actor, lease: Lease, now: Instant) -> Refusal:
         seen = "last renewed in the future (clock skew)"
     else:
         seen = f"last renewed {about(between(lease.renewed, now))} ago"
-    ends = "until" if lease.live(now) else "expired at"
+    ends = "until" if lease.live(now) else "with a lease that expired at"
     verb = "is held by" if lease.bound else "is assigned to"
     return Refusal(
         "held",
@@ -273,7 +273,7 @@ def a(kind: str) -> str:
 
 
 def shown(state: str) -> str:
-    return state.replace("_", " ")
+    return "under review" if state == "review" else state.replace("_", " ")
 
 
 def _task(task: Task) -> dict[str, object]:

@@ -305,9 +305,13 @@ class Board:
         """Tasks by state, priority and age; `free`: only what can be claimed now."""
         wanted = tuple(state for state in STATES if state in set(states))
         with self._turn:
-            fits = views.is_free if free else views.is_any
+            fits = self._is_free() if free else views.is_any
             found = views.listing(self._rules, wanted, fits, limit)
         return tuple(records.task(task, found.actors, found.now) for task in found.tasks)
+
+    def _is_free(self) -> Callable[[Any, Any], bool]:
+        named = self._given.agent is not None or self._given.person is not None
+        return views.is_free_for(self._rules, self.who) if named else views.is_free
 
     def status(self) -> records.Board:
         with self._turn:

@@ -171,7 +171,8 @@ def outcome(outcome: Outcome, warnings: Iterable[str]) -> Payload:
         warnings=list(warnings),
     )
     if outcome.current is not None:
-        payload["current"] = task(outcome.current, outcome.actors, outcome.now)
+        now = outcome.now if outcome.seen is None else outcome.seen
+        payload["current"] = task(outcome.current, outcome.actors, now)
     return payload
 
 
@@ -292,5 +293,6 @@ def status(seen: Status) -> Payload:
             }
             for waiting in seen.waiting
         ],
+        more=seen.more,
         clock_skew=seen.skewed,
     )

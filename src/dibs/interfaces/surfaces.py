@@ -104,7 +104,7 @@ SURFACES = {
     "bug": Surface(BUG, "run it again with DIBS_DEBUG=1, and report what it prints"),
     "disk_full": Surface(STORAGE, "make room on the disk, then run it again"),
     "read_only": Surface(STORAGE, "make the folder writable for you, then run it again"),
-    "corrupt": Surface(STORAGE, "keep the file, and go back to a backup; dibs doctor says more"),
+    "corrupt": Surface(STORAGE, "keep the file as it is; go back to a backup"),
     "storage_failed": Surface(STORAGE, "dibs doctor"),
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),

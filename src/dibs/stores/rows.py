@@ -21,9 +21,12 @@ def texts(column: str) -> tuple[str, ...]:
     if column == "[]":
         return ()
     try:
-        return tuple(json.loads(column))
-    except (ValueError, TypeError):
-        raise unreadable(f"a list, {short(column, 40)}") from None
+        values = json.loads(column)
+    except ValueError:
+        values = None
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise unreadable(f"a list, {short(column, 40)}")
+    return tuple(values)
 
 
 def listed(values: tuple[str, ...]) -> str:

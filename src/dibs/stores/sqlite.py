@@ -14,7 +14,7 @@ from os.path import join
 import apsw
 
 from dibs.core.instants import Duration, Instant, later
-from dibs.core.refusals import Refused
+from dibs.core.refusals import Refused, unreadable
 from dibs.core.values import Value
 from dibs.machine import Machine, this_machine
 from dibs.stores import faults, queries
@@ -85,14 +85,15 @@ class SqliteStore:
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
         connection = self._connect()
         connection.pragma("journal_mode", "wal")
-        fresh = self._version(connection) == 0
-        self._migrate(connection)
-        if fresh:
-            anchor = anchor_here(self.machine)
-            with connection:
-                self.run("add_board", uid=uid, created=anchor.anchor)
-                self.save_anchor(anchor)
-        return fresh
+        if self._version(connection):
+            self._migrate(connection)
+            return False
+        anchor = anchor_here(self.machine)
+        with connection:  # all of it or nothing: a board that was begun is no board
+            self._migrate(connection)
+            self.run("add_board", uid=uid, created=anchor.anchor)
+            self.save_anchor(anchor)
+        return True
 
     def _make_folder(self) -> None:
         self._check_name()
@@ -152,6 +153,9 @@ class SqliteStore:
         found, known = self._version(connection), max(migrations("sqlite"))
         if found == known:
             return
+        if found == 0:
+            self.close()
+            raise faults.no_board(self.folder)
         if found > known:
             self.close()
             raise faults.newer_schema(self.path, found, known)
@@ -198,8 +202,10 @@ class SqliteStore:
         return self._connection.execute(self._queries[query], {"board": BOARD, **params}).fetchall()
 
     def board_row(self) -> BoardRow:
-        [row] = self.run("board")
-        return BoardRow(*row)
+        rows = self.run("board")
+        if not rows:
+            raise unreadable("the row of the board itself")
+        return BoardRow(*rows[0])
 
     def read_clock(self, floor: Instant) -> Reading:
         return read_clock(self.machine, self.anchor(), floor)
@@ -386,7 +392,7 @@ def fault_of(error: apsw.Error | OSError, path: str) -> Refused:
     if isinstance(error, apsw.FullError) or _is(error, ENOSPC):
         return faults.disk_full(path)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return faults.busy(path, "", 0)
+        return faults.busy(path, "a program that is not dibs", WAIT_SECONDS)
     if isinstance(error, apsw.ReadOnlyError | PermissionError) or _is(error, EROFS):
         return faults.read_only(path)
     if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.FormatError):

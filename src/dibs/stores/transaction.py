@@ -25,6 +25,7 @@ from dibs.core.model import (
     TaskId,
     TaskKey,
 )
+from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
 
@@ -58,6 +59,15 @@ class BoardRow(Value):
     events: int
 
 
+class Highest(Value):
+    """The highest id of a task and an actor, epoch of a token, and instant of a change."""
+
+    task: int
+    actor: int
+    epoch: int
+    instant: Instant
+
+
 class Request(Value):
     """What was asked and answered under a request id."""
 
@@ -74,7 +84,7 @@ class ReadTransaction:
 
     def __init__(self, run: Run, board: BoardRow, now: Instant, *, skewed: bool) -> None:
         self._run = run
-        self.board = board
+        self._read = self.board = board
         self.now = now
         self.skewed = skewed
 
@@ -90,7 +100,8 @@ class ReadTransaction:
 
     def actor(self, actor_id: ActorId) -> Actor:
         row = self._one("actor", id=actor_id)
-        assert row is not None, f"actor {actor_id} is not there"
+        if row is None:
+            raise unreadable(f"actor {actor_id}, who is not registered")
         return rows.actor_of(row)
 
     def actors(self) -> dict[ActorId, Actor]:
@@ -128,13 +139,16 @@ class ReadTransaction:
         row = self._one("task_by_origin", channel=channel, origin_ask_ref=ref)
         return rows.task_of(row) if row else None
 
-    def tasks(self) -> Iterator[Task]:
-        """All of them, oldest first."""
+    def task_keys(self) -> Iterator[TaskKey]:
+        """Of all tasks, oldest first."""
         last = NO_TASK
-        while page := self._run("tasks", after=last, limit=BATCH):
-            for row in page:
-                yield rows.task_of(row)
-            last = page[-1][1]
+        while page := self._run("keys", after=last, limit=BATCH):
+            for _, key in page:
+                yield key
+            last = page[-1][0]
+
+    def keys_renewed_after(self, instant: Instant) -> list[TaskKey]:
+        return [key for (key,) in self._run("keys_renewed_after", instant=instant)]
 
     def tasks_in(self, state: State, limit: int) -> list[Task]:
         return [rows.task_of(row) for row in self._run("tasks_in_state", state=state, limit=limit)]
@@ -145,6 +159,10 @@ class ReadTransaction:
     def tasks_held_by(self, actor: ActorId, session: str) -> list[Task]:
         found = self._run("tasks_held_by", actor=actor, session=session)
         return [rows.task_of(row) for row in found]
+
+    def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
+        """Tasks that were taken from a session, and it has not said that it knows."""
+        return [key for _, key in self._run("tasks_lost_by", actor=actor, session=session)]
 
     def counts(self) -> dict[str, int]:
         return dict(self._run("count_tasks"))
@@ -191,6 +209,15 @@ class ReadTransaction:
         """How many there are, and the highest number."""
         [(count, highest)] = self._run("count_events")
         return count, highest
+
+    def count_task_events(self) -> int:
+        [(count,)] = self._run("count_task_events")
+        return int(count)
+
+    def highest(self) -> Highest:
+        """The highest of everything that is counted."""
+        [row] = self._run("highest")
+        return Highest(*row)
 
     def orphans(self) -> list[str]:
         """Rows that belong to no task."""
@@ -285,10 +312,10 @@ class WriteTransaction(ReadTransaction):
         self._run("add_refusal", **refusal.named())
         self._run("forget_refusals", kept=REFUSALS_KEPT)
 
-    def finish(self) -> None:
-        """The board's row, once per transaction; the clock's floor rises with it."""
-        board = self.board
-        self._run("save_board", **board.but(floor=self.now).named())
+    def finish(self, *, changed: bool = False) -> None:
+        """The board's row, once per transaction that changed anything; the floor rises with it."""
+        if changed or self.board != self._read:
+            self._run("save_board", **self.board.but(floor=self.now).named())
 
     def _enter(self, task: Task, event: e.Event, caller: Caller) -> tuple[Task, Entry]:
         entry = self._entry(task.id, task.events + 1, task.head, event, caller, token=task.token)

@@ -57,6 +57,12 @@ class Verb(Value):
     arguments: tuple[Argument, ...] = ()
 
 
+def on_terminal() -> bool:
+    """Whether a person could be there: one stream may be redirected."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return any(stream is not None and stream.isatty() for stream in streams)
+
+
 def here() -> str:
     try:
         return os.getcwd()
@@ -144,9 +150,7 @@ class Call:
 
             return session_of_process(board, name, process)
 
-        around = Surroundings(
-            os.environ, board.store.machine, self.place.repository, sys.stderr.isatty()
-        )
+        around = Surroundings(os.environ, board.store.machine, self.place.repository, on_terminal())
         return identify(
             Given(self["agent"], self["person"], self["session"]),
             around,

@@ -51,7 +51,17 @@ def log(call: Call) -> Answer:
         return Answer(payloads.answer(refusals=told, more=more), pages.refusals(lines, more=more))
     found = views.log(call.board, wanted, call.limit)
     events = [payloads.event(line) for line in found.lines]
-    return Answer(payloads.answer(events=events, more=found.more), pages.log(found))
+    echo = echoed("since", wanted.since) + echoed("until", wanted.until)
+    return Answer(payloads.answer(events=events, more=found.more), echo + pages.log(found))
+
+
+def echoed(name: str, at: Instant | None) -> tuple[str, ...]:
+    """A typed time in UTC and in local time, so that it is plain how it was understood."""
+    if at is None:
+        return ()
+    from dibs.interfaces.cli import times
+
+    return (f"{name} {times.both(at)}",)
 
 
 def verify(call: Call) -> Answer:
@@ -74,12 +84,7 @@ def verify(call: Call) -> Answer:
 def who(call: Call) -> Answer:
     at = typed(call, "at")
     owner = views.who(call.board, call.key, at)
-    echo: tuple[str, ...] = ()
-    if at is not None:
-        from dibs.interfaces.cli import times
-
-        echo = (f"at {times.both(at)}",)
-    return Answer(payloads.owner(owner), (*echo, pages.owner(owner)))
+    return Answer(payloads.owner(owner), (*echoed("at", at), pages.owner(owner)))
 
 
 VERBS = {

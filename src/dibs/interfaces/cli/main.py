@@ -176,19 +176,33 @@ def told(problem: Refused, *, as_json: bool) -> int:
     from dibs.interfaces.surfaces import advice, surface
 
     refusal = problem.refusal
-    if as_json:
-        import json
+    with suppress_output_errors():
+        if as_json:
+            import json
 
-        from dibs.interfaces import payloads
+            from dibs.interfaces import payloads
 
-        print(json.dumps(payloads.refusal(refusal)), file=sys.stderr)
-    else:
-        from dibs.interfaces.cli.say import safe
+            print(json.dumps(payloads.refusal(refusal)), file=sys.stderr)
+        else:
+            from dibs.interfaces.cli.say import safe
 
-        red, dim, plain = colours(sys.stderr)
-        print(f"{red}dibs:{plain} {safe(refusal.message)}", file=sys.stderr)
-        print(f"  {dim}next:{plain} {safe(advice(refusal))}", file=sys.stderr)
+            red, dim, plain = colours(sys.stderr)
+            print(f"{red}dibs:{plain} {safe(refusal.message)}", file=sys.stderr)
+            print(f"  {dim}next:{plain} {safe(advice(refusal))}", file=sys.stderr)
     return surface(refusal).exit
+
+
+class suppress_output_errors:  # noqa: N801 - as contextlib.suppress, which costs an import
+    """Nobody may be there to read a refusal: its exit code says it all the same."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if isinstance(error, OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            return True
+        return False
 
 
 def colours(stream: object) -> tuple[str, str, str]:

@@ -36,23 +36,26 @@ def renew_all(call: Call) -> Answer:
     from dibs.interfaces import payloads
     from dibs.interfaces.surfaces import surface
 
-    who, ttl, request = call.who(), call.ttl, call.request_id
+    if call.request_id is not None:
+        raise bad_argument("--request-id belongs to one task: name it")
+    who, ttl = call.who(), call.ttl
     results: list[payloads.Payload] = []
     lines: list[str] = []
+    warnings: list[str] = []
     highest = 0
-    for task in views.held_by(call.board, who):
+    held = [task.key for task in views.held_by(call.board, who)]
+    for key in (*held, *views.lost_by(call.board, who)):
         try:
-            each = f"{request}/{task.key}" if request else None
-            told = call.told(call.board.execute(who, c.Renew(task.key, ttl=ttl), each))
+            told = call.told(call.board.execute(who, c.Renew(key, ttl=ttl)))
             results.append(told.json())
             lines += told.lines
+            warnings += told.warnings
         except Refused as problem:
             results.append(payloads.refusal(problem.refusal))
             lines.append(problem.refusal.message)
             highest = max(highest, surface(problem.refusal).exit)
-    return Answer(
-        payloads.answer(renewed=results), tuple(lines) or ("nothing is held",), exit=highest
-    )
+    said = tuple(lines) or ("nothing is held",)
+    return Answer(payloads.answer(renewed=results), said, tuple(warnings), exit=highest)
 
 
 def release(call: Call) -> Answer:

@@ -15,6 +15,8 @@ from dibs.interfaces.surfaces import REFUSED, USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from dibs.board.upkeep import Checkup
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
@@ -40,15 +42,14 @@ def config(call: Call) -> Answer:
     from dibs.board import settings
 
     path = f"{call.place.folder}/{settings.FILE}"
-    values, stated = settings.Settings().named(), {}
-    wrong: tuple[str, ...] = ()
+    stated: dict[str, Any] = {}
+    problems: list[Refused] = []
     try:
-        values, stated = (
-            settings.load(call.place.folder).named(),
-            settings.read_file(call.place.folder),
-        )
-    except Refused as problem:
-        wrong = (problem.refusal.message,)
+        stated, problems = settings.checked(call.place.folder)
+    except Refused as unreadable:
+        problems = [unreadable]
+    wrong = tuple(problem.refusal.message for problem in problems)
+    values = settings.Settings(**stated).named()
     rows, told = [], {}
     for name, setting in settings.SETTINGS.items():
         value, source = setting.show(values[name]), "settings" if name in stated else "default"

@@ -110,7 +110,7 @@ def status(seen: Status) -> tuple[str, ...]:
             for said in seen.waiting
         ]
         lines += ["", *table(waiting, ("WAITING", "STATE", "WHY", "HELPS", "TITLE"))]
-    return tuple(lines)
+    return (*lines, "there are more: dibs list shows them all") if seen.more else tuple(lines)
 
 
 def stale(task: Task, now: Instant) -> str:

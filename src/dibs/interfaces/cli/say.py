@@ -134,9 +134,20 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
             said.append(f"not committed there: {', '.join(ending.uncommitted)}")
     if outcome.replayed:
         said.append("this was answered before: the same request id gives the same answer")
-    if outcome.current is not None and task is not None and outcome.current.token != task.token:
-        said.append(f"{task.key} has changed hands since; its token is {outcome.current.token}")
+    if outcome.current is not None and not holds_now(outcome):
+        holder = holder_of(outcome.current, outcome.actors) or "nobody"
+        said.append(
+            f"{outcome.current.key} is held by {holder} now (token {outcome.current.token})"
+        )
     return tuple(said)
+
+
+def holds_now(outcome: Outcome) -> bool:
+    """Whether the caller of an old request still holds what it was given then."""
+    now, then = outcome.current, outcome.task
+    if now is None or then is None or then.lease is None:
+        return True
+    return now.lease is not None and now.lease.held_by(outcome.caller) and now.token == then.token
 
 
 # Tables.

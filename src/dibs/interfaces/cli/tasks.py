@@ -15,8 +15,8 @@ from dibs.interfaces.cli.call import KEY, LIMIT, TOKEN, Answer, Call, Verb, argu
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    from dibs.core.instants import Instant
     from dibs.core.model import State, Task
 
 PRIORITY = argument("--priority", metavar="N", help="0 (first) to 4; 2 if not given")
@@ -103,13 +103,21 @@ def taken_in(call: Call, command: c.Add) -> Answer:
     told = call.told(outcome)
     if outcome.entries or outcome.task is None:
         return told.but(payload=told.json() | {"created": True, "differences": []})
-    is_, asked = outcome.task.terms, command.terms
-    differences = ["title"] if call["title"] and is_.title != asked.title else []
+    differences = differing(call, outcome.task, command)
     line = f"{outcome.task.key} has this origin already" + (
-        f"; its title differs: {is_.title}" if differences else ""
+        f"; it differs in: {', '.join(differences)}" if differences else ""
     )
     payload = told.json() | {"created": False, "differences": differences}
     return told.but(payload=payload, lines=(line,))
+
+
+def differing(call: Call, task: Task, command: c.Add) -> list[str]:
+    """What was asked for and is not so in the task of this origin."""
+    asked = {name: value for name, value in changed(call).items() if value is not None}
+    if call["title"] is not None:
+        asked["title"] = command.terms.title
+    names = [name for name, value in asked.items() if task.terms.named()[name] != value]
+    return names + (["scope"] if command.scope and command.scope != task.scope else [])
 
 
 def show(call: Call) -> Answer:
@@ -138,9 +146,13 @@ def list_(call: Call) -> Answer:
     if mine is not None:
         actor = frozenset(task.key for task in views.held_by(call.board, mine))
 
-    def wanted(task: Task, now: Instant) -> bool:
+    free: Callable[[Any, Task], bool] = views.is_free
+    if call["free"] and (call["agent"] or call["person"]):
+        free = views.is_free_for(call.board, call.who())
+
+    def wanted(tx: Any, task: Task) -> bool:
         if call["free"]:
-            return views.is_free(task, now)
+            return free(tx, task)
         return (not call["held"] or task.lease is not None) and (actor is None or task.key in actor)
 
     found = views.listing(call.board, states, wanted, call.limit)
@@ -217,7 +229,11 @@ VERBS = {
                 "--state", action="append", metavar="STATE", help="only these; may be repeated"
             ),
             argument("--all", action="store_true", help="also complete and dropped ones"),
-            argument("--free", action="store_true", help="what can be claimed now"),
+            argument(
+                "--free",
+                action="store_true",
+                help="what can be claimed now (by you, with --agent or --as)",
+            ),
             argument("--held", action="store_true", help="what has a lease"),
             argument("--mine", action="store_true", help="what this session holds"),
             LIMIT,

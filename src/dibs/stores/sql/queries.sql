@@ -97,8 +97,11 @@ SELECT key FROM task WHERE board = :board AND id = :id
 SELECT {task} FROM task
 WHERE board = :board AND channel = :channel AND origin_ask_ref = :origin_ask_ref
 
--- name: tasks
-SELECT {task} FROM task WHERE board = :board AND id > :after ORDER BY id LIMIT :limit
+-- name: keys
+SELECT id, key FROM task WHERE board = :board AND id > :after ORDER BY id LIMIT :limit
+
+-- name: keys_renewed_after
+SELECT key FROM task WHERE board = :board AND holder IS NOT NULL AND renewed > :instant ORDER BY id
 
 -- name: tasks_in_state
 SELECT {task} FROM task WHERE board = :board AND state = :state
@@ -154,6 +157,14 @@ SELECT {ended_lease} FROM ended_lease
 WHERE board = :board AND task = :task AND actor = :actor AND session = :session
 ORDER BY token_epoch DESC, token_number DESC LIMIT 1
 
+-- name: tasks_lost_by
+SELECT DISTINCT task.id, task.key FROM ended_lease
+JOIN task ON task.board = ended_lease.board AND task.id = ended_lease.task
+WHERE ended_lease.board = :board AND ended_lease.actor = :actor AND ended_lease.session = :session
+AND ended_lease.lost = 1 AND ended_lease.acknowledged = 0
+AND NOT (task.holder IS NOT NULL AND task.holder = :actor AND task.session = :session)
+ORDER BY task.id
+
 -- name: add_ended_lease
 INSERT INTO ended_lease
     (board, task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals,
@@ -188,6 +199,20 @@ SELECT {event} FROM event WHERE board = :board AND seq > :after ORDER BY seq LIM
 
 -- name: count_events
 SELECT count(*), coalesce(max(seq), 0) FROM event WHERE board = :board
+
+-- name: count_task_events
+SELECT coalesce(sum(events), 0) FROM task WHERE board = :board
+
+-- name: highest
+SELECT
+    coalesce((SELECT max(id) FROM task WHERE board = :board), 0),
+    coalesce((SELECT max(id) FROM actor WHERE board = :board), 0),
+    coalesce((SELECT max(token_epoch) FROM task WHERE board = :board), 0),
+    coalesce((SELECT max(at) FROM (
+        SELECT max(at) AS at FROM event WHERE board = :board
+        UNION ALL SELECT max(renewed) FROM task WHERE board = :board AND holder IS NOT NULL
+        UNION ALL SELECT max(at) FROM request WHERE board = :board
+    ) AS instants), 0)
 
 -- name: events_without_task
 SELECT seq FROM event WHERE board = :board AND task <> 0

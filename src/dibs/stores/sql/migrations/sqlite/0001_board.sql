@@ -157,6 +157,8 @@ CREATE TABLE ended_lease (
     FOREIGN KEY (board, task) REFERENCES task (board, id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX lost_lease ON ended_lease (board, actor, session) WHERE lost = 1 AND acknowledged = 0;
+
 -- The ledger. Task 0 stands for the board itself.
 CREATE TABLE event (
     board        INTEGER NOT NULL REFERENCES board,
