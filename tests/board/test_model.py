@@ -92,6 +92,7 @@ class OneOwner(RuleBasedStateMachine):
         self.asked: list[tuple] = []
         self.last_instant = 0
         self.requests = 0
+        self.origins: dict[str, str] = {}
         self.actors = {
             who: self.bench.person(*who) if is_human(who[0]) else self.bench.agent(*who)
             for who in EVERYBODY
@@ -361,6 +362,8 @@ class OneOwner(RuleBasedStateMachine):
         task = self.model[key]
         if self.ask(who, c.Park(TaskKey(key)), "final" if task.state in FINAL else None):
             task.parked_by = task.parked_by or who[0]
+            if task.mine(who):
+                self.renew(task)
 
     @rule(key=tasks, who=anybody)
     def unpark(self, key, who) -> None:
@@ -370,12 +373,54 @@ class OneOwner(RuleBasedStateMachine):
             expected = "not_yours_to_unpark"
         if self.ask(who, c.Unpark(TaskKey(key)), expected):
             task.parked_by = None
+            if task.mine(who):
+                self.renew(task)
 
     @rule(key=tasks, who=anybody)
     def note(self, key, who) -> None:
         self.ask(who, c.Note(TaskKey(key), note="progress"), None)
         if self.model[key].mine(who):
             self.renew(self.model[key])
+
+    @rule(key=tasks, who=anybody, title=st.sampled_from(["one", "two"]))
+    def edit(self, key, who, title) -> None:
+        self.change(key, who, c.Edit(TaskKey(key), title=title))
+
+    @rule(key=tasks, who=anybody, path=st.sampled_from(["src/**", "docs"]))
+    def scope(self, key, who, path) -> None:
+        self.change(key, who, c.Scope(TaskKey(key), add=(path,)))
+
+    def change(self, key, who, command) -> None:
+        task = self.model[key]
+        expected = "final" if task.state in FINAL else None
+        if expected is None and task.others(who) and not is_human(who[0]):
+            expected = "held"
+        if self.ask(who, command, expected) and task.mine(who):
+            self.renew(task)
+
+    @rule(key=tasks, who=agents, verb=st.sampled_from([c.Complete, c.Release, c.Stop, c.Submit]))
+    def a_subagent_ends_nothing(self, key, who, verb) -> None:
+        child = self.bench.agent(who[0], f"{who[1]}/sub")
+        before = self.bench.snapshot()
+        assert child.refused(verb(TaskKey(key))) == "parent_only"
+        assert self.bench.snapshot() == before
+
+    @rule(key=tasks, who=agents)
+    def a_subagent_renews(self, key, who) -> None:
+        task = self.model[key]
+        child = self.bench.agent(who[0], f"{who[1]}/sub")
+        expected = self.to_hold(task, who, ("open", "in_progress", "blocked"))
+        if expected:
+            assert child.refused(c.Renew(TaskKey(key))) == expected
+        else:
+            child.do(c.Renew(TaskKey(key)))
+            self.renew(task)
+
+    @rule(channel=st.sampled_from(["mail", "github"]))
+    def one_origin_is_one_task(self, channel) -> None:
+        command = c.Add(self.bench.terms("asked"), channel=channel, origin_ask_ref="1")
+        key = self.actors["ana", ""].do(command).task.key
+        assert self.origins.setdefault(channel, key) == key
 
     # What the world does.
 
