@@ -76,7 +76,7 @@ def commands_in(text: str) -> set[str]:
     code += re.findall(r"`[^`\n]+`", text)
     code += re.findall(r"^    .+$", text, re.MULTILINE)
     named = (
-        r"(?<![\w./-])dibs(?: +--(?:agent|as|session|request-id) \S+| +--json)* +([a-z][a-z_-]*)"
+        r"(?<![\w./-])(?<!from )dibs(?: +--(?:agent|as|session|request-id) \S+| +--json)* +([a-z][a-z_-]*)"
     )
     return {verb for piece in code for verb in re.findall(named, piece)}
 
