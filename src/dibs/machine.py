@@ -19,6 +19,9 @@ NANOSECONDS = 1_000
 class Linux:
     """Linux: everything is read from `/proc`; `CLOCK_BOOTTIME` counts sleep."""
 
+    def __init__(self) -> None:
+        self._boot = ""
+
     def wall(self) -> Instant:
         return Instant(time.time_ns() // NANOSECONDS)
 
@@ -27,7 +30,9 @@ class Linux:
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // NANOSECONDS
 
     def boot(self) -> str:
-        return _read("/proc/sys/kernel/random/boot_id").strip() or "unknown"
+        """The same for as long as this process lives."""
+        self._boot = self._boot or _read("/proc/sys/kernel/random/boot_id").strip() or "unknown"
+        return self._boot
 
     def namespace(self) -> str:
         """The pid namespace: a pid of another one says nothing here."""
@@ -76,7 +81,8 @@ class Darwin(Linux):
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) // NANOSECONDS
 
     def boot(self) -> str:
-        return _run("sysctl", "-n", "kern.bootsessionuuid") or "unknown"
+        self._boot = self._boot or _run("sysctl", "-n", "kern.bootsessionuuid") or "unknown"
+        return self._boot
 
     def namespace(self) -> str:
         return "darwin"

@@ -52,6 +52,7 @@ class Outcome(Value):
     now: Instant
     task: Task | None = None
     entries: tuple[Entry, ...] = ()
+    events: tuple[e.Event, ...] = ()
     actors: Mapping[ActorId, Actor] = {}
     skewed: bool = False
     current: Task | None = None
@@ -65,12 +66,12 @@ class Outcome(Value):
     @property
     def late(self) -> bool:
         """The caller's own lease had expired."""
-        return any(is_late(entry.event) for entry in self.entries)
+        return any(is_late(event) for event in self.events)
 
     @property
     def taken(self) -> e.Ending | None:
         """The lease that the command took from somebody."""
-        return next((lost for entry in self.entries if (lost := taken_by(entry.event))), None)
+        return next((lost for event in self.events if (lost := taken_by(event))), None)
 
 
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
@@ -107,8 +108,7 @@ class Board:
     ) -> Outcome:
         with self.store.write(what(command)) as tx:
             caller, is_new = caller_of(tx, who, self.settings)
-            asked = [caller.holding_session, command.verb, ledger.plain(command)]
-            digest = ledger.digest_of(ledger.canonical(asked))
+            digest = digest_of(caller, command) if request_id else ""
             known = tx.request(caller.actor.id, request_id) if request_id else None
             if known is not None:
                 return replay(tx, caller, known, digest, request_id or "")
@@ -160,7 +160,7 @@ class Board:
                 tx.append_to_board(e.ActorChanged(**changed.named(), aliases=aliases), caller),
             )
         named = {changed.id: changed, caller.actor.id: caller.actor}
-        return Outcome(caller, tx.now, None, entries, named, tx.skewed, actor=changed)
+        return Outcome(caller, tx.now, None, entries, (), named, tx.skewed, actor=changed)
 
 
 # Who calls.
@@ -244,7 +244,8 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
         task = renew(task, tx.now)
     if task is not None and task != facts.task and facts.task is not None:
         tx.save(task)
-    return Outcome(caller, tx.now, task, tuple(entries), actors_named(tx, task, entries), tx.skewed)
+    named = actors_named(tx, task, decision.events)
+    return Outcome(caller, tx.now, task, tuple(entries), decision.events, named, tx.skewed)
 
 
 # What is known.
@@ -314,15 +315,13 @@ def fresh_uid() -> str:
 
 
 def actors_named(
-    tx: ReadTransaction, task: Task | None, entries: tuple[Entry, ...] | list[Entry] = ()
+    tx: ReadTransaction, task: Task | None, events: tuple[e.Event, ...] = ()
 ) -> dict[ActorId, Actor]:
     """Everybody whom a task and its events name."""
-    ids = {entry.actor for entry in entries}
-    for entry in entries:
-        ending = getattr(entry.event, "ending", None)
-        ids |= {ending.actor} if ending else set()
+    endings = (getattr(event, "ending", None) for event in events)
+    ids = {ending.actor for ending in endings if ending is not None}
     if task is not None:
-        ids |= {task.assignee, task.author, task.preferred, task.parked_by, task.creator}  # type: ignore[arg-type]
+        ids |= {task.assignee, task.author, task.preferred, task.parked_by, task.creator}
         ids |= {task.lease.actor} if task.lease else set()
     return {actor_id: tx.actor(actor_id) for actor_id in ids if actor_id is not None}
 
@@ -338,6 +337,12 @@ def look_first(decision: Decision, left: Left | None, tx: ReadTransaction, host:
 
 
 # What was asked before.
+
+
+def digest_of(caller: Caller, command: c.Command) -> str:
+    """What was asked, and by which session: the same id means the same of both."""
+    asked = [caller.holding_session, command.verb, ledger.plain(command)]
+    return ledger.digest_of(ledger.canonical(asked))
 
 
 def answered(outcome: Outcome, refusal: Refusal | None) -> str:
@@ -368,14 +373,15 @@ def replay(
     if answer["refusal"]:
         raise Refused(Refusal(**answer["refusal"]))
     entries = tuple(tx.entries(answer["first"], answer["count"]))
-    outcome = Outcome(caller, answer["now"], None, entries, skewed=tx.skewed, replayed=True)
+    events = tuple(entry.event for entry in entries)
+    outcome = Outcome(caller, answer["now"], None, entries, events, replayed=True)
     if answer["task"] is None:
         actor = tx.actor(answer["actor"]) if answer["actor"] else None
-        return outcome.but(actor=actor, actors=actors_named(tx, None, entries))
+        return outcome.but(actor=actor, skewed=tx.skewed)
     task: Task = ledger.build(Task, answer["task"])
     current = tx.task(task.key)
-    named = actors_named(tx, task, entries) | actors_named(tx, current)
-    return outcome.but(task=task, current=current, seen=tx.now, actors=named)
+    named = actors_named(tx, task, events) | actors_named(tx, current)
+    return outcome.but(task=task, current=current, seen=tx.now, actors=named, skewed=tx.skewed)
 
 
 def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) -> LoggedRefusal:

@@ -34,7 +34,8 @@ class _ValueType(type):
         defaults.update((field, space.pop(field)) for field in own if field in space)
         for field in own:
             space[field] = _tuplegetter(fields.index(field), "")
-        space.update(__slots__=(), fields=fields, defaults=defaults)
+        places = {field: place for place, field in enumerate(fields)}
+        space.update(__slots__=(), fields=fields, defaults=defaults, places=places)
         return super().__new__(mcs, name, bases, space)
 
 
@@ -44,6 +45,7 @@ class Value(tuple, metaclass=_ValueType):  # type: ignore[type-arg]  # noqa: SLO
 
     fields: ClassVar[tuple[str, ...]]
     defaults: ClassVar[Mapping[str, Any]]
+    places: ClassVar[Mapping[str, int]]
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         fields = cls.fields
@@ -66,7 +68,12 @@ class Value(tuple, metaclass=_ValueType):  # type: ignore[type-arg]  # noqa: SLO
 
     def but(self, **changes: Any) -> Self:
         """This record with some fields changed."""
-        return type(self)(*[changes.pop(f, v) for f, v in zip(self.fields, self)], **changes)
+        values, places = list(self), self.places
+        for field, value in changes.items():
+            if field not in places:
+                raise TypeError(f"{type(self).__name__} has no field {field!r}")
+            values[places[field]] = value
+        return tuple.__new__(type(self), values)
 
     def named(self) -> dict[str, Any]:
         """The fields by name, in their order."""

@@ -13,6 +13,9 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from dibs.machine import Machine
 from dibs.stores import faults
 
+SAID = 100
+"""Characters in the lock file: who writes, and what."""
+
 
 class Turn:
     """The right to write. Given back by `end`, or with the process."""
@@ -37,8 +40,7 @@ def wait_for_turn(path: str, what: str, seconds: float, machine: Machine) -> Tur
     except BaseException:
         os.close(descriptor)
         raise
-    said = f"{os.getpid()} {what}\n".encode()
-    os.ftruncate(descriptor, os.pwrite(descriptor, said, 0))
+    os.pwrite(descriptor, f"{os.getpid()} {what}".ljust(SAID)[:SAID].encode(), 0)
     return Turn(descriptor)
 
 
@@ -83,7 +85,7 @@ def _give_up(
 
 def _blocker(path: str, machine: Machine) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
-        pid, _, what = file.read(200).strip().partition(" ")
+        pid, _, what = file.read(SAID).strip().partition(" ")
     if not pid.isdigit() or machine.process(int(pid)) is None:
         return ""
     stopped = ", stopped" if machine.is_stopped(int(pid)) else ""

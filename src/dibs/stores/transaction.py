@@ -87,6 +87,7 @@ class ReadTransaction:
         self._read = self.board = board
         self.now = now
         self.skewed = skewed
+        self._actors: dict[ActorId, Actor] = {}
 
     def _one(self, query: str, **params: Any) -> rows.Row | None:
         found = self._run(query, **params)
@@ -96,13 +97,18 @@ class ReadTransaction:
 
     def actor_named(self, name: str) -> Actor | None:
         row = self._one("actor_by_name", folded=folded(name))
-        return rows.actor_of(row) if row else None
+        if row is None:
+            return None
+        actor = rows.actor_of(row)
+        return self._actors.setdefault(actor.id, actor)
 
     def actor(self, actor_id: ActorId) -> Actor:
-        row = self._one("actor", id=actor_id)
-        if row is None:
-            raise unreadable(f"actor {actor_id}, who is not registered")
-        return rows.actor_of(row)
+        if actor_id not in self._actors:
+            row = self._one("actor", id=actor_id)
+            if row is None:
+                raise unreadable(f"actor {actor_id}, who is not registered")
+            self._actors[actor_id] = rows.actor_of(row)
+        return self._actors[actor_id]
 
     def actors(self) -> dict[ActorId, Actor]:
         return {actor.id: actor for actor in map(rows.actor_of, self._run("actors"))}
@@ -253,6 +259,7 @@ class WriteTransaction(ReadTransaction):
         self.board = self.board.but(actors=actor.id)
 
     def change_actor(self, actor: Actor, aliases: tuple[str, ...]) -> None:
+        self._actors[actor.id] = actor
         self._run("save_actor", **rows.actor_columns(actor))
         self._run("remove_names_of_actor", actor=actor.id)
         for name in (actor.name, *aliases):

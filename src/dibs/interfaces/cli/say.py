@@ -60,7 +60,7 @@ def outcome(outcome: Outcome) -> tuple[str, ...]:
         return ()
     if not outcome.entries:
         return (unchanged(outcome, task),)
-    said = [sentence(outcome, task, entry.event) for entry in outcome.entries]
+    said = [sentence(outcome, task, event) for event in outcome.events]
     return tuple(f"{task.key} {words}" for words in said if words)
 
 
