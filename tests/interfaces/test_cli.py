@@ -9,13 +9,15 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dibs.core import commands, refusals
 from dibs.core.order import GUARDS
 from dibs.core.refusals import Refusal
 from dibs.interfaces import surfaces
 from dibs.interfaces.cli import verbs
-from dibs.interfaces.cli.main import parser
+from dibs.interfaces.cli.arguments import COMMON, parser, quickly, read
 from kit.repositories import DIBS, clean_environment
 
 A = ("--agent", "codex-2", "--session", "s1")
@@ -48,7 +50,7 @@ def test_every_command_of_the_core_is_reached_by_a_verb():
 @pytest.mark.parametrize("name", sorted(verbs.MODULES))
 def test_every_verb_has_a_help_that_names_its_arguments(name, repo):
     told = repo.ok(name, "--help").out
-    made = parser(name, loaded()[name])
+    made = parser(name, verbs.meaning(name), loaded()[name].arguments)
     for action in made._actions:
         assert (action.option_strings or [action.metavar])[0] in told
         assert action.help, f"{name} {action.dest}"
@@ -88,6 +90,32 @@ def test_the_version_is_told(repo):
 def test_options_of_identity_and_output_stand_before_or_after_the_verb(repo, order):
     repo.add()
     assert repo.ok(*order).json["lease"]["holder"] == "codex-2"
+
+
+WORDS = ["T-1", "set", "x y", "", "--json", "--ttl", "5m", "--scope", "a", "--as", "ana", "--agent", "b", "--token",
+         "--reserve", "--state", "--alias", "--limit", "-x", "--", "--title=t", "-1"]  # fmt: skip
+
+
+@given(st.sampled_from(sorted(verbs.MODULES)), st.lists(st.sampled_from(WORDS), max_size=6))
+def test_the_plain_case_is_read_as_argparse_reads_it(name, words):
+    arguments = loaded()[name].arguments
+    quick = quickly((*arguments, *COMMON), words)
+    if quick is not None:
+        made = parser(name, verbs.meaning(name), arguments)
+        assert quick == vars(made.parse_intermixed_args(words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["set", "codex", "--as", "ana"],
+        ["set", "--as", "ana", "codex"],
+        ["--as=ana", "set", "--", "codex"],
+    ],
+)
+def test_arguments_and_options_may_be_mixed(words):
+    found = read("actor", "", loaded()["actor"].arguments, words)
+    assert (found["action"], found["name"], found["person"]) == ("set", "codex", "ana")
 
 
 # JSON.
@@ -289,6 +317,7 @@ def test_exit_codes_are_those_of_the_contract():
 # Start-up.
 
 HEAVY = {
+    "argparse",
     "asyncio", "dataclasses", "datetime", "decimal", "email", "hashlib", "http", "inspect", "logging", "pathlib",
     "random", "shutil", "socket", "sqlite3", "subprocess", "tempfile", "threading", "tomllib", "typing", "urllib",
     "uuid", "zoneinfo",
@@ -316,7 +345,7 @@ def test_claim_loads_only_what_it_needs(repo):
         "dibs.board.opening", "dibs.board.settings",
     }  # fmt: skip
     assert {name for name in ours if name.startswith("dibs.interfaces.cli.")} <= {
-        "dibs.interfaces.cli.call", "dibs.interfaces.cli.main", "dibs.interfaces.cli.own", "dibs.interfaces.cli.say",
+        "dibs.interfaces.cli.arguments", "dibs.interfaces.cli.call", "dibs.interfaces.cli.main", "dibs.interfaces.cli.own", "dibs.interfaces.cli.say",
         "dibs.interfaces.cli.verbs",
     }  # fmt: skip
 

@@ -10,7 +10,7 @@ import pytest
 from dibs.core import commands as c
 from dibs.core.model import AUDIENCES, HOLDABLE, KINDS, STATES, TTL_MAX, TTL_MIN, TaskKey
 from dibs.stores import queries
-from dibs.stores.migrate import migrations, script
+from dibs.stores.queries import migrations, script
 from kit.boards import Bench
 
 SCHEMA = script(migrations("sqlite")[1])

@@ -6,7 +6,6 @@ import json
 import os
 from time import time_ns
 
-from dibs.board import left_behind
 from dibs.board.identity import Identity
 from dibs.board.settings import Settings
 from dibs.core import commands as c
@@ -95,7 +94,9 @@ class Board:
         try:
             return self._attempt(who, command, request_id, left=None)
         except LookFirst as look:
-            left = Left(look.token, left_behind.uncommitted(look.worktree))
+            from dibs.board.left_behind import uncommitted
+
+            left = Left(look.token, uncommitted(look.worktree))
             return self._attempt(who, command, request_id, left)
 
     def log_refusal(self, who: Identity, command: c.Command, refusal: Refusal) -> None:

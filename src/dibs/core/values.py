@@ -19,24 +19,29 @@ else:
         return lambda cls: cls
 
 
+_GETTERS = [_tuplegetter(place, "") for place in range(40)]
+"""One for each place: a field is read by its place, whatever the class."""
+
+
 class _ValueType(type):
     """Turns annotations into tuple fields; a subclass adds its own after those it inherits."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Any:
-        own = [
-            field
-            for field, kind in space.get("__annotations__", {}).items()
-            if not kind.startswith("ClassVar")
-        ]
         parent = bases[0]
-        fields = getattr(parent, "fields", ()) + tuple(own)
-        defaults = dict(getattr(parent, "defaults", {}))
-        defaults.update((field, space.pop(field)) for field in own if field in space)
-        for field in own:
-            space[field] = _tuplegetter(fields.index(field), "")
-        places = {field: place for place, field in enumerate(fields)}
-        space.update(__slots__=(), fields=fields, defaults=defaults, places=places)
-        return super().__new__(mcs, name, bases, space)
+        fields, defaults = getattr(parent, "fields", ()), getattr(parent, "defaults", {})
+        own = []
+        for field, kind in space.get("__annotations__", {}).items():
+            if kind[:8] != "ClassVar":
+                own.append(field)
+        if own:
+            given = {field: space[field] for field in own if field in space}
+            for place, field in enumerate(own, len(fields)):
+                space[field] = _GETTERS[place]
+            fields, defaults = (*fields, *own), {**defaults, **given}
+        space["__slots__"] = ()
+        space["fields"] = fields
+        space["defaults"] = defaults
+        return type.__new__(mcs, name, bases, space)
 
 
 @dataclass_transform(eq_default=True, frozen_default=True)
@@ -45,7 +50,6 @@ class Value(tuple, metaclass=_ValueType):  # type: ignore[type-arg]  # noqa: SLO
 
     fields: ClassVar[tuple[str, ...]]
     defaults: ClassVar[Mapping[str, Any]]
-    places: ClassVar[Mapping[str, int]]
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         fields = cls.fields
@@ -68,11 +72,12 @@ class Value(tuple, metaclass=_ValueType):  # type: ignore[type-arg]  # noqa: SLO
 
     def but(self, **changes: Any) -> Self:
         """This record with some fields changed."""
-        values, places = list(self), self.places
-        for field, value in changes.items():
-            if field not in places:
-                raise TypeError(f"{type(self).__name__} has no field {field!r}")
-            values[places[field]] = value
+        values, place_of = list(self), self.fields.index
+        try:
+            for field, value in changes.items():
+                values[place_of(field)] = value
+        except ValueError:
+            raise TypeError(f"{type(self).__name__} has no field {field!r}") from None
         return tuple.__new__(type(self), values)
 
     def named(self) -> dict[str, Any]:

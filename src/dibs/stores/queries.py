@@ -1,7 +1,8 @@
-"""Loads the named queries of `sql/queries.sql`."""
+"""Loads the SQL: named queries, and numbered migrations (`0001_board.sql` and what follows)."""
 
 from __future__ import annotations
 
+import os
 from os.path import dirname, join
 
 FOLDER = join(dirname(__file__), "sql")
@@ -26,3 +27,15 @@ def parse(text: str) -> dict[str, str]:
             body = body.replace("{" + part + "}", columns)
         (parts if kind == "part" else queries)[name] = body
     return queries
+
+
+def migrations(database: str) -> dict[int, str]:
+    """The number and the path of each migration, in their order."""
+    folder = join(FOLDER, "migrations", database)
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".sql"))
+    return {int(name.partition("_")[0]): join(folder, name) for name in names}
+
+
+def script(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()

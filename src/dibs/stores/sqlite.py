@@ -19,7 +19,7 @@ from dibs.core.values import Value
 from dibs.machine import Machine, this_machine
 from dibs.stores import faults, queries
 from dibs.stores.clock import Anchor, Reading, anchor_here, read_clock
-from dibs.stores.migrate import migrations, script
+from dibs.stores.queries import migrations, script
 from dibs.stores.queue import Turn, wait_for_turn
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 

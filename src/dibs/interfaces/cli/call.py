@@ -11,10 +11,10 @@ from dibs.core import checks
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 from dibs.interfaces.cli import say
+from dibs.interfaces.cli.arguments import Argument, argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
     from typing import Any
 
@@ -34,20 +34,6 @@ class Answer(Value):
 
     def json(self) -> dict[str, Any]:
         return self.payload if isinstance(self.payload, dict) else self.payload()
-
-
-class Argument(Value):
-    """One argument of a verb, as `argparse` takes it."""
-
-    names: tuple[str, ...]
-    options: dict[str, Any]
-
-    def add_to(self, parser: ArgumentParser) -> None:
-        parser.add_argument(*self.names, **self.options)
-
-
-def argument(*names: str, **options: Any) -> Argument:
-    return Argument(names, options)
 
 
 class Verb(Value):
@@ -81,13 +67,13 @@ LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (
 class Call:
     """Everything that a verb may need, made when it is first asked for."""
 
-    def __init__(self, arguments: Namespace) -> None:
+    def __init__(self, arguments: dict[str, Any]) -> None:
         self.arguments = arguments
         self._place: Place | None = None
         self._board: Board | None = None
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self.arguments, name)
+        return self.arguments[name]
 
     @property
     def place(self) -> Place:

@@ -15,7 +15,8 @@ from dibs.core import checks
 from dibs.core.refusals import refused
 from dibs.core.values import Value
 from dibs.interfaces import payloads
-from dibs.interfaces.cli.call import Answer, Call, Verb, argument
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import Answer, Call, Verb
 from dibs.interfaces.cli.say import table
 from dibs.interfaces.demo.crew import AGENTS, PEOPLE, Crew
 from dibs.interfaces.library import Board, open_board

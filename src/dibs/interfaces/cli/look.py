@@ -7,7 +7,8 @@ from dibs.core import checks
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import pages
-from dibs.interfaces.cli.call import KEY, LIMIT, Answer, Call, Verb, argument
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import KEY, LIMIT, Answer, Call, Verb
 from dibs.interfaces.cli.say import count
 from dibs.interfaces.surfaces import REFUSED
 

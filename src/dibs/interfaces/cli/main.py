@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.core.checks import quoted, short
+from dibs.core.checks import quoted
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.interfaces.cli import verbs
+from dibs.interfaces.cli.arguments import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
     from collections.abc import Sequence
-    from typing import NoReturn
 
     from dibs.interfaces.cli.call import Answer, Verb
 
 WITH_VALUE = ("--agent", "--as", "--session", "--request-id")
 """Options of every verb that take a value; they may stand before the verb."""
 
-WIDTH = 100
 INTERRUPTED = 130
 SKEW = (
     "clock skew: this machine's clock contradicts the board's ledger, and is not believed; "
@@ -69,7 +67,7 @@ def run(given: list[str]) -> int:
     verb: Verb = import_module(verbs.MODULES[name]).VERBS[name]
     from dibs.interfaces.cli.call import Call
 
-    call = Call(parser(name, verb).parse_args(rest))
+    call = Call(read(name, verbs.meaning(name), verb.arguments, rest))
     try:
         answer = verb.run(call)
     finally:
@@ -104,44 +102,6 @@ def unknown_verb(name: str) -> Refused:
     close = get_close_matches(name, [*verbs.MODULES, *verbs.ALIASES], 1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return bad_argument(f"there is no verb {quoted(name)}{hint}")
-
-
-def parser(name: str, verb: Verb) -> ArgumentParser:
-    import argparse
-
-    class Parser(argparse.ArgumentParser):
-        """Errors are refusals like all others."""
-
-        def error(self, message: str) -> NoReturn:
-            raise bad_argument(f"{short(message)} (dibs {name} --help)")
-
-    def formatter(prog: str) -> argparse.HelpFormatter:
-        # A width of our own: argparse would load shutil at every start to ask for it.
-        return argparse.HelpFormatter(prog, max_help_position=32, width=WIDTH)
-
-    class Silent(argparse.HelpFormatter):
-        """Formats nothing: argparse asks it at every argument, and nobody reads the answer."""
-
-        def __init__(self, prog: str) -> None:
-            pass
-
-        def _format_args(self, *_: object) -> str:
-            return ""
-
-    group = next(verbs for verbs in verbs.GROUPS.values() if name in verbs)
-    made = Parser(
-        prog=f"dibs {name}", description=group[name], allow_abbrev=False, formatter_class=Silent
-    )
-    for argument in verb.arguments:
-        argument.add_to(made)
-    common = made.add_argument_group("with every verb")
-    common.add_argument("--agent", metavar="NAME", help="the agent that acts (or DIBS_AGENT)")
-    common.add_argument("--as", metavar="NAME", dest="person", help="the person who acts")
-    common.add_argument("--session", metavar="NAME", help="the session (or DIBS_SESSION)")
-    common.add_argument("--request-id", metavar="ID", help="the same id gives the same answer")
-    common.add_argument("--json", action="store_true", help="one JSON object instead of text")
-    made.formatter_class = formatter
-    return made
 
 
 # Printing.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dibs.core import checks
 from dibs.core import commands as c
-from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, Answer, Call, Verb, argument
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, Answer, Call, Verb
 
 
 def block(call: Call) -> Answer:

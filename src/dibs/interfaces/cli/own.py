@@ -5,7 +5,8 @@ from __future__ import annotations
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.refusals import Refused, bad_argument
-from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, TTL, Answer, Call, Verb, argument
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, TTL, Answer, Call, Verb
 
 TO = argument("--to", required=True, metavar="NAME", help="whom: a registered actor")
 

@@ -10,7 +10,8 @@ from dibs.core.refusals import Refused, bad_argument
 from dibs.core.values import Value
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
-from dibs.interfaces.cli.call import REASON, Answer, Call, Verb, argument
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
 from dibs.interfaces.surfaces import REFUSED, USAGE
 
 TYPE_CHECKING = False

@@ -10,7 +10,8 @@ from dibs.core.model import HOLDABLE, NOT_FINAL, STATES, Terms
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
-from dibs.interfaces.cli.call import KEY, LIMIT, TOKEN, Answer, Call, Verb, argument
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import KEY, LIMIT, TOKEN, Answer, Call, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

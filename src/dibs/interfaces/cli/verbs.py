@@ -58,6 +58,10 @@ MODULES = {
 } | {"demo": "dibs.interfaces.cli.demo"}
 
 
+def meaning(verb: str) -> str:
+    return next(verbs[verb] for verbs in GROUPS.values() if verb in verbs)
+
+
 def overview() -> str:
     """What `dibs help` prints."""
     lines = ["dibs: one task, one owner", "", "usage: dibs VERB [ARGUMENTS] [OPTIONS]"]
