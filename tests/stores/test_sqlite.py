@@ -130,7 +130,7 @@ def test_a_claim_survives_the_loss_of_power(bench):
 def test_creating_twice_keeps_the_board(bench):
     bench.add()
     assert bench.store.create("other") is False
-    assert bench.board.store.board_row().uid == "board-1"
+    assert bench.store.board_and_anchor()[0].uid == "board-1"
 
 
 def test_eight_processes_create_one_board(tmp_path):
@@ -309,7 +309,7 @@ def test_one_transaction_does_not_disturb_another_of_the_same_connection(bench):
         with pytest.raises(AssertionError):
             bench.store.read().__enter__()
         tx.finish()
-    assert bench.store.run("board")[0][7] == 77
+    assert bench.store.board_and_anchor()[0].keys == 77
 
 
 def test_7_check_and_effect_are_one_transaction(bench):

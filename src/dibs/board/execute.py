@@ -22,7 +22,9 @@ from dibs.core.model import (
     Actor,
     ActorId,
     Caller,
+    EndedLease,
     LoggedRefusal,
+    Session,
     Task,
     TaskKey,
     Token,
@@ -122,8 +124,9 @@ class Board:
                 look_first(decision, left, tx, self.store.machine.host())
                 if is_new:
                     register(tx, caller)
-                if who.place is not None and not caller.is_child:
-                    tx.keep_session(who.place.but(actor=caller.actor.id, name=caller.session))
+                session = session_at(who, caller, decision)
+                if session is not None:
+                    tx.keep_session(session)
                 outcome = (
                     self._administer(tx, caller, command)
                     if isinstance(command, BOARD_COMMANDS)
@@ -223,6 +226,14 @@ def changed_actor(
     return changed, kept
 
 
+def session_at(who: Identity, caller: Caller, decision: Decision) -> Session | None:
+    """Where the session works: worth knowing when it takes a task up, or has a process."""
+    takes_up = any(isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events)
+    if who.place is None or caller.is_child or not (takes_up or who.place.process is not None):
+        return None
+    return who.place.but(actor=caller.actor.id, name=caller.session)
+
+
 # What is written.
 
 
@@ -276,9 +287,17 @@ def facts_for(
         task=task,
         actors=actors_named(tx, task),
         receiver=tx.actor_named(to) if to else None,
-        former=tx.last_lease_of(task.id, caller.actor.id, caller.holding_session),
+        former=former_lease(tx, task, caller),
         holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
     )
+
+
+def former_lease(tx: ReadTransaction, task: Task, caller: Caller) -> EndedLease | None:
+    """The last lease that the caller's session had and lost or gave up, if it holds none now."""
+    never_held = task.token.number == 0
+    if never_held or (task.lease is not None and task.lease.held_by(caller)):
+        return None
+    return tx.last_lease_of(task.id, caller.actor.id, caller.holding_session)
 
 
 def check_cause(tx: ReadTransaction, on: str) -> None:

@@ -54,7 +54,7 @@ class Facts(Value):
     receiver: Actor | None = None
     """Whom `assign` and `handoff` name."""
     former: EndedLease | None = None
-    """The last lease of this task that the caller's session held and that has ended."""
+    """The last lease of this task that the caller's session held, if it holds none now."""
     holder_session: Session | None = None
     left: Left | None = None
     fresh_uid: str = ""

@@ -61,18 +61,18 @@ canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii
 
 def plain(value: object) -> Any:
     """A value as JSON can hold it."""
+    if not isinstance(value, tuple):
+        return value
+    if not isinstance(value, Value):
+        return [plain(inner) for inner in value]
     if isinstance(value, Token):
         return str(value)
-    if isinstance(value, Value):
-        return {field: plain(inner) for field, inner in value.named().items()}
-    if isinstance(value, tuple):
-        return [plain(inner) for inner in value]
-    return value
+    return {field: plain(inner) for field, inner in zip(value.fields, value)}
 
 
 def encode(event: e.Event) -> str:
     """The event's facts. Free text (`note`) is not among them: its digest is."""
-    facts = {field: plain(value) for field, value in event.named().items()}
+    facts = plain(event)
     if facts.get("note"):
         facts["note"] = digest_of(facts["note"])
     return canonical(facts)
@@ -106,8 +106,10 @@ def token(text: str) -> Token:
 
 def chain(head: str, entry: Entry) -> str:
     """The digest of an entry that follows `head`."""
-    fields = [plain(value) for value in entry[:-1]]
-    return digest_of(f"{head}\n{canonical(fields)}")
+    seq, task, position, at, actor, session, token, verb, cause, facts, _ = entry
+    written = str(token) if token else None
+    said = canonical([seq, task, position, at, actor, session, written, verb, cause, facts])
+    return digest_of(f"{head}\n{said}")
 
 
 class Folded(Value):

@@ -13,12 +13,12 @@ from os.path import join
 
 import apsw
 
-from dibs.core.instants import Duration, Instant, later
+from dibs.core.instants import Duration, later
 from dibs.core.refusals import Refused, unreadable
 from dibs.core.values import Value
 from dibs.machine import Machine, this_machine
 from dibs.stores import faults, queries
-from dibs.stores.clock import Anchor, Reading, anchor_here, read_clock
+from dibs.stores.clock import Anchor, anchor_here, read_clock
 from dibs.stores.queries import migrations, script
 from dibs.stores.queue import Turn, wait_for_turn
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
@@ -201,23 +201,16 @@ class SqliteStore:
         assert self._connection is not None, "inside a transaction"
         return self._connection.execute(self._queries[query], {"board": BOARD, **params}).fetchall()
 
-    def board_row(self) -> BoardRow:
-        rows = self.run("board")
-        if not rows:
+    def board_and_anchor(self) -> tuple[BoardRow, Anchor | None]:
+        """What every transaction begins with, in one question."""
+        found = self.run("board_and_clock")
+        if not found:
             raise unreadable("the row of the board itself")
-        return BoardRow(*rows[0])
-
-    def read_clock(self, floor: Instant) -> Reading:
-        return read_clock(self.machine, self.anchor(), floor)
+        *board, boot, anchor, boottime, skewed = found[0]
+        known = None if boot is None else Anchor(boot, anchor, boottime, bool(skewed))
+        return BoardRow(*board), known
 
     # The clock's anchor: SQL of this store alone, since PostgreSQL has a clock of its own.
-
-    def anchor(self) -> Anchor | None:
-        assert self._connection is not None, "inside a transaction"
-        row = self._connection.execute(
-            "SELECT boot, anchor, boottime, skewed FROM clock WHERE board = ?", (BOARD,)
-        ).fetchone()
-        return None if row is None else Anchor(row[0], row[1], row[2], bool(row[3]))
 
     def save_anchor(self, anchor: Anchor) -> None:
         assert self._connection is not None, "inside a transaction"
@@ -324,8 +317,8 @@ class ReadContext(Guarded):
     def _begin(self) -> ReadTransaction:
         store = self._store
         self._open(store.connection, "BEGIN")
-        board = store.board_row()
-        reading = store.read_clock(board.floor)
+        board, stored = store.board_and_anchor()
+        reading = read_clock(store.machine, stored, board.floor)
         store.skewed = reading.anchor.skewed
         return ReadTransaction(store.run, board, reading.now, skewed=reading.anchor.skewed)
 
@@ -359,8 +352,7 @@ class WriteContext(ReadContext):
         connection = store.connection
         self._turn = wait_for_turn(join(store.folder, LOCK), self._what, store.wait, store.machine)
         self._open(connection, "BEGIN IMMEDIATE")
-        board = store.board_row()
-        stored = store.anchor()
+        board, stored = store.board_and_anchor()
         reading = read_clock(store.machine, stored, board.floor)
         if reading.anchor != stored:
             store.save_anchor(reading.anchor)

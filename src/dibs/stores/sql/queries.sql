@@ -25,9 +25,12 @@ acknowledged
 INSERT INTO board (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events)
 VALUES (:board, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0)
 
--- name: board
-SELECT uid, created, epoch, floor, seq, actors, tasks, keys, head, events
-FROM board WHERE board = :board
+-- Differs because a SQLite board has its clock's anchor in a table; PostgreSQL has a clock.
+-- name: board_and_clock
+SELECT board.uid, board.created, board.epoch, board.floor, board.seq, board.actors, board.tasks,
+    board.keys, board.head, board.events, clock.boot, clock.anchor, clock.boottime, clock.skewed
+FROM board LEFT JOIN clock ON clock.board = board.board
+WHERE board.board = :board
 
 -- name: save_board
 UPDATE board
