@@ -72,12 +72,11 @@ def test_every_relative_link_leads_somewhere(page):
 
 def commands_in(text: str) -> set[str]:
     """The word after `dibs` wherever the page shows code; options may stand between."""
+    text = re.sub(r"^```text.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     code = re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE)
     code += re.findall(r"`[^`\n]+`", text)
     code += re.findall(r"^    .+$", text, re.MULTILINE)
-    named = (
-        r"(?<![\w./-])(?<!from )dibs(?: +--(?:agent|as|session|request-id) \S+| +--json)* +([a-z][a-z_-]*)"
-    )
+    named = r"(?<![\w./-])(?<!from )dibs(?: +--(?:agent|as|session|request-id) \S+| +--json)* +([a-z][a-z_-]*)"
     return {verb for piece in code for verb in re.findall(named, piece)}
 
 
