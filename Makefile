@@ -23,6 +23,9 @@ check: .venv/ready ## lint, format, types, layers, and whether the reference pag
 mutants: .venv/ready ## break the code in every known way: a named test must go red for each
 	@$(BIN)/python scripts/mutants.py
 
+soak: .venv/ready ## the long forms of the fault tests: make soak MINUTES=10 [SEED=...]
+	@DIBS_SOAK_MINUTES=$(or $(MINUTES),10) DIBS_SEED=$(SEED) $(BIN)/pytest tests/faults tests/simulation -s
+
 bench: .venv/ready ## measure against a floor in the same run
 	@$(BIN)/python bench/run.py
 
@@ -35,4 +38,4 @@ docs: .venv/ready ## write the reference pages and the output of the sessions an
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
 	@touch $@
 
-.PHONY: help demo test check mutants bench docs
+.PHONY: help demo test check mutants soak bench docs

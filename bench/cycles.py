@@ -1,4 +1,4 @@
-"""Start+complete cycles per second in one process: through dibs, against hand-written SQL.
+"""Start+complete cycles per second in one process: through the library, against hand-written SQL.
 
 The floor does the same commits, row updates and ledger inserts on the same schema, with the same
 apsw, pragmas and durability (WAL, synchronous=FULL): per cycle two transactions, in the first the
@@ -20,7 +20,7 @@ from measure import Figure, Report, counts, make_board, profile, scratch, show, 
 from dibs import open_board
 
 CYCLES = 100
-ROUNDS = 25
+ROUNDS = 40
 PROFILED = 400
 GOAL = 0.5
 
@@ -81,7 +81,7 @@ class Floor:
     def __init__(self, folder: str, *, lock: bool) -> None:
         self.connection = apsw.Connection(f"{folder}/board.db")
         self.connection.set_busy_timeout(5000)
-        # Else SQLite prepares a statement with a join or an order anew for each value: see RESULTS.
+        # Without it SQLite prepares some statements anew for each value that is bound.
         self.connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self.connection.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
         self.lock = f"{folder}/write.lock" if lock else ""

@@ -14,7 +14,7 @@ import time
 from itertools import count
 
 from cycles import Dibs
-from measure import DATA, Figure, Report, make_board, scratch, show, spread
+from measure import DATA, Figure, Report, make_board, open_board, scratch, show, spread
 
 CYCLES = 50
 ROUNDS = 15
@@ -132,9 +132,11 @@ def measure(rounds: int = ROUNDS) -> Report:
             if turn:
                 ours.append(CYCLES / elapsed)
                 theirs.append(CYCLES / peer)
+        board = open_board(f"{folder}/dibs")
         journal, synchronous = (
-            dibs.board.store.connection.pragma(name) for name in ("journal_mode", "synchronous")
+            board.store.connection.pragma(name) for name in ("journal_mode", "synchronous")
         )
+        board.store.close()
         dibs.close()
         hermes.close()
     said = hermes.settings

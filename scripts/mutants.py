@@ -48,7 +48,7 @@ TABLE = [
     ("the token does not rise", "core/model.py", "self.number + 1)", "self.number)", LEASES),
     ("a token is compared as text", "core/guards.py", "tuple(stated) > tuple(task.token)", "str(stated) > str(task.token)", LEASES),
     ("own lease meets the gates", "core/decide.py", "own = verb in ON_OWN_LEASE and (case.holds or case.may_bind)", "own = False", ORDER),
-    ("a late note is not kept", "core/decide.py", 'if refusal.code in ("lease_lost", "token_ahead") and', 'if False and', LEASES),
+    ("a late note is not kept", "core/decide.py", 'if refusal.code in ("lease_lost", "token_ahead") and', "if False and", LEASES),
     ("a renewal does not renew", "core/evolve.py", "lease.but(renewed=at, renewals=lease.renewals + 1)", "lease.but(renewals=lease.renewals + 1)", LEASES),
     ("renewals are not counted", "core/evolve.py", "renewals=lease.renewals + 1)", "renewals=lease.renewals)", LEASES),
     ("a holder's write does not renew", "core/decide.py", "return Decision((*extend(case), *events), renews=True)", "return Decision((*extend(case), *events))", LEASES),

@@ -66,8 +66,11 @@ def struck(
 
     `fault` is a signal (`KILL`), an error (`EIO`), or an error from that point on (`EIO+`).
     """
-    what = "signal=KILL" if fault == "KILL" else f"error={fault.rstrip('+')}"
+    kill = fault == "KILL"
+    what = "signal=KILL" if kill else f"error={fault.rstrip('+')}"
     when = f"{point.n}{'+' * fault.endswith('+')}"
     inject = ("-e", f"trace={point.call}", "-e", f"inject={point.call}:{what}:when={when}")
-    ran, trace = traced(place, board, arguments, *inject)
+    # With this the command is faster, but strace 6.1 then sends no signals.
+    faster = () if kill else ("--seccomp-bpf",)
+    ran, trace = traced(place, board, arguments, *faster, *inject)
     return ran, ran.code == KILLED or "(INJECTED)" in trace

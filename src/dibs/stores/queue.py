@@ -13,6 +13,10 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from dibs.machine import Machine
 from dibs.stores import faults
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SAID = 100
 """Characters in the lock file: who writes, and what."""
 
@@ -24,9 +28,22 @@ class Turn:
         self._descriptor = descriptor
 
     def end(self) -> None:
-        # Unlocking, not only closing: a process forked meanwhile may share the descriptor.
+        """What was committed stands, whatever the lock file says afterwards."""
+        _try(self._unlock)  # not only closed: a process forked meanwhile may share it
+        _try(self._close)
+
+    def _unlock(self) -> None:
         flock(self._descriptor, LOCK_UN)
+
+    def _close(self) -> None:
         os.close(self._descriptor)
+
+
+def _try(act: Callable[[], None]) -> None:
+    try:
+        act()
+    except OSError:
+        return
 
 
 def wait_for_turn(path: str, what: str, seconds: float, machine: Machine) -> Turn:

@@ -68,7 +68,12 @@ class SqliteStore:
 
     @property
     def exists(self) -> bool:
-        return os.path.exists(self.path)
+        """Whether the file is there; one that cannot be looked at is not taken for absent."""
+        try:
+            os.stat(self.path)
+        except FileNotFoundError:
+            return False
+        return True
 
     def create(self, uid: str) -> bool:
         """Makes the folder and the file if they are not there. False if there was a board."""
@@ -283,7 +288,7 @@ class Guarded:
         error: BaseException | None,
         _: TracebackType | None,
     ) -> None:
-        if isinstance(error, apsw.Error | OSError):
+        if isinstance(error, apsw.Error | OSError | UnicodeDecodeError):
             raise fault_of(error, self._path) from error
 
 
@@ -378,7 +383,7 @@ def _version_tuple(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def fault_of(error: apsw.Error | OSError, path: str) -> Refused:
+def fault_of(error: apsw.Error | OSError | UnicodeDecodeError, path: str) -> Refused:
     """What an error of the database or the system means to the caller."""
     detail = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
     if isinstance(error, apsw.FullError) or _is(error, ENOSPC):
@@ -387,7 +392,8 @@ def fault_of(error: apsw.Error | OSError, path: str) -> Refused:
         return faults.busy(path, "a program that is not dibs", WAIT_SECONDS)
     if isinstance(error, apsw.ReadOnlyError | PermissionError) or _is(error, EROFS):
         return faults.read_only(path)
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.FormatError):
+    damage = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError)
+    if isinstance(error, damage):
         return faults.corrupt(path, detail)
     return faults.storage_failed(path, detail)
 

@@ -93,6 +93,18 @@ class Call:
     def skewed(self) -> bool:
         return self._board is not None and self._board.store.skewed
 
+    def is_damaged(self) -> bool:
+        """Whether something unforeseen is the board's fault, not the program's."""
+        if self._board is None:
+            return False
+        from dibs.board.upkeep import checkup
+
+        try:
+            seen = checkup(self._board)
+        except Exception:  # noqa: BLE001 - a board that cannot even be examined
+            return True
+        return bool(seen.ledger.faults or seen.health.damage or seen.orphans)
+
     def adopt(self, board: Board) -> None:
         self._board = board
 

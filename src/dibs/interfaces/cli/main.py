@@ -70,6 +70,12 @@ def run(given: list[str]) -> int:
     call = Call(read(name, verbs.meaning(name), verb.arguments, rest))
     try:
         answer = verb.run(call)
+    except Refused:
+        raise
+    except Exception as error:
+        if call.is_damaged():
+            raise refused("corrupt", f"the board is damaged ({type(error).__name__})") from error
+        raise
     finally:
         call.close()
         if call.skewed:

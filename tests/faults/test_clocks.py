@@ -1,0 +1,95 @@
+"""Clocks: the wall clock is stepped while processes run, and the machine sleeps for an hour."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from kit import clocks
+from kit.boards_on_disk import board_with, ledger_of
+from kit.hands import Hand
+from kit.repositories import DIBS, Repo, clean_environment
+
+HOUR = 3_600
+STEPS = (0, HOUR, -HOUR, 40 * 86_400, -40 * 86_400, 20 * 365 * 86_400, -5, 0)
+
+
+@pytest.fixture
+def shim(tmp_path):
+    shim = clocks.shim(tmp_path)
+    if shim is None:
+        pytest.skip("there is no C compiler: the wall clock of a process cannot be stepped")
+    return shim
+
+
+def test_18_no_step_of_the_wall_clock_changes_what_is_left_of_a_lease(tmp_path, shim):
+    """Steps of seconds and of years, there and back, while the processes run on."""
+    [key] = board_with(tmp_path / "board", tasks=1)
+    with (
+        Hand(tmp_path / "board", "holder", **shim.environment) as holder,
+        Hand(tmp_path / "board", "other", **shim.environment) as other,
+    ):
+        holder.do("command", "Claim", task=key, ttl=1800 * 1_000_000)
+        before, begun = holder.do("remaining", key), time.monotonic()
+        for step in STEPS:
+            clocks.step(shim.offset, step)
+            assert abs(other.do("wall") - time.time() - step) < 5, "the step was not seen"
+            left, passed = other.do("remaining", key), (time.monotonic() - begun) * 1e6
+            assert before - passed - 1e6 < left <= before, step
+            assert other.do("command", "Takeover", task=key) == "held", step
+            assert holder.do("command", "Note", task=key, note=f"at {step}") == "1.1"
+            before, begun = holder.do("remaining", key), time.monotonic()
+        assert holder.do("command", "Complete", task=key, token="1.1") == "1.1"
+    entries, faults = ledger_of(tmp_path / "board")
+    instants = [entry.at for entry in entries]
+    assert instants == sorted(instants)
+    assert len(entries) == len(STEPS) + 4 and faults == ()
+
+
+def test_17_commands_started_under_a_stepped_clock_agree_with_all_others(tmp_path, shim):
+    """Every command is a process of its own, born into another year."""
+    [key] = board_with(tmp_path / "board", tasks=1)
+    repo = Repo(tmp_path / "board")
+    mine, other = ("--agent", "codex", "--session", "s1"), ("--agent", "claude", "--session", "s9")
+    repo.ok("claim", key, *mine, "--ttl", "30m")
+    expires = repo.json("show", key)["task"]["lease_expires_at"]
+    for step in STEPS:
+        clocks.step(shim.offset, step)
+        shown = repo.ok("show", key, "--json", **shim.environment)
+        assert shown.json["task"]["lease_expires_at"] == expires and shown.err == ""
+        assert repo.run("takeover", key, *other, **shim.environment).code == 4
+        repo.ok("note", key, "noted", "--as", "ana", **shim.environment)
+    repo.ok("complete", key, *mine)
+    assert repo.json("log", "--verify")["ok"]
+
+
+def test_20_an_hour_of_sleep_ends_a_lease_of_half_an_hour_and_not_one_of_two(tmp_path):
+    """A time namespace whose boot clock is an hour ahead: as after a laptop was opened again."""
+    short, long = board_with(tmp_path, tasks=2)
+    asleep = ["unshare", "-T", "--boottime", str(HOUR)]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*asleep, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("a time namespace cannot be made here: sleep cannot be tried")
+
+    def after_sleep(*arguments: str) -> int:
+        environment = clean_environment()
+        done = subprocess.run(
+            [*asleep, DIBS, *arguments], cwd=tmp_path, env=environment, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        return done.returncode
+
+    repo = Repo(tmp_path)
+    mine, other = ("--agent", "codex", "--session", "s1"), ("--agent", "claude", "--session", "s9")
+    repo.ok("claim", short, *mine, "--ttl", "30m")
+    repo.ok("claim", long, *mine, "--ttl", "2h")
+    assert repo.run("takeover", short, *other).code == 4
+    assert after_sleep("takeover", long, *other) == 4
+    assert after_sleep("takeover", short, *other) == 0
+    assert repo.run("complete", short, *mine).code == 5
+    assert repo.json("log", "--verify")["ok"]

@@ -1,0 +1,150 @@
+"""A disk that is full, or cannot be written: 74, nothing changed; afterwards no repair."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from kit.boards_on_disk import board_with
+from kit.hands import Hand
+from kit.repositories import DIBS, Repo, clean_environment
+
+MINE = ("--agent", "codex", "--session", "s1")
+NOBODY = 65534
+
+
+def mount(*arguments: str) -> bool:
+    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A file system of its own, of half a megabyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if not mount("-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)):
+        pytest.skip("a file system cannot be mounted here: a full disk cannot be tried")
+    with contextlib.ExitStack() as ends:
+        ends.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
+        yield folder
+
+
+def fill(folder) -> None:
+    """Writes until nothing fits any more."""
+    with (
+        contextlib.suppress(OSError),
+        open(folder / "filler", "wb", buffering=0) as file,
+    ):
+        while True:
+            file.write(b"x" * 512)
+
+
+def test_28_on_a_full_disk_a_running_process_is_told_74_and_goes_on_when_there_is_room(small):
+    first, second = board_with(small, tasks=2)
+    with Hand(small, "holder") as holder, Hand(small, "other") as other:
+        assert holder.do("command", "Claim", task=first) == "1.1"
+        fill(small)
+        codes = {other.do("command", "Claim", task=second) for _ in range(3)}
+        codes |= {holder.do("command", "Note", task=first, note="x" * 9000)}
+        assert codes == {"disk_full"}
+        assert holder.do("remaining", first) > 0
+        repo = Repo(small)
+        assert repo.json("show", first)["task"]["assignee_agent"] == "holder"
+        (small / "filler").unlink()
+        assert other.do("command", "Claim", task=second) == "1.1"
+        assert holder.do("command", "Complete", task=first, token="1.1") == "1.1"
+        assert repo.json("log", "--verify")["ok"]
+
+
+def test_47_a_process_that_cannot_write_does_not_keep_the_lock(tmp_path):
+    """It fails before its transaction begins; everybody else writes at once, and it does later."""
+    first, second = board_with(tmp_path, tasks=2)
+    (tmp_path / ".dibs" / "settings.toml").write_text('write_wait = "1s"\n')
+    with Hand(tmp_path, "full") as full, Hand(tmp_path, "other") as other:
+        full.do("write_nothing_more")
+        assert full.do("command", "Claim", task=first) in ("storage_failed", "disk_full")
+        assert other.do("command", "Claim", task=first) == "1.1"
+        full.do("write_again")
+        assert full.do("command", "Claim", task=second) == "1.1"
+        assert other.do("command", "Renew", task=first) == "1.1"
+
+
+def test_28_on_a_read_only_file_system_everything_is_74_until_it_can_be_written_again(small):
+    [key] = board_with(small, tasks=1)
+    repo = Repo(small)
+    before = repo.json("show", key)
+    assert mount("-o", "remount,ro", str(small))
+    for command in (("claim", key, *MINE), ("note", key, "x", "--as", "ana"), ("init",)):
+        refused = repo.run(*command, "--json")
+        assert (refused.code, refused.out) == (74, ""), command
+        assert refused.error["code"] in ("read_only", "storage_failed"), command
+    for command in (("show", key), ("list",), ("log", "--verify"), ("doctor",)):
+        assert repo.run(*command).code in (0, 74), command
+    assert mount("-o", "remount,rw", str(small))
+    assert repo.json("show", key) == before
+    repo.ok("claim", key, *MINE)
+    assert repo.json("log", "--verify")["ok"]
+
+
+def test_28_where_others_keep_the_board_open_it_can_be_read_through_a_read_only_mount(small):
+    """As in a container that sees its host's repository read-only."""
+    [key] = board_with(small, tasks=1)
+    view = small.parent / "view"
+    view.mkdir()
+    assert mount("--bind", str(small), str(view))
+    try:
+        assert mount("-o", "remount,ro,bind", str(view))
+        with Hand(small, "holder") as holder:
+            holder.do("command", "Claim", task=key)
+            outside, inside = Repo(small), Repo(view)
+            assert inside.json("show", key)["task"] == outside.json("show", key)["task"]
+            assert inside.json("log", "--verify")["ok"]
+            refused = inside.run("note", key, "x", "--as", "ana", "--json")
+            assert (refused.code, refused.error["code"]) == (74, "read_only")
+            assert holder.do("command", "Complete", task=key) == "1.1"
+    finally:
+        subprocess.run(["umount", "-l", str(view)], check=True)
+
+
+def test_28_in_a_folder_that_may_not_be_written_everything_is_74_until_it_may(tmp_path):
+    """As root: done by nobody, in nobody's folder, since nothing is forbidden to root."""
+    root = os.geteuid() == 0
+    folder = tmp_path
+    if root:
+        folder = tmp_path.parents[2] / f"dibs-of-nobody-{os.getpid()}"
+        folder.mkdir(mode=0o755)
+    try:
+        [key] = board_with(folder, tasks=1)
+        board = folder / ".dibs"
+        if root:
+            for path in (folder, board, *board.iterdir()):
+                os.chown(path, NOBODY, NOBODY)
+
+        def run(*arguments: str) -> int:
+            who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if root else {}
+            done = subprocess.run(
+                [DIBS, *arguments], cwd=folder, env=clean_environment(), capture_output=True,
+                check=False, **who,
+            )  # fmt: skip
+            return done.returncode
+
+        try:
+            usable = run("--version") == 0
+        except PermissionError:
+            usable = False
+        if not usable:
+            pytest.skip(f"nobody may run {sys.executable}: a forbidden folder cannot be tried")
+        board.chmod(0o500)
+        assert run("claim", key, *MINE) == 74
+        assert run("show", key) in (0, 74)
+        board.chmod(0o700)
+        assert run("claim", key, *MINE) == 0
+        assert run("log", "--verify") == 0
+    finally:
+        if root:
+            shutil.rmtree(folder)
