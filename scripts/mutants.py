@@ -68,7 +68,7 @@ TABLE = [
     ("a release declines nothing", "core/decide.py", "if case.holds or case.may_bind:\n        return Decision((e.Released", "if case.holds:\n        return Decision((e.Released", LEASES),
     ("a loss is not acknowledged", "core/decide.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
     # The ledger.
-    ("the chain forgets what was before", "core/ledger.py", 'digest_of(f"{head}\\n{canonical(fields)}")', "digest_of(canonical(fields))", LEDGER),
+    ("the chain forgets what was before", "core/ledger.py", 'digest_of(f"{head}\\n{said}")', "digest_of(said)", LEDGER),
     ("a digest is not compared", "core/ledger.py", "if entry.digest != chain(head, entry):", "if False:", LEDGER),
     ("a position is not compared", "board/upkeep.py", "if not count == highest == tx.board.seq == events:", "if False:", LEDGER),
     ("rows are not compared", "core/ledger.py", 'if kept != said and field != "version":', "if False:", LEDGER),
