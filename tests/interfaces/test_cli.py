@@ -118,6 +118,12 @@ def test_arguments_and_options_may_be_mixed(words):
     assert (found["action"], found["name"], found["person"]) == ("set", "codex", "ana")
 
 
+def test_an_option_that_is_given_two_dashes_has_no_value(repo):
+    for option in ("--agent", "--as", "--session", "--ttl"):
+        ran = repo.run("claim", repo.add(), *A, f"{option}=--", "--json")
+        assert (ran.code, ran.error["code"]) == (2, "bad_argument"), option
+
+
 # JSON.
 
 RECORD = {

@@ -60,7 +60,12 @@ def read(verb: str, means: str, arguments: tuple[Argument, ...], words: list[str
     quick = quickly((*arguments, *COMMON), words)
     if quick is not None:
         return quick
-    return vars(parser(verb, means, arguments).parse_intermixed_args(words))
+    found = vars(parser(verb, means, arguments).parse_intermixed_args(words))
+    for each in (*arguments, *COMMON):
+        if isinstance(found[each.dest], list) and each.options.get("action") != "append":
+            # What argparse makes of `--name=--`.
+            raise bad_argument(f"{each.names[0]} has no value (dibs {verb} --help)")
+    return found
 
 
 def quickly(arguments: tuple[Argument, ...], words: list[str]) -> Read | None:
