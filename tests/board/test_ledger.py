@@ -13,8 +13,9 @@ from dibs.board.views import LogFilter, log, refused_log, who
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import ledger
-from dibs.core.instants import HOUR, SECOND
+from dibs.core.instants import DAY, HOUR, SECOND
 from dibs.core.model import TaskKey, Terms, Token
+from dibs.stores.transaction import NO_TASK
 
 K = TaskKey("T-1")
 
@@ -80,6 +81,11 @@ TAMPERING = {
     "a note is invented": "INSERT INTO note SELECT board, 9, 1, 'noted', 'invented' FROM board",
     "an actor's kind is changed": "UPDATE actor SET kind = 'human' WHERE name = 'codex'",
     "an alias is invented": "INSERT INTO actor_name VALUES (1, 'boss', 'boss', 2)",
+    "an actor is invented": (
+        "INSERT INTO actor SELECT board, 99, 'boss', kind, tier, capabilities, zone FROM actor WHERE name = 'ana';"
+        "UPDATE board SET actors = 99"
+    ),
+    "the counter of events is changed": "UPDATE board SET seq = seq + 5",
     "a task is deleted": "DELETE FROM task WHERE id = 3",
     "every name is deleted": "DELETE FROM actor_name",
     "a name leads elsewhere": "UPDATE actor_name SET folded = 'zz' WHERE folded = 'codex'",
@@ -125,6 +131,21 @@ def test_41_an_event_that_is_rewritten_with_a_fitting_digest_breaks_the_chain_be
         "UPDATE event SET facts = ?, digest = ? WHERE seq = ?", (changed.facts, digest, target.seq)
     )
     assert verify(busy.board).faults
+
+
+def test_an_instant_that_falls_is_found_though_every_digest_fits(busy):
+    """The board's last own event, moved back behind all others: nothing but its instant is odd."""
+    with busy.store.read() as tx:
+        before, last = list(tx.events_of(NO_TASK))[-2:]
+    moved = last.but(at=last.at - DAY, digest="")
+    digest = ledger.chain(before.digest, moved)
+    connection = busy.store.connection
+    connection.execute("DROP TRIGGER the_ledger_is_never_updated")
+    connection.execute(
+        "UPDATE event SET at = ?, digest = ? WHERE seq = ?", (moved.at, digest, last.seq)
+    )
+    connection.execute("UPDATE board SET head = ?", (digest,))
+    assert verify(busy.board).faults == (f"event {last.seq} is earlier than the one before",)
 
 
 def test_an_honest_board_has_no_faults_and_no_orphans(busy):

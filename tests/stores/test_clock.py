@@ -60,6 +60,15 @@ def test_a_wall_clock_that_cannot_be_right_is_reported_and_not_believed(bench, w
     assert bench.faults() == ()
 
 
+def test_17_after_a_reboot_with_a_dead_clock_time_goes_on_where_the_last_event_was(bench):
+    bench.add()
+    bench.advance(3600)
+    bench.agent().claim()
+    last = bench.now()
+    bench.machine.reboot(0)
+    assert bench.agent().do(c.Renew(K)).now == last
+
+
 def test_readers_store_nothing(bench):
     bench.add()
     anchor = bench.store.board_and_anchor()[1]
