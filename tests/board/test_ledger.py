@@ -203,6 +203,18 @@ def test_an_event_that_was_written_is_read_back_as_it_was(ending, reason):
         assert ledger.decode(event.verb, ledger.encode(event)) == event
 
 
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(anything)
+def test_a_value_is_written_as_json_in_one_way(value):
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert ledger.canonical(value) == written
+
+
 def test_every_event_has_a_name_of_its_own():
     assert len(e.BY_VERB) == len(e.EVENTS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from time import time_ns
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from dibs.machine import Machine
     from dibs.stores.sqlite import SqliteStore
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
@@ -121,7 +121,7 @@ class Board:
             if refusal is not None:
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
-                look_first(decision, left, tx, self.store.machine.host())
+                look_first(decision, left, tx, self.store.machine)
                 if is_new:
                     register(tx, caller)
                 session = session_at(who, caller, decision)
@@ -346,13 +346,15 @@ def actors_named(
     return {actor_id: tx.actor(actor_id) for actor_id in ids if actor_id is not None}
 
 
-def look_first(decision: Decision, left: Left | None, tx: ReadTransaction, host: str) -> None:
+def look_first(
+    decision: Decision, left: Left | None, tx: ReadTransaction, machine: Machine
+) -> None:
     """Before a lease is taken from its holder: where its work lies, if that is on this host."""
     for event in decision.events:
         ending: e.Ending | None = getattr(event, "ending", None)
         if left is None and ending and event.takes and ending.worktree:
             session = tx.session(ending.actor, ending.session or "")
-            if session and session.host == host:
+            if session and session.host == machine.host():
                 raise LookFirst(ending.token, ending.worktree)
 
 
@@ -389,6 +391,8 @@ def replay(
     """The same answer as the first time, with the task as it is now beside it."""
     if known.digest != digest:
         raise Refused(refusals.request_reused(request_id))
+    import json
+
     answer = json.loads(known.answer)
     if answer["refusal"]:
         raise Refused(Refusal(**answer["refusal"]))

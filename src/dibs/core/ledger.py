@@ -6,7 +6,7 @@ and the last digest stands in the task's row. The board's own events form a chai
 
 from __future__ import annotations
 
-import json
+from _json import encode_basestring, make_encoder  # json itself would load re at every start
 
 from dibs.core import events as e
 from dibs.core.checks import short
@@ -55,8 +55,16 @@ def digest_of(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-"""JSON in one way only: the same value is always the same text."""
+def _refuse(value: object) -> Any:
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+_parts = make_encoder(None, _refuse, encode_basestring, None, ":", ",", True, False, True)
+
+
+def canonical(value: object) -> str:
+    """JSON in one way only: the same value is always the same text."""
+    return "".join(_parts(value, 0))
 
 
 def plain(value: object) -> Any:
@@ -80,6 +88,8 @@ def encode(event: e.Event) -> str:
 
 def decode(verb: str, facts: str) -> e.Event:
     """The event that `encode` wrote, with the digest of its note in the place of the text."""
+    import json
+
     try:
         event: e.Event = build(e.BY_VERB[verb], json.loads(facts))
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -88,7 +88,7 @@ class Value(tuple, metaclass=_ValueType):  # type: ignore[type-arg]  # noqa: SLO
         return type(self) is type(other) and tuple.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
-        return not self == other
+        return type(self) is not type(other) or tuple.__ne__(self, other)
 
     def __hash__(self) -> int:
         return tuple.__hash__(self)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Outcome
     from dibs.board.views import Owner, Status, TaskView
+    from dibs.core.events import Ending
     from dibs.core.model import State
     from dibs.interfaces.payloads import Actors
 
@@ -111,14 +112,38 @@ class Task(Value):
     notes: tuple[Note, ...] = ()
 
 
-class Answer(Value):
-    """What a command led to. `late`: the lease had expired, and it was accepted all the same."""
+class Answer:
+    """What a command led to. Each part is made when it is first asked for."""
 
-    task: Task
-    late: bool = False
-    taken_over_from: Former | None = None
-    replayed: bool = False
-    events: tuple[int, ...] = ()
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self._task: Task | None = None
+
+    @property
+    def task(self) -> Task:
+        if self._task is None:
+            seen = self._outcome
+            assert seen.task is not None, "a task's command leads to a task"
+            self._task = task(seen.task, seen.actors, seen.now)
+        return self._task
+
+    @property
+    def late(self) -> bool:
+        """The lease had expired, and it was accepted all the same."""
+        return self._outcome.late
+
+    @property
+    def taken_over_from(self) -> Former | None:
+        ending = self._outcome.taken
+        return None if ending is None else former(ending, self._outcome.actors)
+
+    @property
+    def replayed(self) -> bool:
+        return self._outcome.replayed
+
+    @property
+    def events(self) -> tuple[int, ...]:
+        return tuple(entry.seq for entry in self._outcome.entries)
 
     @property
     def lease(self) -> LeaseRecord | None:
@@ -223,24 +248,17 @@ def view(seen: TaskView) -> Task:
 
 
 def answer(outcome: Outcome) -> Answer:
-    assert outcome.task is not None, "a task's command leads to a task"
-    ending = outcome.taken
-    former = None
-    if ending is not None:
-        former = Former(
-            holder(outcome.actors[ending.actor], ending.session),
-            str(ending.token),
-            moment(ending.renewed),
-            ending.worktree,
-            ending.branch,
-            ending.uncommitted,
-        )
-    return Answer(
-        task=task(outcome.task, outcome.actors, outcome.now),
-        late=outcome.late,
-        taken_over_from=former,
-        replayed=outcome.replayed,
-        events=tuple(entry.seq for entry in outcome.entries),
+    return Answer(outcome)
+
+
+def former(ending: Ending, actors: Actors) -> Former:
+    return Former(
+        holder(actors[ending.actor], ending.session),
+        str(ending.token),
+        moment(ending.renewed),
+        ending.worktree,
+        ending.branch,
+        ending.uncommitted,
     )
 
 

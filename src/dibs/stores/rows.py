@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from dibs.core.checks import short
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, EndedLease, Lease, Process, Session, Task, Terms, Token
@@ -21,6 +19,8 @@ def texts(column: str) -> tuple[str, ...]:
     if column == "[]":
         return ()
     try:
+        import json
+
         values = json.loads(column)
     except ValueError:
         values = None
@@ -30,7 +30,11 @@ def texts(column: str) -> tuple[str, ...]:
 
 
 def listed(values: tuple[str, ...]) -> str:
-    return json.dumps(values, ensure_ascii=False) if values else "[]"
+    if not values:
+        return "[]"
+    import json
+
+    return json.dumps(values, ensure_ascii=False)
 
 
 def actor_of(row: Row) -> Actor:

@@ -56,11 +56,13 @@ class SqliteStore:
     ) -> None:
         self.folder = folder
         self.path = join(folder, FILE)
+        self.lock = join(folder, LOCK)
         self.machine = machine or this_machine()
         self.wait = wait
         self._pid = os.getpid()
         self._queries = queries.load()
         self._connection: apsw.Connection | None = None
+        self._actors: tuple[str, dict[Any, Any]] = ("", {})
         self.skewed = False
         """Whether the last look at the clock found that the machine's cannot be right."""
 
@@ -149,6 +151,8 @@ class SqliteStore:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
         connection = apsw.Connection(os.path.realpath(self.folder) + os.sep + FILE, flags)
         connection.set_busy_timeout(int(self.wait * 1000))
+        # Else a statement with an order or a join is prepared anew for every value that is bound.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
         _inherited.add(connection)
         self._connection = connection
@@ -204,7 +208,14 @@ class SqliteStore:
 
     def run(self, query: str, **params: Any) -> list[Any]:
         assert self._connection is not None, "inside a transaction"
-        return self._connection.execute(self._queries[query], {"board": BOARD, **params}).fetchall()
+        params["board"] = BOARD
+        return self._connection.execute(self._queries[query], params).fetchall()
+
+    def actors_at(self, head: str) -> dict[Any, Any]:
+        """Actors change only with an event of the board: while its head is the same, so are they."""
+        if self._actors[0] != head:
+            self._actors = (head, {})
+        return self._actors[1]
 
     def board_and_anchor(self) -> tuple[BoardRow, Anchor | None]:
         """What every transaction begins with, in one question."""
@@ -355,7 +366,7 @@ class WriteContext(ReadContext):
     def _begin(self) -> WriteTransaction:
         store = self._store
         connection = store.connection
-        self._turn = wait_for_turn(join(store.folder, LOCK), self._what, store.wait, store.machine)
+        self._turn = wait_for_turn(store.lock, self._what, store.wait, store.machine)
         self._open(connection, "BEGIN IMMEDIATE")
         board, stored = store.board_and_anchor()
         reading = read_clock(store.machine, stored, board.floor)
@@ -363,7 +374,11 @@ class WriteContext(ReadContext):
             store.save_anchor(reading.anchor)
         store.skewed = reading.anchor.skewed
         self._transaction = WriteTransaction(
-            store.run, board, reading.now, skewed=reading.anchor.skewed
+            store.run,
+            board,
+            reading.now,
+            skewed=reading.anchor.skewed,
+            actors=store.actors_at(board.head),
         )
         return self._transaction
 

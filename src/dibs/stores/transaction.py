@@ -82,12 +82,20 @@ def folded(name: str) -> str:
 class ReadTransaction:
     """One consistent look at the board, at one instant."""
 
-    def __init__(self, run: Run, board: BoardRow, now: Instant, *, skewed: bool) -> None:
+    def __init__(
+        self,
+        run: Run,
+        board: BoardRow,
+        now: Instant,
+        *,
+        skewed: bool,
+        actors: dict[ActorId | str, Actor] | None = None,
+    ) -> None:
         self._run = run
         self._read = self.board = board
         self.now = now
         self.skewed = skewed
-        self._actors: dict[ActorId, Actor] = {}
+        self._actors: dict[ActorId | str, Actor] = {} if actors is None else actors
 
     def _one(self, query: str, **params: Any) -> rows.Row | None:
         found = self._run(query, **params)
@@ -96,11 +104,14 @@ class ReadTransaction:
     # Actors and sessions.
 
     def actor_named(self, name: str) -> Actor | None:
-        row = self._one("actor_by_name", folded=folded(name))
-        if row is None:
-            return None
-        actor = rows.actor_of(row)
-        return self._actors.setdefault(actor.id, actor)
+        key = folded(name)
+        if key not in self._actors:
+            row = self._one("actor_by_name", folded=key)
+            if row is None:
+                return None
+            actor = rows.actor_of(row)
+            self._actors[key] = self._actors.setdefault(actor.id, actor)
+        return self._actors[key]
 
     def actor(self, actor_id: ActorId) -> Actor:
         if actor_id not in self._actors:
@@ -254,12 +265,13 @@ class WriteTransaction(ReadTransaction):
     """The only writer. What it writes is committed together, or not at all."""
 
     def register(self, actor: Actor) -> None:
+        self._actors = {}
         self._run("save_actor", **rows.actor_columns(actor))
         self._run("add_name", folded=folded(actor.name), name=actor.name, actor=actor.id)
         self.board = self.board.but(actors=actor.id)
 
     def change_actor(self, actor: Actor, aliases: tuple[str, ...]) -> None:
-        self._actors[actor.id] = actor
+        self._actors = {}
         self._run("save_actor", **rows.actor_columns(actor))
         self._run("remove_names_of_actor", actor=actor.id)
         for name in (actor.name, *aliases):
