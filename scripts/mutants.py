@@ -105,8 +105,8 @@ TABLE = [
     ("a connection crosses a fork", "stores/sqlite.py", "if self._pid != os.getpid():", "if False:", SQLITE),
     ("the file is for everybody", "stores/sqlite.py", "os.O_NOFOLLOW, 0o600)", "os.O_NOFOLLOW, 0o666)", SQLITE),
     ("the folder is for everybody", "stores/sqlite.py", "mode=0o700", "mode=0o777", SQLITE),
-    ("refusals are kept for ever", "stores/transaction.py", 'self._run("forget_refusals", kept=REFUSALS_KEPT)', "pass", LEDGER),
-    ("requests are kept for ever", "stores/transaction.py", 'self._run("forget_requests", before=self.now - REQUEST_KEPT)', "pass", LEDGER),
+    ("refusals are kept for ever", "stores/transaction.py", 'self._change("forget_refusals", kept=REFUSALS_KEPT)', "pass", LEDGER),
+    ("requests are kept for ever", "stores/transaction.py", 'self._change("forget_requests", before=self.now - REQUEST_KEPT)', "pass", LEDGER),
     ("a board that was begun is a board", "stores/sqlite.py", "        if found == 0:\n            self.close()\n            raise faults.no_board(self.folder)\n", "", SCENARIOS + "::test_a_board_that_was_killed_while_it_was_made_can_be_made_again"),
     # The clock.
     ("the wall clock is always believed", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = True", CLOCK),

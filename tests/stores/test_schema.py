@@ -96,7 +96,7 @@ def test_the_schema_has_the_states_kinds_and_limits_of_the_code():
 
 def test_every_query_is_known_to_the_database_and_used_by_the_code(bench):
     used = set(re.findall(r'"([a-z_]+)"', " ".join(open_all())))
-    for name, sql in queries.load().items():
+    for name, sql in queries.load("sqlite").items():
         bench.store.connection.execute(f"EXPLAIN {sql}", dict.fromkeys(re.findall(r":(\w+)", sql)))
         assert name in used, f"{name} is asked by nobody"
 

@@ -21,6 +21,7 @@ from dibs.core.refusals import Refused
 from dibs.machine import Linux
 from dibs.stores import queue
 from dibs.stores.sqlite import SAFE_SQLITE, UNSAFE_FILE_SYSTEMS, SqliteStore, _version_tuple
+from dibs.stores.store import Finding
 from kit.boards import Bench, FakeMachine
 
 K = TaskKey("T-1")
@@ -122,9 +123,9 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
 
 def test_a_claim_survives_the_loss_of_power(bench):
     """WAL, and every commit is synced."""
-    health = bench.store.health()
-    assert (health.journal, health.synchronous) == ("wal", 2)
-    assert _version_tuple(health.sqlite) >= SAFE_SQLITE
+    health = {finding.what: finding for finding in bench.store.health()}
+    assert health["journal"] == Finding("journal", "wal, synchronous 2")
+    assert health["sqlite"].level == "ok" and _version_tuple(health["sqlite"].found) >= SAFE_SQLITE
 
 
 def test_creating_twice_keeps_the_board(bench):

@@ -35,10 +35,11 @@ from dibs.stores.transaction import Request, folded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from dibs.machine import Machine
-    from dibs.stores.sqlite import SqliteStore
+    from dibs.stores.store import Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
 
@@ -87,9 +88,13 @@ class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be
 class Board:
     """What can be done with a board. One method for changes; `views` has the questions."""
 
-    def __init__(self, store: SqliteStore, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
         self.settings = settings
+
+    def read(self) -> AbstractContextManager[ReadTransaction]:
+        """A consistent look at the board."""
+        return self.store.read()
 
     def execute(self, who: Identity, command: c.Command, request_id: str | None = None) -> Outcome:
         """Carries the command out, or raises `Refused`. The same request id: the same answer."""

@@ -35,8 +35,7 @@ def open_at(place: Place, machine: Machine | None = None) -> Board:
 
 def another(board: Board) -> Board:
     """The same board through a connection of its own."""
-    store = board.store
-    return Board(SqliteStore(store.folder, machine=store.machine, wait=store.wait), board.settings)
+    return Board(board.store.another(), board.settings)
 
 
 def create_at(place: Place, machine: Machine | None = None) -> tuple[Board, bool]:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dibs.stores.sqlite import Health
+    from dibs.stores.store import Finding
     from dibs.stores.transaction import ReadTransaction
 
 
@@ -33,14 +33,20 @@ class Checkup(Value):
     """Everything that `doctor` looks at."""
 
     uid: str
-    folder: str
-    health: Health
+    where: str
+    health: tuple[Finding, ...]
     ledger: Verification
     orphans: tuple[str, ...]
     now: Instant
     wall: Instant
     skewed: bool
     future: tuple[str, ...]
+
+    @property
+    def damaged(self) -> bool:
+        """Whether what is stored is not what was written."""
+        found = any(finding.damage for finding in self.health)
+        return bool(found or self.ledger.faults or self.orphans)
 
     @property
     def off(self) -> Duration:
@@ -50,7 +56,7 @@ class Checkup(Value):
 
 def verify(board: Board) -> Verification:
     """Recomputes every chain, folds every task's events, and compares with the rows."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         return verified(tx)
 
 
@@ -172,11 +178,11 @@ def time_faults(entries: Iterable[Entry]) -> list[str]:
 def checkup(board: Board) -> Checkup:
     store = board.store
     health = store.health()
-    with store.read() as tx:
+    with board.read() as tx:
         future = tuple(tx.keys_renewed_after(tx.now))
         return Checkup(
             uid=tx.board.uid,
-            folder=store.folder,
+            where=store.where,
             health=health,
             ledger=verified(tx),
             orphans=tuple(tx.orphans()),

@@ -131,7 +131,7 @@ def found(tx: ReadTransaction, key: TaskKey) -> Task:
 
 
 def show(board: Board, key: TaskKey) -> TaskView:
-    with board.store.read() as tx:
+    with board.read() as tx:
         task = found(tx, key)
         notes, ended = tuple(tx.notes(task.id)), tuple(tx.ended_leases(task.id))
         lease = task.lease
@@ -145,7 +145,7 @@ def show(board: Board, key: TaskKey) -> TaskView:
 
 
 def task_by_key(board: Board, key: TaskKey) -> Task:
-    with board.store.read() as tx:
+    with board.read() as tx:
         return found(tx, key)
 
 
@@ -156,7 +156,7 @@ def listing(
     limit: int,
 ) -> Listing:
     """Tasks in these states, by priority, then age."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         chosen: list[Task] = []
         for state in states:
             chosen += first_that_fit(tx, state, wanted, limit + 1)
@@ -218,21 +218,21 @@ def people_of(task: Task) -> set[ActorId]:
 
 def held_by(board: Board, who: Identity) -> list[Task]:
     """What one session holds."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         caller, is_new = caller_of(tx, who, board.settings)
         return [] if is_new else tx.tasks_held_by(caller.actor.id, caller.holding_session)
 
 
 def lost_by(board: Board, who: Identity) -> list[TaskKey]:
     """What was taken from one session, and it has not said that it knows."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         caller, _ = caller_of(tx, who, board.settings)
         return tx.tasks_lost_by(caller.actor.id, caller.holding_session)
 
 
 def session_of_process(board: Board, name: str, process: Process) -> str | None:
     """The session of an actor that is tied to a process; two of them are no answer."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         actor = tx.actor_named(name)
         sessions = tx.sessions_of_process(process.boot, process.namespace, process.pid)
     own = [s.name for s in sessions if actor and s.actor == actor.id and s.process == process]
@@ -243,23 +243,23 @@ def session_of_process(board: Board, name: str, process: Process) -> str | None:
 
 
 def now(board: Board) -> Instant:
-    with board.store.read() as tx:
+    with board.read() as tx:
         return tx.now
 
 
 def uid(board: Board) -> str:
-    with board.store.read() as tx:
+    with board.read() as tx:
         return tx.board.uid
 
 
 def aliases(board: Board, actor: Actor) -> tuple[str, ...]:
-    with board.store.read() as tx:
+    with board.read() as tx:
         return tx.aliases(actor)
 
 
 def actors(board: Board) -> tuple[list[Actor], dict[ActorId, list[str]]]:
     """Everybody, with their aliases."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         everybody = list(tx.actors().values())
         names = tx.names()
         return everybody, {
@@ -273,7 +273,7 @@ def actors(board: Board) -> tuple[list[Actor], dict[ActorId, list[str]]]:
 
 def who(board: Board, key: TaskKey, at: Instant | None = None) -> Owner:
     """Who owned the task at `at`, from the events in which its leases began, lapsed and ended."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         task = found(tx, key)
         instant = tx.now if at is None else at
         if instant > tx.now:
@@ -333,7 +333,7 @@ def tenures(entries: Iterator[Entry], task: Task) -> list[Tenure]:
 
 def log(board: Board, wanted: LogFilter, limit: int) -> Log:
     """Events, oldest first; the last `limit` of those that are wanted."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         everybody = tx.actors()
         actor = tx.actor_named(wanted.actor) if wanted.actor else None
         if wanted.actor and actor is None:
@@ -378,7 +378,7 @@ def is_forced(entry: Entry) -> bool:
 
 def refused_log(board: Board, wanted: LogFilter, limit: int) -> tuple[list[LoggedRefusal], bool]:
     """Refusals, oldest first; the last `limit` of those that are wanted."""
-    with board.store.read() as tx:
+    with board.read() as tx:
         names = names_of(tx, wanted.actor) if wanted.actor else set()
         chosen: list[LoggedRefusal] = []
         for line in tx.refusals_backwards():
@@ -405,7 +405,7 @@ def names_of(tx: ReadTransaction, name: str) -> set[str]:
 
 
 def status(board: Board) -> Status:
-    with board.store.read() as tx:
+    with board.read() as tx:
         held = tx.tasks_held(SHOWN_HELD + 1)
         waiting: list[Waiting] = []
         more = len(held) > SHOWN_HELD

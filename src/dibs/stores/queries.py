@@ -8,10 +8,10 @@ from os.path import dirname, join
 FOLDER = join(dirname(__file__), "sql")
 
 
-def load() -> dict[str, str]:
-    """Each query by its name, with its parts put in."""
-    with open(join(FOLDER, "queries.sql"), encoding="utf-8") as file:
-        return parse(file.read())
+def load(database: str) -> dict[str, str]:
+    """Each query by its name, with its parts put in: the shared ones, and the database's own."""
+    texts = [script(join(FOLDER, name)) for name in ("queries.sql", f"{database}.sql")]
+    return parse("\n".join(texts))
 
 
 def parse(text: str) -> dict[str, str]:

@@ -15,18 +15,24 @@ import apsw
 
 from dibs.core.instants import Duration, later
 from dibs.core.refusals import Refused, unreadable
-from dibs.core.values import Value
 from dibs.machine import Machine, this_machine
 from dibs.stores import faults, queries
 from dibs.stores.clock import Anchor, anchor_here, read_clock
 from dibs.stores.queries import migrations, script
 from dibs.stores.queue import Turn, wait_for_turn
+from dibs.stores.store import Finding, check
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
+
+    from dibs.core.model import TaskKey
+    from dibs.stores.store import Question
+
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+FULL = 2
 
 FILE = "board.db"
 LOCK = "write.lock"
@@ -54,17 +60,17 @@ class SqliteStore:
     def __init__(
         self, folder: str, *, machine: Machine | None = None, wait: float = WAIT_SECONDS
     ) -> None:
-        self.folder = folder
+        self.folder = self.where = folder
         self.path = join(folder, FILE)
         self.lock = join(folder, LOCK)
         self.machine = machine or this_machine()
         self.wait = wait
         self._pid = os.getpid()
-        self._queries = queries.load()
+        self._queries = queries.load("sqlite")
         self._connection: apsw.Connection | None = None
         self._actors: tuple[str, dict[Any, Any]] = ("", {})
         self.skewed = False
-        """Whether the last look at the clock found that the machine's cannot be right."""
+        self.remote = False
 
     # Opening.
 
@@ -98,7 +104,7 @@ class SqliteStore:
         anchor = anchor_here(self.machine)
         with connection:  # all of it or nothing: a board that was begun is no board
             self._migrate(connection)
-            self.run("add_board", uid=uid, created=anchor.anchor)
+            self.change("add_board", uid=uid, created=anchor.anchor)
             self.save_anchor(anchor)
         return True
 
@@ -198,18 +204,31 @@ class SqliteStore:
         """A consistent look; it never waits for a writer."""
         return ReadContext(self)
 
-    def write(self, what: str) -> WriteContext:
+    def write(self, what: str, ahead: tuple[Question, ...] = ()) -> WriteContext:  # noqa: ARG002
         """The write lock, the clock, then the transaction; `what` is told to whoever waits."""
         return WriteContext(self, what)
+
+    def renewal(self, task: TaskKey) -> None:
+        """A file has one writer at a time: no transaction is lighter than another."""
+
+    def another(self) -> SqliteStore:
+        return SqliteStore(self.folder, machine=self.machine, wait=self.wait)
 
     @property
     def opened(self) -> apsw.Connection | None:
         return self._connection
 
-    def run(self, query: str, **params: Any) -> list[Any]:
+    def ask(self, query: str, **params: Any) -> list[Any]:
         assert self._connection is not None, "inside a transaction"
         params["board"] = BOARD
         return self._connection.execute(self._queries[query], params).fetchall()
+
+    def change(self, query: str, *, exactly: int | None = None, **params: Any) -> None:
+        assert self._connection is not None, "inside a transaction"
+        params["board"] = BOARD
+        self._connection.execute(self._queries[query], params)
+        changed = self._connection.changes()
+        assert exactly in (None, changed), f"{query}: {changed} rows, in another version"
 
     def actors_at(self, head: str) -> dict[Any, Any]:
         """Actors change only with an event of the board: while its head is the same, so are they."""
@@ -219,23 +238,17 @@ class SqliteStore:
 
     def board_and_anchor(self) -> tuple[BoardRow, Anchor | None]:
         """What every transaction begins with, in one question."""
-        found = self.run("board_and_clock")
+        found = self.ask("board_and_clock")
         if not found:
             raise unreadable("the row of the board itself")
         *board, boot, anchor, boottime, skewed = found[0]
         known = None if boot is None else Anchor(boot, anchor, boottime, bool(skewed))
         return BoardRow(*board), known
 
-    # The clock's anchor: SQL of this store alone, since PostgreSQL has a clock of its own.
+    # The clock.
 
     def save_anchor(self, anchor: Anchor) -> None:
-        assert self._connection is not None, "inside a transaction"
-        self._connection.execute(
-            "INSERT INTO clock (board, boot, anchor, boottime, skewed) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (board) DO UPDATE SET boot = excluded.boot, anchor = excluded.anchor, "
-            "boottime = excluded.boottime, skewed = excluded.skewed",
-            (BOARD, *anchor[:3], int(anchor.skewed)),
-        )
+        self.change("save_anchor", **anchor.but(skewed=int(anchor.skewed)).named())
 
     def set_clock(self, transaction: WriteTransaction) -> Duration:
         """Re-anchors to the wall clock; running leases move with it. Says by how much."""
@@ -249,39 +262,34 @@ class SqliteStore:
 
     # Health.
 
-    def health(self) -> Health:
+    def health(self) -> tuple[Finding, ...]:
         with Guarded(self):
             connection = self.connection
-            found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
-            return Health(
-                sqlite=apsw.sqlite_lib_version(),
-                sqlite_is_safe=_version_tuple(apsw.sqlite_lib_version()) >= SAFE_SQLITE,
-                journal=str(connection.pragma("journal_mode")),
-                synchronous=int(connection.pragma("synchronous")),
-                schema=self._version(connection),
-                file_system=self.machine.file_system(self.folder),
-                folder_mode=stat.S_IMODE(os.stat(self.folder).st_mode),
-                file_mode=stat.S_IMODE(os.stat(self.path).st_mode),
-                size=os.stat(self.path).st_size,
-                damage=tuple(line for line in found if line != "ok"),
-                broken_references=len(list(connection.execute("PRAGMA foreign_key_check"))),
+            version = apsw.sqlite_lib_version()
+            journal, synchronous = (
+                connection.pragma("journal_mode"),
+                connection.pragma("synchronous"),
             )
-
-
-class Health(Value):
-    """How the file is, for `doctor`."""
-
-    sqlite: str
-    sqlite_is_safe: bool
-    journal: str
-    synchronous: int
-    schema: int
-    file_system: str
-    folder_mode: int
-    file_mode: int
-    size: int
-    damage: tuple[str, ...]
-    broken_references: int
+            kind = self.machine.file_system(self.folder)
+            folder_mode = stat.S_IMODE(os.stat(self.folder).st_mode)
+            file_mode = stat.S_IMODE(os.stat(self.path).st_mode)
+            exposed = (folder_mode & ~PRIVATE_FOLDER) | (file_mode & ~PRIVATE_FILE)
+            integrity = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+            damage = "; ".join(line for line in integrity if line != "ok")
+            broken = len(list(connection.execute("PRAGMA foreign_key_check")))
+            return (
+                check("sqlite", version, fine=_version_tuple(version) >= SAFE_SQLITE),
+                check(
+                    "journal",
+                    f"{journal}, synchronous {synchronous}",
+                    fine=(journal, synchronous) == ("wal", FULL),
+                ),
+                Finding("schema", str(self._version(connection))),
+                check("file system", kind or "unknown", fine=kind, level="note"),
+                check("modes", f"{folder_mode:o} and {file_mode:o}", fine=not exposed),
+                check("integrity", damage or "sound", fine=not damage, damage=True),
+                check("references", f"{broken} broken", fine=not broken),
+            )
 
 
 class Guarded:
@@ -336,7 +344,7 @@ class ReadContext(Guarded):
         board, stored = store.board_and_anchor()
         reading = read_clock(store.machine, stored, board.floor)
         store.skewed = reading.anchor.skewed
-        return ReadTransaction(store.run, board, reading.now, skewed=reading.anchor.skewed)
+        return ReadTransaction(store, board, reading.now, skewed=reading.anchor.skewed)
 
     def _open(self, connection: apsw.Connection, how: str) -> None:
         assert not connection.in_transaction, "one transaction at a time"
@@ -374,7 +382,7 @@ class WriteContext(ReadContext):
             store.save_anchor(reading.anchor)
         store.skewed = reading.anchor.skewed
         self._transaction = WriteTransaction(
-            store.run,
+            store,
             board,
             reading.now,
             skewed=reading.anchor.skewed,

@@ -31,12 +31,20 @@ from dibs.stores import rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, Protocol
 
     from dibs.core.model import State
 
-    Run = Callable[..., list[rows.Row]]
+    class Link(Protocol):
+        """The database inside a transaction: questions and changes, by the names of `queries.sql`."""
+
+        def ask(self, query: str, **params: Any) -> list[rows.Row]: ...
+
+        def change(self, query: str, *, exactly: int | None = None, **params: Any) -> None:
+            """`exactly`: how many rows it must change."""
+            ...
+
 
 BATCH = 1_000
 """Rows read at a time where all are wanted: a read transaction holds one page of them."""
@@ -57,6 +65,8 @@ class BoardRow(Value):
     keys: int
     head: str
     events: int
+    moved_to: str = ""
+    arriving: int = 0
 
 
 class Highest(Value):
@@ -84,21 +94,22 @@ class ReadTransaction:
 
     def __init__(
         self,
-        run: Run,
+        link: Link,
         board: BoardRow,
         now: Instant,
         *,
         skewed: bool,
         actors: dict[ActorId | str, Actor] | None = None,
     ) -> None:
-        self._run = run
+        self._ask = link.ask
+        self._change = link.change
         self._read = self.board = board
         self.now = now
         self.skewed = skewed
         self._actors: dict[ActorId | str, Actor] = {} if actors is None else actors
 
     def _one(self, query: str, **params: Any) -> rows.Row | None:
-        found = self._run(query, **params)
+        found = self._ask(query, **params)
         return found[0] if found else None
 
     # Actors and sessions.
@@ -122,17 +133,17 @@ class ReadTransaction:
         return self._actors[actor_id]
 
     def actors(self) -> dict[ActorId, Actor]:
-        return {actor.id: actor for actor in map(rows.actor_of, self._run("actors"))}
+        return {actor.id: actor for actor in map(rows.actor_of, self._ask("actors"))}
 
     def names(self) -> dict[ActorId, list[str]]:
         """Each actor's name and aliases."""
         found: dict[ActorId, list[str]] = {}
-        for name, actor in self._run("names"):
+        for name, actor in self._ask("names"):
             found.setdefault(actor, []).append(name)
         return found
 
     def aliases(self, actor: Actor) -> tuple[str, ...]:
-        names = self._run("names_of_actor", actor=actor.id)
+        names = self._ask("names_of_actor", actor=actor.id)
         return tuple(name for (name,) in names if folded(name) != folded(actor.name))
 
     def session(self, actor: ActorId, name: str) -> Session | None:
@@ -140,7 +151,7 @@ class ReadTransaction:
         return rows.session_of(row) if row else None
 
     def sessions_of_process(self, boot: str, namespace: str, pid: int) -> list[Session]:
-        found = self._run("sessions_of_process", boot=boot, namespace=namespace, pid=pid)
+        found = self._ask("sessions_of_process", boot=boot, namespace=namespace, pid=pid)
         return [rows.session_of(row) for row in found]
 
     # Tasks.
@@ -150,7 +161,7 @@ class ReadTransaction:
         return rows.task_of(row) if row else None
 
     def keys_of(self, tasks: set[TaskId]) -> dict[TaskId, TaskKey]:
-        return {task: self._run("key_of_task", id=task)[0][0] for task in tasks}
+        return {task: self._ask("key_of_task", id=task)[0][0] for task in tasks}
 
     def task_of_origin(self, channel: str, ref: str) -> Task | None:
         row = self._one("task_by_origin", channel=channel, origin_ask_ref=ref)
@@ -159,35 +170,35 @@ class ReadTransaction:
     def task_keys(self) -> Iterator[TaskKey]:
         """Of all tasks, oldest first."""
         last = NO_TASK
-        while page := self._run("keys", after=last, limit=BATCH):
+        while page := self._ask("keys", after=last, limit=BATCH):
             for _, key in page:
                 yield key
             last = page[-1][0]
 
     def keys_renewed_after(self, instant: Instant) -> list[TaskKey]:
-        return [key for (key,) in self._run("keys_renewed_after", instant=instant)]
+        return [key for (key,) in self._ask("keys_renewed_after", instant=instant)]
 
     def tasks_in(self, state: State, limit: int) -> list[Task]:
-        return [rows.task_of(row) for row in self._run("tasks_in_state", state=state, limit=limit)]
+        return [rows.task_of(row) for row in self._ask("tasks_in_state", state=state, limit=limit)]
 
     def tasks_held(self, limit: int) -> list[Task]:
-        return [rows.task_of(row) for row in self._run("tasks_held", limit=limit)]
+        return [rows.task_of(row) for row in self._ask("tasks_held", limit=limit)]
 
     def tasks_held_by(self, actor: ActorId, session: str) -> list[Task]:
-        found = self._run("tasks_held_by", actor=actor, session=session)
+        found = self._ask("tasks_held_by", actor=actor, session=session)
         return [rows.task_of(row) for row in found]
 
     def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
         """Tasks that were taken from a session, and it has not said that it knows."""
-        return [key for _, key in self._run("tasks_lost_by", actor=actor, session=session)]
+        return [key for _, key in self._ask("tasks_lost_by", actor=actor, session=session)]
 
     def counts(self) -> dict[str, int]:
-        return dict(self._run("count_tasks"))
+        return dict(self._ask("count_tasks"))
 
     # Leases that are over.
 
     def ended_leases(self, task: TaskId) -> list[EndedLease]:
-        return [rows.ended_lease_of(row) for row in self._run("ended_leases", task=task)]
+        return [rows.ended_lease_of(row) for row in self._ask("ended_leases", task=task)]
 
     def last_lease_of(self, task: TaskId, actor: ActorId, session: str) -> EndedLease | None:
         row = self._one("last_lease_of_session", task=task, actor=actor, session=session)
@@ -198,53 +209,53 @@ class ReadTransaction:
     def events_of(self, task: TaskId) -> Iterator[Entry]:
         """A task's events (those of `NO_TASK` are the board's own), oldest first."""
         last = 0
-        while page := self._run("events_of_task", task=task, after=last, limit=BATCH):
+        while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
             last = page[-1][2]
 
     def events_backwards(self) -> Iterator[Entry]:
         """All events, newest first."""
         last = self.board.seq + 1
-        while page := self._run("events_before", before=last, limit=BATCH):
+        while page := self._ask("events_before", before=last, limit=BATCH):
             yield from map(rows.entry_of, page)
             last = page[-1][0]
 
     def events(self) -> Iterator[Entry]:
         """All events, oldest first."""
         last = 0
-        while page := self._run("events_after", after=last, limit=BATCH):
+        while page := self._ask("events_after", after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
             last = page[-1][0]
 
     def entries(self, first: int, count: int) -> list[Entry]:
         """Some events that follow each other."""
         return [
-            rows.entry_of(row) for row in self._run("events_after", after=first - 1, limit=count)
+            rows.entry_of(row) for row in self._ask("events_after", after=first - 1, limit=count)
         ]
 
     def count_events(self) -> tuple[int, int]:
         """How many there are, and the highest number."""
-        [(count, highest)] = self._run("count_events")
+        [(count, highest)] = self._ask("count_events")
         return count, highest
 
     def count_task_events(self) -> int:
-        [(count,)] = self._run("count_task_events")
+        [(count,)] = self._ask("count_task_events")
         return int(count)
 
     def highest(self) -> Highest:
         """The highest of everything that is counted."""
-        [row] = self._run("highest")
+        [row] = self._ask("highest")
         return Highest(*row)
 
     def orphans(self) -> list[str]:
         """Rows that belong to no task."""
-        return [f"event {seq} has no task" for (seq,) in self._run("events_without_task")] + [
+        return [f"event {seq} has no task" for (seq,) in self._ask("events_without_task")] + [
             f"an ended lease of task {task} has no task"
-            for (task,) in self._run("leases_without_task")
+            for (task,) in self._ask("leases_without_task")
         ]
 
     def notes(self, task: TaskId) -> list[KeptNote]:
-        return [KeptNote(*row) for row in self._run("notes_of_task", task=task)]
+        return [KeptNote(*row) for row in self._ask("notes_of_task", task=task)]
 
     def last_note(self, task: TaskId, kind: str) -> str:
         row = self._one("last_note", task=task, kind=kind)
@@ -256,7 +267,7 @@ class ReadTransaction:
 
     def refusals_backwards(self) -> Iterator[LoggedRefusal]:
         last = 2**62
-        while page := self._run("refusals", before=last, limit=BATCH):
+        while page := self._ask("refusals", before=last, limit=BATCH):
             yield from (LoggedRefusal(*row) for row in page)
             last = page[-1][0]
 
@@ -266,26 +277,26 @@ class WriteTransaction(ReadTransaction):
 
     def register(self, actor: Actor) -> None:
         self._actors = {}
-        self._run("save_actor", **rows.actor_columns(actor))
-        self._run("add_name", folded=folded(actor.name), name=actor.name, actor=actor.id)
+        self._change("save_actor", **rows.actor_columns(actor))
+        self._change("add_name", folded=folded(actor.name), name=actor.name, actor=actor.id)
         self.board = self.board.but(actors=actor.id)
 
     def change_actor(self, actor: Actor, aliases: tuple[str, ...]) -> None:
         self._actors = {}
-        self._run("save_actor", **rows.actor_columns(actor))
-        self._run("remove_names_of_actor", actor=actor.id)
+        self._change("save_actor", **rows.actor_columns(actor))
+        self._change("remove_names_of_actor", actor=actor.id)
         for name in (actor.name, *aliases):
-            self._run("add_name", folded=folded(name), name=name, actor=actor.id)
+            self._change("add_name", folded=folded(name), name=name, actor=actor.id)
 
     def keep_session(self, session: Session) -> None:
         if session != self.session(session.actor, session.name):
-            self._run("save_session", now=self.now, **rows.session_columns(session))
+            self._change("save_session", now=self.now, **rows.session_columns(session))
 
     def add_task(self, added: e.Added, caller: Caller) -> tuple[Task, Entry]:
         """The first row and the first event of a task."""
         task = added.task(TaskId(self.board.tasks + 1), caller.actor.id, self.now)
         task, entry = self._enter(task, added, caller)
-        self._run("add_task", **rows.task_columns(task))
+        self._change("add_task", **rows.task_columns(task))
         self.board = self.board.but(tasks=task.id)
         return task, entry
 
@@ -297,10 +308,10 @@ class WriteTransaction(ReadTransaction):
         task, entry = self._enter(evolve(task, event, self.now), event, caller)
         over = ended_lease(event, self.now)
         if over is not None:
-            self._run("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
+            self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
         if isinstance(event, e.Acknowledged):
             lost = event.lost
-            self._run(
+            self._change(
                 "acknowledge_lease",
                 task=task.id,
                 token_epoch=lost.epoch,
@@ -310,8 +321,7 @@ class WriteTransaction(ReadTransaction):
 
     def save(self, task: Task) -> None:
         """The second lock: a row is changed only in the version that was read."""
-        saved = self._run("save_task", **rows.task_columns(task))
-        assert saved, f"{task.key} was changed by another writer inside this transaction"
+        self._change("save_task", exactly=1, **rows.task_columns(task))
 
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """An event about the board itself."""
@@ -321,20 +331,20 @@ class WriteTransaction(ReadTransaction):
         return entry
 
     def shift_leases(self, by: Duration) -> None:
-        self._run("tasks_shifted", by=by)
+        self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        self._run("forget_requests", before=self.now - REQUEST_KEPT)
-        self._run("add_request", actor=actor, id=request_id, at=self.now, **request.named())
+        self._change("forget_requests", before=self.now - REQUEST_KEPT)
+        self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 
     def log_refusal(self, refusal: LoggedRefusal) -> None:
-        self._run("add_refusal", **refusal.named())
-        self._run("forget_refusals", kept=REFUSALS_KEPT)
+        self._change("add_refusal", **refusal.named())
+        self._change("forget_refusals", kept=REFUSALS_KEPT)
 
     def finish(self, *, changed: bool = False) -> None:
         """The board's row, once per transaction that changed anything; the floor rises with it."""
         if changed or self.board != self._read:
-            self._run("save_board", **self.board.but(floor=self.now).named())
+            self._change("save_board", **self.board.but(floor=self.now).named())
 
     def _enter(self, task: Task, event: e.Event, caller: Caller) -> tuple[Task, Entry]:
         entry = self._entry(task.id, task.events + 1, task.head, event, caller, token=task.token)
@@ -357,10 +367,10 @@ class WriteTransaction(ReadTransaction):
             digest="",
         )
         entry = entry.but(digest=ledger.chain(head, entry))
-        self._run("add_event", **rows.entry_columns(entry))
+        self._change("add_event", **rows.entry_columns(entry))
         text: str = getattr(event, "note", "")
         if text:
             kind = "late" if getattr(event, "late", "") else event.verb
-            self._run("add_note", seq=entry.seq, task=task, kind=kind, text=text)
+            self._change("add_note", seq=entry.seq, task=task, kind=kind, text=text)
         self.board = self.board.but(seq=entry.seq)
         return entry

@@ -100,10 +100,9 @@ class Call:
         from dibs.board.upkeep import checkup
 
         try:
-            seen = checkup(self._board)
+            return checkup(self._board).damaged
         except Exception:  # noqa: BLE001 - a board that cannot even be examined
             return True
-        return bool(seen.ledger.faults or seen.health.damage or seen.orphans)
 
     def adopt(self, board: Board) -> None:
         self._board = board

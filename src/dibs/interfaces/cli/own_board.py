@@ -5,9 +5,8 @@ from __future__ import annotations
 from dibs.board import views
 from dibs.core import checks
 from dibs.core import commands as c
-from dibs.core.instants import MINUTE, about, iso
+from dibs.core.instants import iso
 from dibs.core.refusals import Refused, bad_argument
-from dibs.core.values import Value
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
@@ -17,12 +16,6 @@ from dibs.interfaces.surfaces import REFUSED, USAGE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from dibs.board.upkeep import Checkup
-
-PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
-FULL = 2
-CLOCK_TOLERANCE = 5 * MINUTE
 
 
 CHANGES = ("kind", "tier", "capability", "zone", "alias", "no_alias", "rename")
@@ -123,75 +116,18 @@ def zone(name: str) -> str:
     return name
 
 
-class Finding(Value):
-    """One line of `doctor`: fine, worth knowing, or wrong."""
-
-    what: str
-    found: str
-    level: str = "ok"
-
-
 def doctor(call: Call) -> Answer:
     if call["set_clock"]:
         return set_clock(call)
     if call["reason"]:
         raise bad_argument("--reason goes with --set-clock")
-    from dibs.board import upkeep
+    from dibs.board.doctor import findings
 
-    found = findings(upkeep.checkup(call.board))
+    found = findings(call.board)
     wrong = [finding for finding in found if finding.level == "wrong"]
     lines = say.table([(f.level, f.what, f.found) for f in found], ("", "WHAT", "FOUND"))
-    told = [finding.named() for finding in found]
+    told = [{"what": f.what, "found": f.found, "level": f.level} for f in found]
     return Answer(payloads.answer(ok=not wrong, findings=told), lines, exit=REFUSED if wrong else 0)
-
-
-def findings(seen: Checkup) -> list[Finding]:
-    health, ledger = seen.health, seen.ledger
-    modes = (health.folder_mode & ~PRIVATE_FOLDER) | (health.file_mode & ~PRIVATE_FILE)
-    far = abs(seen.off) > CLOCK_TOLERANCE
-
-    def check(what: str, found: str, *, fine: object, level: str = "wrong") -> Finding:
-        return Finding(what, found, "ok" if fine else level)
-
-    return [
-        Finding("board", f"{seen.uid} in {seen.folder}"),
-        check("sqlite", health.sqlite, fine=health.sqlite_is_safe),
-        check(
-            "journal",
-            f"{health.journal}, synchronous {health.synchronous}",
-            fine=health.journal == "wal" and health.synchronous == FULL,
-        ),
-        Finding("schema", str(health.schema)),
-        check(
-            "file system", health.file_system or "unknown", fine=health.file_system, level="note"
-        ),
-        check("modes", f"{health.folder_mode:o} and {health.file_mode:o}", fine=not modes),
-        check("integrity", "; ".join(health.damage) or "sound", fine=not health.damage),
-        check(
-            "references", f"{health.broken_references} broken", fine=not health.broken_references
-        ),
-        check(
-            "ledger",
-            "; ".join(ledger.faults[:10])
-            or f"sound, {say.count(ledger.events, 'event')}, {say.count(ledger.tasks, 'task')}",
-            fine=not ledger.faults,
-        ),
-        check("orphans", "; ".join(seen.orphans) or "none", fine=not seen.orphans),
-        check(
-            "clock",
-            f"{iso(seen.now)}; this machine's is {about(seen.off)} "
-            f"{'ahead' if seen.off >= 0 else 'behind'}"
-            + ("; it is not believed" if seen.skewed else ""),
-            fine=not seen.skewed and not far,
-            level="wrong" if seen.skewed else "note",
-        ),
-        check(
-            "leases",
-            f"in the future: {', '.join(seen.future)}" if seen.future else "none is in the future",
-            fine=not seen.future,
-        ),
-        Finding("backups", "none are known: the board is in this one folder only", "note"),
-    ]
 
 
 def set_clock(call: Call) -> Answer:

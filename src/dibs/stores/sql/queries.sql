@@ -1,5 +1,8 @@
 -- Every question that is asked of a board, by name. `{name}` stands for a part below.
 
+-- part: board
+uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving
+
 -- part: task
 board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
 constraints, max_attempts, scope, channel, origin_ask_ref, state, token_epoch, token_number, holder,
@@ -21,21 +24,10 @@ acknowledged
 
 -- The board.
 
--- name: add_board
-INSERT INTO board (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events)
-VALUES (:board, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0)
-
--- Differs because a SQLite board has its clock's anchor in a table; PostgreSQL has a clock.
--- name: board_and_clock
-SELECT board.uid, board.created, board.epoch, board.floor, board.seq, board.actors, board.tasks,
-    board.keys, board.head, board.events, clock.boot, clock.anchor, clock.boottime, clock.skewed
-FROM board LEFT JOIN clock ON clock.board = board.board
-WHERE board.board = :board
-
 -- name: save_board
 UPDATE board
 SET epoch = :epoch, floor = :floor, seq = :seq, actors = :actors, tasks = :tasks, keys = :keys,
-    head = :head, events = :events
+    head = :head, events = :events, moved_to = :moved_to, arriving = :arriving
 WHERE board = :board
 
 -- Actors and sessions.
@@ -112,7 +104,7 @@ ORDER BY priority, id LIMIT :limit
 
 -- name: tasks_held
 SELECT {task} FROM task WHERE board = :board AND holder IS NOT NULL
-ORDER BY holder, session, id LIMIT :limit
+ORDER BY holder, session NULLS FIRST, id LIMIT :limit
 
 -- name: tasks_held_by
 SELECT {task} FROM task WHERE board = :board AND holder = :actor AND session = :session ORDER BY id
@@ -147,7 +139,6 @@ SET updated = :updated, title = :title, priority = :priority, audience = :audien
     blocked_on = :blocked_on, attempts = :attempts, head = :head, events = :events,
     version = version + 1
 WHERE board = :board AND id = :id AND version = :version
-RETURNING version
 
 -- Leases that are over.
 

@@ -13,7 +13,9 @@ CREATE TABLE board (
     tasks    INTEGER NOT NULL CHECK (tasks >= 0),
     keys     INTEGER NOT NULL CHECK (keys >= 0),  -- the last number given out in a key
     head     TEXT    NOT NULL,                    -- of the board's own chain of events
-    events   INTEGER NOT NULL CHECK (events >= 0)
+    events   INTEGER NOT NULL CHECK (events >= 0),
+    moved_to TEXT    NOT NULL,                    -- where the board is now, if not here
+    arriving INTEGER NOT NULL CHECK (arriving IN (0, 1))  -- a copy that is not the board yet
 ) STRICT;
 
 -- Only here: PostgreSQL has a clock of its own. One anchor for each boot.

@@ -1,0 +1,41 @@
+"""What `dibs doctor` finds: how the board is kept, whether the ledger holds, and the clock."""
+
+from __future__ import annotations
+
+from dibs.board.execute import Board
+from dibs.board.upkeep import checkup
+from dibs.core.instants import MINUTE, about, iso
+from dibs.stores.store import Finding, check
+
+CLOCK_TOLERANCE = 5 * MINUTE
+
+
+def findings(board: Board) -> list[Finding]:
+    seen = checkup(board)
+    ledger = seen.ledger
+    far = abs(seen.off) > CLOCK_TOLERANCE
+    return [
+        Finding("board", f"{seen.uid} in {seen.where}"),
+        *seen.health,
+        check(
+            "ledger",
+            "; ".join(ledger.faults[:10])
+            or f"sound; {ledger.events} events of {ledger.tasks} tasks and the board",
+            fine=not ledger.faults,
+        ),
+        check("orphans", "; ".join(seen.orphans) or "none", fine=not seen.orphans),
+        check(
+            "clock",
+            f"{iso(seen.now)}; this machine's is {about(seen.off)} "
+            f"{'ahead' if seen.off >= 0 else 'behind'}"
+            + ("; it is not believed" if seen.skewed else ""),
+            fine=not seen.skewed and not far,
+            level="wrong" if seen.skewed else "note",
+        ),
+        check(
+            "leases",
+            f"in the future: {', '.join(seen.future)}" if seen.future else "none is in the future",
+            fine=not seen.future,
+        ),
+        Finding("backups", "none are known: the board is in this one folder only", "note"),
+    ]

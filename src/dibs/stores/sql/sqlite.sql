@@ -1,0 +1,23 @@
+-- What SQLite is asked in a way of its own.
+
+-- Differs because a file holds one board, which needs no name; PostgreSQL holds many.
+-- name: add_board
+INSERT INTO board
+    (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving)
+VALUES (:board, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0, '', 0)
+
+-- Differs because a file has its clock's anchor in a table; PostgreSQL has a clock of its own.
+-- name: board_and_clock
+SELECT board.uid, board.created, board.epoch, board.floor, board.seq, board.actors, board.tasks,
+    board.keys, board.head, board.events, board.moved_to, board.arriving,
+    clock.boot, clock.anchor, clock.boottime, clock.skewed
+FROM board LEFT JOIN clock ON clock.board = board.board
+WHERE board.board = :board
+
+-- Differs because only a file's clock has an anchor.
+-- name: save_anchor
+INSERT INTO clock (board, boot, anchor, boottime, skewed)
+VALUES (:board, :boot, :anchor, :boottime, :skewed)
+ON CONFLICT (board) DO UPDATE
+SET boot = excluded.boot, anchor = excluded.anchor, boottime = excluded.boottime,
+    skewed = excluded.skewed
