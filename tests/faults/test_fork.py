@@ -15,6 +15,12 @@ from dibs.stores.sqlite import SqliteStore
 from kit.boards import Bench
 
 
+@pytest.fixture
+def kind():
+    """What is tested here is the file."""
+    return "sqlite"
+
+
 def in_child(what) -> int:
     """Runs in a forked process, ends it as a program ends, and says how."""
     child = os.fork()

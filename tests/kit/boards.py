@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dibs.board.execute import Board, Outcome
+import functools
+import itertools
+
+from dibs.board.execute import Board, Outcome, fresh_uid
 from dibs.board.identity import Identity
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
@@ -10,9 +13,13 @@ from dibs.core import commands as c
 from dibs.core.instants import SECOND
 from dibs.core.model import Process, Session, Task, TaskKey, Terms
 from dibs.core.refusals import Refused
+from dibs.stores.address import Address
+from dibs.stores.postgres import PostgresStore
 from dibs.stores.sqlite import SqliteStore
+from kit.postgres import server
 
 START = 1_794_700_000_000_000
+BOOTED = 1_000_000_000
 
 
 class FakeMachine:
@@ -20,7 +27,7 @@ class FakeMachine:
 
     def __init__(self) -> None:
         self.wall_us = START
-        self.boottime_us = 1_000_000_000
+        self.boottime_us = BOOTED
         self.boot_id = "boot-1"
         self.kind = "ext4"
         self.stopped = False
@@ -84,13 +91,67 @@ class Actor:
         return self.do(c.Claim(TaskKey(key), **options))
 
 
+class StillServer(PostgresStore):
+    """A real server whose clock the test moves: no step of a machine's wall clock does."""
+
+    def instant(self, stamp: int) -> int:
+        return START + self.machine.boottime() - BOOTED
+
+    def another(self) -> StillServer:
+        return StillServer(self.address, machine=self.machine, wait=self.wait)
+
+
+STORES = ("sqlite", "postgres")
+NAMES = itertools.count(1)
+
+
+@functools.cache
+def database() -> str:
+    """One database for all boards of a test process."""
+    return server().new_database()
+
+
+def database_apart() -> str:
+    """A database of one's own, with the schema in it."""
+    return server().new_database(server().template("schema", make_schema))
+
+
+def make_schema(url: str) -> None:
+    store = PostgresStore(Address(url, "template"))
+    with store._connect() as connection:
+        store._migrate(connection)
+
+
+def new_store(kind: str, folder, machine, *, apart: bool = False) -> SqliteStore | StillServer:
+    """A store without a board in it yet; a server gives it a name that nobody else has."""
+    if kind == "sqlite":
+        return SqliteStore(str(folder), machine=machine)
+    url = database_apart() if apart else database()
+    return StillServer(Address(url, f"b{next(NAMES)}"), machine=machine)
+
+
+def new_address(kind: str) -> str:
+    """Where a new board on a server would be; nothing for a file."""
+    return "" if kind == "sqlite" else f"{database()}#b{next(NAMES)}"
+
+
 class Bench:
     """A board, its machine, and a quick way to act on it."""
 
-    def __init__(self, folder, settings: Settings | None = None, uid: str = "board-1") -> None:
+    def __init__(
+        self,
+        folder,
+        settings: Settings | None = None,
+        uid: str = "",
+        kind: str = "sqlite",
+        *,
+        apart: bool = False,
+    ) -> None:
+        """`apart`: alone in its database, so that the test may do anything to it."""
+        self.kind = kind
         self.machine = FakeMachine()
-        self.store = SqliteStore(str(folder), machine=self.machine)
-        self.store.create(uid)
+        self.store = new_store(kind, folder, self.machine, apart=apart)
+        self.store.create(uid or fresh_uid())
         self.board = Board(self.store, settings or Settings())
 
     def agent(self, name: str = "codex", session: str = "s1", harness: str = "", **place) -> Actor:
@@ -137,7 +198,6 @@ class Bench:
 
     def snapshot(self):
         """Everything that is stored but the log of refusals: what a refusal must not change."""
-        connection = self.store.connection
         tables = (
             "board",
             "actor",
@@ -149,7 +209,59 @@ class Bench:
             "note",
             "request",
         )
-        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
+        return {name: sorted(self.rows(name), key=repr) for name in tables}
+
+    def rows(self, table: str) -> list[tuple]:
+        """All rows of a table of this board."""
+        if self.kind == "sqlite":
+            return self.store.connection.execute(f"SELECT * FROM {table}").fetchall()
+        with self.store._connect() as connection:
+            where = f"SELECT * FROM dibs.{table} WHERE board = {self.number}"
+            return connection.execute(where).fetchall()
+
+    @property
+    def number(self) -> int:
+        """The board's own number in its database."""
+        if self.kind == "sqlite":
+            return 1
+        with self.store.read():
+            return self.store.number
+
+    def change(self, sql: str) -> None:
+        """Changes rows by hand, under every rule of the schema. The board is alone in its database."""
+        if self.kind == "sqlite":
+            self.store.connection.execute(sql)
+            return
+        with self.store._connect() as connection:
+            connection.execute("SET search_path = dibs")
+            connection.execute(sql)
+
+    def tamper(self, sql: str) -> None:
+        """Changes rows past every rule, as somebody could who may do anything."""
+        if self.kind == "sqlite":
+            self._without_rules_in_a_file()
+        else:
+            self._without_rules_on_a_server()
+        self.change(sql)
+
+    def _without_rules_in_a_file(self) -> None:
+        connection = self.store.connection
+        connection.pragma("foreign_keys", False)
+        connection.pragma("ignore_check_constraints", True)
+        named = "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
+        for (trigger,) in connection.execute(named).fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+
+    def _without_rules_on_a_server(self) -> None:
+        rules = (
+            "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I CASCADE', conrelid::regclass, conname)"
+            " FROM pg_constraint WHERE connamespace = 'dibs'::regnamespace AND contype IN ('c', 'f')"
+            " UNION ALL SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)"
+            " FROM pg_trigger WHERE NOT tgisinternal"
+        )
+        with self.store._connect() as connection:
+            for (statement,) in connection.execute(rules).fetchall():
+                connection.execute(statement)
 
     def close(self) -> None:
         self.store.close()

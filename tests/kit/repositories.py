@@ -49,24 +49,26 @@ class Ran:
 class Repo:
     """A folder in a git repository, and `dibs` run in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str = "") -> None:
+        """`url`: its board is on a server."""
         self.folder = folder
+        self.around = {"DIBS_URL": url} if url else {}
 
     @classmethod
-    def create(cls, folder: Path) -> Repo:
+    def create(cls, folder: Path, url: str = "") -> Repo:
         folder.mkdir(parents=True)
         git(folder, "init", "-q", "-b", "main")
         git(folder, "commit", "-q", "--allow-empty", "-m", "first")
-        return cls(folder)
+        return cls(folder, url)
 
     def worktree(self, name: str) -> Repo:
         other = self.folder.parent / name
         git(self.folder, "worktree", "add", "-q", "-b", name, str(other))
-        return Repo(other)
+        return Repo(other, self.around.get("DIBS_URL", ""))
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [DIBS, *arguments], cwd=self.folder, env=clean_environment(**environment),
+            [DIBS, *arguments], cwd=self.folder, env=clean_environment(**self.around | environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

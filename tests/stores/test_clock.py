@@ -18,6 +18,12 @@ K = TaskKey("T-1")
 YEAR_AND_A_BIT = 400 * DAY
 
 
+@pytest.fixture
+def kind():
+    """What is tested here is the file."""
+    return "sqlite"
+
+
 def test_18_a_step_of_the_wall_clock_moves_nothing(bench):
     bench.add()
     codex = bench.agent()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from time import time_ns
 
+from dibs.board.epochs import begin_epoch
 from dibs.board.identity import Identity
+from dibs.board.persist import Reading, persist
 from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core import events as e
@@ -35,11 +37,10 @@ from dibs.stores.transaction import Request, folded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
     from typing import Any
 
     from dibs.machine import Machine
-    from dibs.stores.store import Store
+    from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
 
@@ -92,19 +93,48 @@ class Board:
         self.store = store
         self.settings = settings
 
-    def read(self) -> AbstractContextManager[ReadTransaction]:
-        """A consistent look at the board."""
-        return self.store.read()
+    def read(self) -> Reading:
+        """A consistent look at the board, wherever it is."""
+        return Reading(self)
 
     def execute(self, who: Identity, command: c.Command, request_id: str | None = None) -> Outcome:
         """Carries the command out, or raises `Refused`. The same request id: the same answer."""
-        try:
-            return self._attempt(who, command, request_id, left=None)
-        except LookFirst as look:
-            from dibs.board.left_behind import uncommitted
+        asked = request_id
+        if asked is None and self.store.remote:
+            asked = fresh_uid()  # what was lost on its way is asked for again
+        return persist(self, lambda: self._execute(who, command, asked, request_id))
 
-            left = Left(look.token, uncommitted(look.worktree))
-            return self._attempt(who, command, request_id, left)
+    def _execute(
+        self, who: Identity, command: c.Command, asked: str | None, stated: str | None
+    ) -> Outcome:
+        outcome = None
+        if isinstance(command, c.Renew) and stated is None:
+            outcome = self._renew(who, command)
+        left = None
+        while outcome is None:
+            try:
+                outcome = self._attempt(who, command, asked, left)
+            except LookFirst as look:
+                from dibs.board.left_behind import uncommitted
+
+                left = Left(look.token, uncommitted(look.worktree))
+        return outcome
+
+    def _renew(self, who: Identity, command: c.Renew) -> Outcome | None:
+        """A renewal that is nothing else, if the store has a lighter way for it."""
+        light = self.store.renewal(command.task)
+        if light is None:
+            return None
+        with light as tx:
+            caller, is_new = caller_of(tx, who, self.settings)
+            if is_new or tx.new_home:
+                return None
+            facts = facts_for(tx, caller, command, self.settings, None)
+            decision = decide(facts, command, tx.now)
+            session = session_at(who, caller, decision)
+            if decision.events or decision.refusal or (session and not tx.knows(session)):
+                return None
+            return write(tx, caller, facts, decision)
 
     def log_refusal(self, who: Identity, command: c.Command, refusal: Refusal) -> None:
         """A refusal that was found before the rules were asked, such as that of an impostor."""
@@ -113,9 +143,16 @@ class Board:
 
     def _attempt(
         self, who: Identity, command: c.Command, request_id: str | None, left: Left | None
-    ) -> Outcome:
-        with self.store.write(what(command)) as tx:
+    ) -> Outcome | None:
+        """One transaction; nothing if it began a new epoch, in which to try again."""
+        with self.store.write(what(command), questions(who, command)) as tx:
             caller, is_new = caller_of(tx, who, self.settings)
+            if tx.new_home:
+                if is_new:
+                    register(tx, caller)
+                begin_epoch(tx, caller, tx.new_home)
+                tx.finish()
+                return None
             digest = digest_of(caller, command) if request_id else ""
             known = tx.request(caller.actor.id, request_id) if request_id else None
             if known is not None:
@@ -170,6 +207,14 @@ class Board:
             )
         named = {changed.id: changed, caller.actor.id: caller.actor}
         return Outcome(caller, tx.now, None, entries, (), named, tx.skewed, actor=changed)
+
+
+def questions(who: Identity, command: c.Command) -> tuple[Question, ...]:
+    """What a command asks first, whatever comes of it."""
+    caller = ("actor_by_name", {"folded": folded(who.name)})
+    if isinstance(command, c.TaskCommand):
+        return (caller, ("task_by_key", {"key": command.task}))
+    return (caller,)
 
 
 # Who calls.

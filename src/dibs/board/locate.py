@@ -35,22 +35,24 @@ class Place(Value):
 
     folder: str
     repository: Repository | None = None
+    url: str = ""
+    """The address of a board on a server, if the environment states one."""
 
 
 def locate(start: str, environment: Mapping[str, str]) -> Place:
     """The place of the board as seen from `start`; the board may not be there yet."""
-    if environment.get("DIBS_URL"):
-        raise bad_argument("DIBS_URL is set, and this dibs knows only boards in files: unset it")
     repository = find_repository(start)
-    stated = environment.get("DIBS_BOARD")
+    stated, url = environment.get("DIBS_BOARD"), environment.get("DIBS_URL", "")
     if stated:
+        if url:
+            raise bad_argument("DIBS_BOARD and DIBS_URL are both set: one board at a time")
         if not os.path.isabs(stated):
             raise bad_argument(f"DIBS_BOARD is {quoted(stated)}; it is an absolute path")
         return Place(stated, repository)
     if repository is not None:
-        return Place(join(repository.common_dir, FOLDER_IN_GIT), repository)
+        return Place(join(repository.common_dir, FOLDER_IN_GIT), repository, url)
     outside = _upwards(start, FOLDER_OUTSIDE)
-    return Place(join(outside or abspath(start), FOLDER_OUTSIDE))
+    return Place(join(outside or abspath(start), FOLDER_OUTSIDE), None, url)
 
 
 def find_repository(start: str) -> Repository | None:

@@ -6,15 +6,16 @@ import os
 
 from dibs.board.execute import Board, fresh_uid
 from dibs.board.locate import Place, locate
-from dibs.board.settings import Settings, load
+from dibs.board.settings import Settings, from_text, load
 from dibs.core.instants import SECOND
-from dibs.stores.sqlite import SqliteStore
+from dibs.stores.faults import driver_missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dibs.machine import Machine
+    from dibs.stores.store import Store
 
 
 def open_board(
@@ -30,7 +31,8 @@ def open_board(
 
 def open_at(place: Place, machine: Machine | None = None) -> Board:
     settings = load(place.folder)
-    return Board(store_at(place, settings, machine), settings)
+    store = store_at(place, settings, machine)
+    return Board(store, settings_in(store, settings))
 
 
 def another(board: Board) -> Board:
@@ -43,8 +45,32 @@ def create_at(place: Place, machine: Machine | None = None) -> tuple[Board, bool
     settings = load(place.folder)
     store = store_at(place, settings, machine)
     made = store.create(fresh_uid())
-    return Board(store, settings), made
+    return Board(store, settings_in(store, settings)), made
 
 
-def store_at(place: Place, settings: Settings, machine: Machine | None) -> SqliteStore:
-    return SqliteStore(place.folder, machine=machine, wait=settings.write_wait / SECOND)
+def store_at(place: Place, settings: Settings, machine: Machine | None = None) -> Store:
+    """A server's board if an address is given, by the environment or the settings; else a file."""
+    url = place.url or settings.url
+    return store_to(url or place.folder, machine, settings)
+
+
+def store_to(where: str, machine: Machine | None, settings: Settings) -> Store:
+    wait = settings.write_wait / SECOND
+    if "://" not in where:
+        from dibs.stores.sqlite import SqliteStore
+
+        return SqliteStore(where, machine=machine, wait=wait)
+    from dibs.stores.address import parse
+
+    address = parse(where)
+    try:
+        from dibs.stores.postgres import PostgresStore
+    except ImportError:
+        raise driver_missing(str(address)) from None
+    return PostgresStore(address, machine=machine, wait=wait)
+
+
+def settings_in(store: Store, local: Settings) -> Settings:
+    """Those that a server keeps, for all machines alike; else those beside the file."""
+    stated = store.stated_settings()
+    return local if stated is None else from_text(stated, store.where)

@@ -35,6 +35,7 @@ class Settings(Value):
     self_review: bool = False
     key_prefix: str = "T"
     write_wait: Duration = Duration(5 * SECOND)
+    url: str = ""
 
     @property
     def rules(self) -> Rules:
@@ -93,6 +94,15 @@ def _wait(value: str) -> Duration:
     return wait
 
 
+def _url(value: str) -> str:
+    """Shown without its password."""
+    if not value:
+        return "none"
+    from dibs.stores.address import parse
+
+    return str(parse(value, "url"))
+
+
 SETTINGS = {
     "identity": Setting(
         _text(_identity),
@@ -111,7 +121,19 @@ SETTINGS = {
     ),
     "key_prefix": Setting(_text(_prefix), str, "what the keys of new tasks begin with"),
     "write_wait": Setting(_text(_wait), exact, "how long a command waits for its turn to write"),
+    "url": Setting(_text(str), _url, "the board is on a server: postgresql://host/database#board"),
 }
+
+
+def from_text(text: str, where: str) -> Settings:
+    """Settings that are kept on a server, as they were written there."""
+    import tomllib
+
+    try:
+        stated = tomllib.loads(text)
+    except ValueError as error:
+        raise refused("bad_setting", f"{where}: {checks.short(str(error))}") from None
+    return Settings(**{key: check_one(where, key, value) for key, value in stated.items()})
 
 
 def load(folder: str) -> Settings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import guards as g
-from dibs.core.evolve import evolve, sign_of_life, stint_until
+from dibs.core.evolve import ending_of, evolve, stint_until
 from dibs.core.facts import Case, Facts
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import IN_PROGRESS, OPEN, Lease, Terms
@@ -293,25 +293,13 @@ def running(case: Case, events: tuple[Event, ...]) -> Lease:
 
 
 def end(case: Case) -> e.Ending | None:
-    """How the lease stands as it ends, with the stint that ends with it."""
-    lease, session = case.lease, case.facts.holder_session
-    if lease is None:
-        return None
-    left = case.facts.left
-    return e.Ending(
-        token=case.task.token,
-        actor=lease.actor,
-        session=lease.session,
-        acquired=lease.acquired,
-        renewed=lease.renewed,
-        expires=lease.expires,
-        renewals=lease.renewals,
-        late=not lease.live(case.now),
-        stint=stint_until(lease, sign_of_life(lease, case.now)),
-        worktree=session.worktree if session else "",
-        branch=session.branch if session else "",
-        uncommitted=left.uncommitted if left and left.token == case.task.token else (),
-    )
+    """How the lease stands as it ends, and where its work lies."""
+    session, left = case.facts.holder_session, case.facts.left
+    where = (session.worktree, session.branch) if session else ("", "")
+    ending = ending_of(case.task, case.now, *where)
+    if ending is None or left is None or left.token != ending.token:
+        return ending
+    return ending.but(uncommitted=left.uncommitted)
 
 
 def started_first(case: Case) -> tuple[Event, ...]:

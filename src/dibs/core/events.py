@@ -263,6 +263,24 @@ class Released(EndsLease):
         return task.but(state=without_a_lease(task), lease=None, assignee=None)
 
 
+class LeaseEnded(EndsLease):
+    """The board itself ended a lease, for the reason that it gives."""
+
+    verb = "lease_ended"
+    why: str = ""
+
+    @property
+    def cause(self) -> str:  # type: ignore[override]
+        return self.why
+
+    @property
+    def takes(self) -> bool:
+        return True
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(state=without_a_lease(task), lease=None)
+
+
 class Unassigned(EndsLease):
     verb = "unassigned"
     cause = "unassign"
@@ -415,12 +433,20 @@ class ClockSet(Event):
         return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))
 
 
+class EpochRaised(Event):
+    """Tokens of the board begin with a higher number: what was lost cannot be given out again."""
+
+    verb = "epoch_raised"
+    epoch: int
+    why: str
+
+
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Edited, Scoped, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, Bound, Started, Resumed,
-    Stopped, Renewed, Released, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
+    Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Dropped, Parked, Unparked,
 )  # fmt: skip
-BOARD_EVENTS: tuple[type[Event], ...] = (ActorRegistered, ActorChanged, ClockSet)
+BOARD_EVENTS: tuple[type[Event], ...] = (ActorRegistered, ActorChanged, ClockSet, EpochRaised)
 EVENTS: list[type[Event]] = [Added, *TASK_EVENTS, *BOARD_EVENTS]
 BY_VERB = {kind.verb: kind for kind in EVENTS}
 

@@ -62,3 +62,23 @@ def sign_of_life(lease: Lease, now: Instant) -> Instant:
 
 def stint_until(lease: Lease, end: Instant) -> Stint | None:
     return None if lease.stint is None else Stint(lease.stint, max(lease.stint, end))
+
+
+def ending_of(task: Task, now: Instant, worktree: str = "", branch: str = "") -> Ending | None:
+    """How the task's lease stands as it ends, with the stint that ends with it."""
+    lease = task.lease
+    if lease is None:
+        return None
+    return Ending(
+        token=task.token,
+        actor=lease.actor,
+        session=lease.session,
+        acquired=lease.acquired,
+        renewed=lease.renewed,
+        expires=lease.expires,
+        renewals=lease.renewals,
+        late=not lease.live(now),
+        stint=stint_until(lease, sign_of_life(lease, now)),
+        worktree=worktree,
+        branch=branch,
+    )

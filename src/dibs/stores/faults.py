@@ -6,6 +6,14 @@ from dibs.core.checks import short
 from dibs.core.refusals import Refused, refused
 
 
+class Interrupted(Refused):
+    """It was cut off, or lost to another: it may be tried again with the same request id."""
+
+
+class Moved(Refused):
+    """The board is elsewhere now."""
+
+
 def busy(path: str, blocker: str, seconds: float) -> Refused:
     who = blocker or "another process"
     return refused(
@@ -62,4 +70,39 @@ def no_board(path: str) -> Refused:
 def forked(pid: int) -> Refused:
     return refused(
         "forked", f"this board was opened by process {pid}: open it again after a fork", pid=pid
+    )
+
+
+def unreachable(where: str, detail: str, *, unknown: bool = False) -> Refused:
+    said = "whether it was done is not known; ask again with the same request id" if unknown else ""
+    message = f"the server does not answer: {where} ({detail})" + (f": {said}" if said else "")
+    return Interrupted(refused("unreachable", message, path=where, unknown=unknown).refusal)
+
+
+def not_granted(where: str, detail: str) -> Refused:
+    return refused("not_granted", f"the server does not allow it: {where} ({detail})", path=where)
+
+
+def servers_clock(where: str) -> Refused:
+    return refused(
+        "servers_clock", f"the clock of {where} is the server's own: it is set there", path=where
+    )
+
+
+def board_moved(where: str, to: str, uid: str) -> Refused:
+    message = f"the board has moved from {where} to {to}"
+    return Moved(refused("board_moved", message, path=where, to=to, board=uid).refusal)
+
+
+def board_arriving(where: str) -> Refused:
+    return refused(
+        "board_arriving",
+        f"a board is being moved to {where} and has not arrived: its old place is still in charge",
+        path=where,
+    )
+
+
+def driver_missing(where: str) -> Refused:
+    return refused(
+        "driver_missing", f"{where} is on PostgreSQL, and its driver is not installed", path=where
     )

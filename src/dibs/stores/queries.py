@@ -29,11 +29,21 @@ def parse(text: str) -> dict[str, str]:
     return queries
 
 
-def migrations(database: str) -> dict[int, str]:
-    """The number and the path of each migration, in their order."""
-    folder = join(FOLDER, "migrations", database)
-    names = sorted(name for name in os.listdir(folder) if name.endswith(".sql"))
-    return {int(name.partition("_")[0]): join(folder, name) for name in names}
+def migrations(database: str) -> dict[int, tuple[str, str]]:
+    """Each migration by its number: the shared text, then the database's own."""
+    folder = join(FOLDER, "migrations")
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        stem, dot, _ = name.removesuffix(".sql").partition(".")
+        if not dot:
+            own = join(folder, f"{stem}.{database}.sql")
+            found[int(stem.partition("_")[0])] = (script(join(folder, name)), script(own))
+    return found
+
+
+def newest() -> int:
+    """The number of the newest migration, which is the same for every database."""
+    return max(int(name.partition("_")[0]) for name in os.listdir(join(FOLDER, "migrations")))
 
 
 def script(path: str) -> str:

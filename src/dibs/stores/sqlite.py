@@ -18,9 +18,9 @@ from dibs.core.refusals import Refused, unreadable
 from dibs.machine import Machine, this_machine
 from dibs.stores import faults, queries
 from dibs.stores.clock import Anchor, anchor_here, read_clock
-from dibs.stores.queries import migrations, script
+from dibs.stores.queries import migrations, newest
 from dibs.stores.queue import Turn, wait_for_turn
-from dibs.stores.store import Finding, check
+from dibs.stores.store import Finding, check, moved_away
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
@@ -165,7 +165,7 @@ class SqliteStore:
         return connection
 
     def _check_version(self, connection: apsw.Connection) -> None:
-        found, known = self._version(connection), max(migrations("sqlite"))
+        found, known = self._version(connection), newest()
         if found == known:
             return
         if found == 0:
@@ -186,10 +186,10 @@ class SqliteStore:
 
     def _migrate(self, connection: apsw.Connection) -> None:
         """Under the lock: one transaction for each step, and the version in the same."""
-        for number, path in migrations("sqlite").items():
+        for number, texts in migrations("sqlite").items():
             if number > self._version(connection):
                 with connection:
-                    connection.execute(script(path))
+                    connection.execute("\n".join(texts))
                     connection.pragma("user_version", number)
 
     def close(self) -> None:
@@ -210,6 +210,18 @@ class SqliteStore:
 
     def renewal(self, task: TaskKey) -> None:
         """A file has one writer at a time: no transaction is lighter than another."""
+
+    def stated_settings(self) -> None:
+        """They stand in a file beside the board."""
+
+    def arrive(self, uid: str) -> None:
+        with Guarded(self):
+            connection = self.connection
+            turn = wait_for_turn(self.lock, "arrive", self.wait, self.machine)
+            try:
+                connection.execute(self._queries["arrive"], {"uid": uid})
+            finally:
+                turn.end()
 
     def another(self) -> SqliteStore:
         return SqliteStore(self.folder, machine=self.machine, wait=self.wait)
@@ -241,9 +253,11 @@ class SqliteStore:
         found = self.ask("board_and_clock")
         if not found:
             raise unreadable("the row of the board itself")
-        *board, boot, anchor, boottime, skewed = found[0]
+        *row, boot, anchor, boottime, skewed = found[0]
         known = None if boot is None else Anchor(boot, anchor, boottime, bool(skewed))
-        return BoardRow(*board), known
+        board = BoardRow(*row)
+        moved_away(board, self.where)
+        return board, known
 
     # The clock.
 

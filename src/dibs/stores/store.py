@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.values import Value
+from dibs.stores import faults
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from dibs.core.instants import Duration
     from dibs.core.model import TaskKey
     from dibs.machine import Machine
-    from dibs.stores.transaction import ReadTransaction, WriteTransaction
+    from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
     Question = tuple[str, dict[str, Any]]
 
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
         """Whether an answer can be lost on its way: then every change needs a request id."""
 
         def create(self, uid: str) -> bool: ...
+
+        def arrive(self, uid: str) -> None:
+            """A copy of this board that was being moved here is the board from now on."""
+            ...
+
+        def stated_settings(self) -> str | None:
+            """Settings that are kept with the board, if it keeps any."""
+            ...
 
         def read(self) -> AbstractContextManager[ReadTransaction]: ...
 
@@ -66,3 +75,11 @@ def check(
     what: str, found: str, *, fine: object, level: str = "wrong", damage: bool = False
 ) -> Finding:
     return Finding(what, found) if fine else Finding(what, found, level, damage)
+
+
+def moved_away(board: BoardRow, where: str) -> None:
+    """Refuses a board that is not here any more, or not here yet."""
+    if board.moved_to:
+        raise faults.board_moved(where, board.moved_to, board.uid)
+    if board.arriving:
+        raise faults.board_arriving(where)

@@ -100,7 +100,14 @@ class ReadTransaction:
         *,
         skewed: bool,
         actors: dict[ActorId | str, Actor] | None = None,
+        rises: bool = False,
+        new_home: str = "",
     ) -> None:
+        """`rises`: time is never below the last renewal of a task that is read.
+        `new_home`: what happened to the server since the epoch was last raised, if anything.
+        """
+        self._rises = rises
+        self.new_home = new_home
         self._ask = link.ask
         self._change = link.change
         self._read = self.board = board
@@ -158,7 +165,10 @@ class ReadTransaction:
 
     def task(self, key: TaskKey) -> Task | None:
         row = self._one("task_by_key", key=key)
-        return rows.task_of(row) if row else None
+        task = rows.task_of(row) if row else None
+        if self._rises and task is not None and task.lease is not None:
+            self.now = max(self.now, task.lease.renewed)  # a renewal does not raise the floor
+        return task
 
     def keys_of(self, tasks: set[TaskId]) -> dict[TaskId, TaskKey]:
         return {task: self._ask("key_of_task", id=task)[0][0] for task in tasks}
@@ -288,8 +298,11 @@ class WriteTransaction(ReadTransaction):
         for name in (actor.name, *aliases):
             self._change("add_name", folded=folded(name), name=name, actor=actor.id)
 
+    def knows(self, session: Session) -> bool:
+        return session == self.session(session.actor, session.name)
+
     def keep_session(self, session: Session) -> None:
-        if session != self.session(session.actor, session.name):
+        if not self.knows(session):
             self._change("save_session", now=self.now, **rows.session_columns(session))
 
     def add_task(self, added: e.Added, caller: Caller) -> tuple[Task, Entry]:
@@ -329,6 +342,11 @@ class WriteTransaction(ReadTransaction):
         entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, token=None)
         self.board = self.board.but(head=entry.digest, events=entry.position)
         return entry
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.board = self.board.but(epoch=epoch)
+        if self.new_home:
+            self._change("save_home")
 
     def shift_leases(self, by: Duration) -> None:
         self._change("tasks_shifted", by=by)

@@ -30,6 +30,9 @@ SET epoch = :epoch, floor = :floor, seq = :seq, actors = :actors, tasks = :tasks
     head = :head, events = :events, moved_to = :moved_to, arriving = :arriving
 WHERE board = :board
 
+-- name: arrive
+UPDATE board SET arriving = 0 WHERE uid = :uid AND arriving = 1
+
 -- Actors and sessions.
 
 -- name: actor_by_name

@@ -1,6 +1,7 @@
 -- The board: one row for the board itself, one for each task, and the ledger that proves them.
 -- Instants and durations are integers of microseconds. Each rule that the code enforces is
--- repeated here as a CHECK, a unique index or a trigger.
+-- repeated here as a CHECK or a unique index, and in the file of each database as a trigger.
+-- Written for SQLite; PostgreSQL gets the same text with its own names of types.
 
 CREATE TABLE board (
     board    INTEGER PRIMARY KEY,
@@ -16,15 +17,6 @@ CREATE TABLE board (
     events   INTEGER NOT NULL CHECK (events >= 0),
     moved_to TEXT    NOT NULL,                    -- where the board is now, if not here
     arriving INTEGER NOT NULL CHECK (arriving IN (0, 1))  -- a copy that is not the board yet
-) STRICT;
-
--- Only here: PostgreSQL has a clock of its own. One anchor for each boot.
-CREATE TABLE clock (
-    board    INTEGER PRIMARY KEY REFERENCES board,
-    boot     TEXT    NOT NULL,
-    anchor   INTEGER NOT NULL,
-    boottime INTEGER NOT NULL,
-    skewed   INTEGER NOT NULL CHECK (skewed IN (0, 1))
 ) STRICT;
 
 CREATE TABLE actor (
@@ -72,7 +64,7 @@ CREATE INDEX session_by_process ON session (board, boot, namespace, pid) WHERE p
 CREATE TABLE task (
     board          INTEGER NOT NULL REFERENCES board,
     id             INTEGER NOT NULL,
-    uid            TEXT    NOT NULL UNIQUE,
+    uid            TEXT    NOT NULL,
     key            TEXT    NOT NULL,
     created        INTEGER NOT NULL,
     updated        INTEGER NOT NULL,
@@ -112,6 +104,7 @@ CREATE TABLE task (
     events         INTEGER NOT NULL CHECK (events >= 1),
     version        INTEGER NOT NULL,
     PRIMARY KEY (board, id),
+    UNIQUE (board, uid),
     FOREIGN KEY (board, creator)   REFERENCES actor (board, id),
     FOREIGN KEY (board, holder)    REFERENCES actor (board, id),
     FOREIGN KEY (board, assignee)  REFERENCES actor (board, id),
@@ -220,34 +213,3 @@ CREATE TABLE refusal (
     message TEXT    NOT NULL,
     PRIMARY KEY (board, id)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TRIGGER a_token_never_falls BEFORE UPDATE ON task
-WHEN (new.token_epoch, new.token_number) < (old.token_epoch, old.token_number)
-BEGIN SELECT raise(ABORT, 'a token never falls'); END;
-
-CREATE TRIGGER a_new_holder_has_a_new_token BEFORE UPDATE ON task
-WHEN old.holder IS NOT NULL AND new.holder IS NOT NULL
-    AND (new.holder <> old.holder OR (old.session IS NOT NULL AND new.session IS NOT old.session))
-    AND (new.token_epoch, new.token_number) = (old.token_epoch, old.token_number)
-BEGIN SELECT raise(ABORT, 'a new holder has a new token'); END;
-
-CREATE TRIGGER a_key_is_never_changed BEFORE UPDATE ON task
-WHEN new.key <> old.key OR new.uid <> old.uid OR new.id <> old.id
-BEGIN SELECT raise(ABORT, 'a key is never changed'); END;
-
-CREATE TRIGGER a_task_is_never_deleted BEFORE DELETE ON task
-BEGIN SELECT raise(ABORT, 'a task is never deleted'); END;
-
-CREATE TRIGGER the_ledger_is_never_updated BEFORE UPDATE ON event
-BEGIN SELECT raise(ABORT, 'the ledger is never updated'); END;
-
-CREATE TRIGGER the_ledger_is_never_deleted BEFORE DELETE ON event
-BEGIN SELECT raise(ABORT, 'the ledger is never deleted'); END;
-
-CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
-    token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost
-    ON ended_lease
-BEGIN SELECT raise(ABORT, 'an ended lease never changes'); END;
-
-CREATE TRIGGER an_ended_lease_is_never_deleted BEFORE DELETE ON ended_lease
-BEGIN SELECT raise(ABORT, 'an ended lease is never deleted'); END;

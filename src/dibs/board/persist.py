@@ -1,0 +1,100 @@
+"""A board that is far away: what was cut off is tried again, and a board that moved is followed."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from dibs.core.instants import SECOND, Duration
+from dibs.machine import Machine
+from dibs.stores.faults import Interrupted, Moved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+    from typing import TypeVar
+
+    from dibs.board.execute import Board
+    from dibs.stores.transaction import ReadTransaction
+
+    Answered = TypeVar("Answered")
+
+HOPS = 5
+"""A board may have moved so often."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+
+
+class Patience:
+    """How long one thing is tried: pauses that grow, each shortened by chance, up to a deadline."""
+
+    def __init__(self, machine: Machine, wait: Duration) -> None:
+        self._machine = machine
+        self._deadline = machine.boottime() + wait
+        self._pause = FIRST_PAUSE
+        self._hops = 0
+
+    def lasts(self) -> bool:
+        """Waits a moment, if there is time left for another try."""
+        left = (self._deadline - self._machine.boottime()) / SECOND
+        if left <= 0:
+            return False
+        time.sleep(min(left, self._pause * random.uniform(0.5, 1)))  # noqa: S311 - no secret
+        self._pause = min(LONGEST_PAUSE, self._pause * 2)
+        return True
+
+    def follows(self) -> bool:
+        self._hops += 1
+        return self._hops <= HOPS
+
+
+def persist(board: Board, act: Callable[[], Answered]) -> Answered:
+    """What `act` answers; it begins anew when it was cut off, and where the board has gone."""
+    patience = Patience(board.store.machine, board.settings.write_wait)
+    while True:
+        try:
+            return act()
+        except Interrupted:
+            if not patience.lasts():
+                raise
+        except Moved as moved:
+            if not patience.follows():
+                raise
+            follow(board, moved)
+
+
+def follow(board: Board, moved: Moved) -> None:
+    """To where the board is now. Whoever comes first says that it has arrived."""
+    from dibs.board.opening import settings_in, store_to
+
+    facts = moved.refusal.facts
+    store = store_to(str(facts["to"]), board.store.machine, board.settings)
+    store.arrive(str(facts["board"]))
+    board.store.close()
+    board.store, board.settings = store, settings_in(store, board.settings)
+
+
+class Reading:
+    """`with board.read() as tx`: begun again until it holds; what is cut off later is refused."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._inner: AbstractContextManager[ReadTransaction] | None = None
+
+    def __enter__(self) -> ReadTransaction:
+        return persist(self._board, self._begin)
+
+    def _begin(self) -> ReadTransaction:
+        self._inner = self._board.store.read()
+        return self._inner.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._inner is not None, "entered before"
+        self._inner.__exit__(kind, error, trace)

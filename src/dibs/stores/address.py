@@ -1,0 +1,77 @@
+"""Where a board in PostgreSQL is: `postgresql://host/database#board`, as it may be shown."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from dibs.core.checks import quoted
+from dibs.core.refusals import bad_argument
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMES = ("postgresql", "postgres")
+MAIN = "main"
+"""The board's name where the address has none."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+class Address(Value):
+    """A server's URL, as its driver reads it, and the name of a board there."""
+
+    url: str
+    board: str = MAIN
+
+    def __str__(self) -> str:
+        return f"{without_password(self.url)}#{self.board}"
+
+    @property
+    def has_password(self) -> bool:
+        return without_password(self.url) != self.url
+
+    def to_keep(self) -> Address:
+        """The address as it may be written down."""
+        return Address(without_password(self.url), self.board)
+
+    def options(self, wait: float) -> dict[str, Any]:
+        """What the driver is told beside the URL, where the URL does not say it."""
+        said = dict(parse_qsl(urlsplit(self.url).query))
+        wanted = {"application_name": "dibs", "connect_timeout": max(2, int(wait))}
+        return {name: value for name, value in wanted.items() if name not in said}
+
+
+def is_address(text: str) -> bool:
+    return text.partition("://")[0] in SCHEMES
+
+
+def parse(text: str, what: str = "DIBS_URL") -> Address:
+    """An address from its text; what cannot be one is refused, and no password is repeated."""
+    url, _, board = text.partition("#")
+    if not is_address(url):
+        scheme = quoted(url.partition("://")[0])
+        raise bad_argument(
+            f"{what} begins with {scheme}; it looks like postgresql://host/database#board"
+        )
+    name = unquote(board) or MAIN
+    if not _NAME.fullmatch(name):
+        raise bad_argument(
+            f"{what}: {quoted(name)} is no name of a board; it is letters, digits, '.', '_' and '-'"
+        )
+    try:
+        urlsplit(url).port  # noqa: B018 - refused here, not by the driver
+    except ValueError:
+        if "," not in url:
+            raise bad_argument(f"{what}: its port is not a number") from None
+    return Address(url, name)
+
+
+def without_password(url: str) -> str:
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "password"]
+    netloc = f"{user.partition(':')[0]}{at}{hosts}"
+    return parts._replace(netloc=netloc, query=urlencode(query, safe="/,:")).geturl()

@@ -1,0 +1,80 @@
+"""How a server is, for `doctor`: what it promises about a commit, its standbys, its clock, a pooler."""
+
+from __future__ import annotations
+
+from dibs.core.instants import Duration, about
+from dibs.stores.store import Finding, check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import psycopg
+
+    from dibs.machine import Machine
+
+CLOCK_TOLERANCE = Duration(5 * 1_000_000)
+DURABLE = ("fsync", "full_page_writes")
+
+
+def examine(connection: psycopg.Connection[Any], machine: Machine) -> tuple[Finding, ...]:
+    def one(question: str) -> Any:
+        row = connection.execute(question.encode()).fetchone()
+        return row[0] if row else None
+
+    settings = {name: one(f"SELECT current_setting('{name}')") for name in (*DURABLE, SYNC, NAMES)}
+    return (
+        Finding("server", f"PostgreSQL {one('SHOW server_version')}"),
+        Finding("schema", str(one("SELECT max(number) FROM dibs.migration"))),
+        *(check(name, settings[name], fine=settings[name] == "on") for name in DURABLE),
+        *replication(connection, settings),
+        clock(one, machine),
+        pooler(connection),
+    )
+
+
+SYNC, NAMES = "synchronous_commit", "synchronous_standby_names"
+
+
+def replication(
+    connection: psycopg.Connection[Any], settings: dict[str, str]
+) -> tuple[Finding, ...]:
+    """An acknowledged claim survives the server only with a standby that is waited for."""
+    standbys = connection.execute(
+        "SELECT coalesce(application_name, ''), state, sync_state FROM pg_stat_replication "
+        "ORDER BY application_name"
+    ).fetchall()
+    told = ", ".join(
+        f"{name} {state or 'hidden'} {sync or ''}".strip() for name, state, sync in standbys
+    )
+    waited = any(sync in ("sync", "quorum") for _, _, sync in standbys)
+    wanted = settings[NAMES] != ""
+    return (
+        check(SYNC, settings[SYNC], fine=settings[SYNC] in ("on", "remote_apply"), level="wrong"),
+        check(
+            "standbys",
+            told or "none: a claim survives the loss of power, not of this server",
+            fine=waited,
+            level="wrong" if wanted else "note",
+        ),
+    )
+
+
+def clock(one: Any, machine: Machine) -> Finding:
+    before = machine.wall()
+    server = one("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    after = machine.wall()
+    off = Duration((before + after) // 2 - server)
+    return check(
+        "server's clock",
+        f"this machine's is {about(off)} {'ahead' if off >= 0 else 'behind'}",
+        fine=abs(off) <= CLOCK_TOLERANCE,
+        level="note",
+    )
+
+
+def pooler(connection: psycopg.Connection[Any]) -> Finding:
+    """Behind a transaction pooler, the server sees another client than we think we are."""
+    mine = connection.info.backend_pid
+    seen = {connection.execute("SELECT pg_backend_pid()").fetchone()[0] for _ in range(3)}  # type: ignore[index]
+    return Finding("pooler", "none" if seen == {mine} else "there is one; dibs needs no session")

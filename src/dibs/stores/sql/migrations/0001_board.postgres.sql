@@ -1,0 +1,59 @@
+-- What only PostgreSQL needs, and the rules as its triggers.
+
+-- Differs because a database holds many boards, each with a name and settings, and because a server
+-- can be promoted or restored: what it was when the board's epoch was last raised.
+CREATE TABLE dibs.home (
+    board    BIGINT PRIMARY KEY REFERENCES dibs.board,
+    name     TEXT   COLLATE "C" NOT NULL UNIQUE CHECK (name <> ''),
+    settings TEXT   NOT NULL,
+    system   TEXT   NOT NULL,
+    timeline TEXT   NOT NULL
+);
+
+CREATE FUNCTION dibs.refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- A copy that has not arrived is not the board: it may be thrown away and copied again.
+    IF tg_op = 'DELETE' AND (SELECT arriving FROM dibs.board WHERE board = old.board) = 1 THEN
+        RETURN old;
+    END IF;
+    RAISE EXCEPTION '%', tg_argv[0] USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE TRIGGER a_token_never_falls BEFORE UPDATE ON dibs.task FOR EACH ROW
+WHEN ((new.token_epoch, new.token_number) < (old.token_epoch, old.token_number))
+EXECUTE FUNCTION dibs.refuse('a token never falls');
+
+CREATE TRIGGER a_new_holder_has_a_new_token BEFORE UPDATE ON dibs.task FOR EACH ROW
+WHEN (old.holder IS NOT NULL AND new.holder IS NOT NULL
+    AND (new.holder <> old.holder
+        OR (old.session IS NOT NULL AND new.session IS DISTINCT FROM old.session))
+    AND (new.token_epoch, new.token_number) = (old.token_epoch, old.token_number))
+EXECUTE FUNCTION dibs.refuse('a new holder has a new token');
+
+CREATE TRIGGER a_key_is_never_changed BEFORE UPDATE ON dibs.task FOR EACH ROW
+WHEN (new.key <> old.key OR new.uid <> old.uid OR new.id <> old.id)
+EXECUTE FUNCTION dibs.refuse('a key is never changed');
+
+CREATE TRIGGER a_task_is_never_deleted BEFORE DELETE ON dibs.task FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse('a task is never deleted');
+
+CREATE TRIGGER the_ledger_is_never_updated BEFORE UPDATE ON dibs.event FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse('the ledger is never updated');
+
+CREATE TRIGGER the_ledger_is_never_deleted BEFORE DELETE ON dibs.event FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse('the ledger is never deleted');
+
+CREATE TRIGGER the_ledger_is_never_emptied BEFORE TRUNCATE ON dibs.event
+EXECUTE FUNCTION dibs.refuse('the ledger is never emptied');
+
+CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
+    token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost
+    ON dibs.ended_lease FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse('an ended lease never changes');
+
+CREATE TRIGGER an_ended_lease_is_never_deleted BEFORE DELETE ON dibs.ended_lease FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse('an ended lease is never deleted');
+
+-- The row of the board and those of tasks change often: room beside them keeps indexes small.
+ALTER TABLE dibs.board SET (fillfactor = 20, autovacuum_vacuum_threshold = 200);
+ALTER TABLE dibs.task SET (fillfactor = 60);

@@ -1,0 +1,41 @@
+-- What only SQLite needs, and the rules as its triggers.
+
+-- Differs because PostgreSQL has a clock of its own. One anchor for each boot.
+CREATE TABLE clock (
+    board    INTEGER PRIMARY KEY REFERENCES board,
+    boot     TEXT    NOT NULL,
+    anchor   INTEGER NOT NULL,
+    boottime INTEGER NOT NULL,
+    skewed   INTEGER NOT NULL CHECK (skewed IN (0, 1))
+) STRICT;
+
+CREATE TRIGGER a_token_never_falls BEFORE UPDATE ON task
+WHEN (new.token_epoch, new.token_number) < (old.token_epoch, old.token_number)
+BEGIN SELECT raise(ABORT, 'a token never falls'); END;
+
+CREATE TRIGGER a_new_holder_has_a_new_token BEFORE UPDATE ON task
+WHEN old.holder IS NOT NULL AND new.holder IS NOT NULL
+    AND (new.holder <> old.holder OR (old.session IS NOT NULL AND new.session IS NOT old.session))
+    AND (new.token_epoch, new.token_number) = (old.token_epoch, old.token_number)
+BEGIN SELECT raise(ABORT, 'a new holder has a new token'); END;
+
+CREATE TRIGGER a_key_is_never_changed BEFORE UPDATE ON task
+WHEN new.key <> old.key OR new.uid <> old.uid OR new.id <> old.id
+BEGIN SELECT raise(ABORT, 'a key is never changed'); END;
+
+CREATE TRIGGER a_task_is_never_deleted BEFORE DELETE ON task
+BEGIN SELECT raise(ABORT, 'a task is never deleted'); END;
+
+CREATE TRIGGER the_ledger_is_never_updated BEFORE UPDATE ON event
+BEGIN SELECT raise(ABORT, 'the ledger is never updated'); END;
+
+CREATE TRIGGER the_ledger_is_never_deleted BEFORE DELETE ON event
+BEGIN SELECT raise(ABORT, 'the ledger is never deleted'); END;
+
+CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
+    token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost
+    ON ended_lease
+BEGIN SELECT raise(ABORT, 'an ended lease never changes'); END;
+
+CREATE TRIGGER an_ended_lease_is_never_deleted BEFORE DELETE ON ended_lease
+BEGIN SELECT raise(ABORT, 'an ended lease is never deleted'); END;
