@@ -9,7 +9,6 @@ of programs to use in place of those of the wheel.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import functools
 import os
@@ -22,7 +21,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from kit.postgres_ground import free_port, ground, is_zombie, programs, quickest_place, until
+from kit.postgres_ground import (
+    at_end,
+    free_port,
+    ground,
+    is_zombie,
+    programs,
+    quickest_place,
+    until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -151,8 +158,8 @@ class Node:
 
         segment = self.lock_lines()[6].split()[-1]
         server = psutil.Process(self.pid)
-        server.suspend()  # or it would have more children while we count them
-        family = [server, *server.children(recursive=True)]
+        server.suspend()  # it has no more children, and tells none that another has died
+        family = [*server.children(recursive=True), server]
         for member in family:
             member.kill()
         self.end_with(signal.SIGKILL)
@@ -242,7 +249,7 @@ def server() -> Server:
     """The server that the tests of this process share; each xdist worker has one."""
     if url := os.environ.get("DIBS_TEST_PG_URL"):
         named = Server(url)
-        atexit.register(named.drop_databases)
+        at_end(named.drop_databases)
         return named
     node = Node(QUICK, PASSWORDS).init().start()
     return Server(node.url(), node)

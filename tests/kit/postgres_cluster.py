@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ class Cluster:
 
     def rebuild_standby(self) -> None:
         """The standby as a new copy of the primary: at the beginning, and after a promotion."""
-        self.standby.stop()
+        self.standby.end_with(signal.SIGQUIT)
         self.link.target = self.primary.socket
         self.link.accept()
         copy_data(self.primary, self.standby.data)
@@ -98,7 +99,7 @@ class Cluster:
         timeline again, with another history on it.
         """
         for node in self.nodes:
-            node.stop()
+            node.end_with(signal.SIGQUIT)
         self.primary.configure({"restore_command": "false", **NO_STANDBY})
         shutil.rmtree(self.primary.data)
         self.primary.ground.run(["cp", "-a", backup, self.primary.data])

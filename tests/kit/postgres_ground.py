@@ -52,6 +52,12 @@ def until(question: Callable[[], Any], what: str, seconds: float = PATIENCE) -> 
     return answer
 
 
+def at_end(do: Callable[[], None]) -> None:
+    """Does it when this process ends; not when a child ends that was forked from it."""
+    owner = os.getpid()
+    atexit.register(lambda: do() if os.getpid() == owner else None)
+
+
 # The ground: a folder, an account and a keeper.
 
 
@@ -75,19 +81,19 @@ class Ground:
     """The folder of this test process, and the keeper that clears it away."""
 
     def __init__(self, place: str) -> None:
-        self.owner = os.getpid()
         self.account = Account.of_servers()
         self.folder = Path(tempfile.mkdtemp(prefix="dibs-pg-", dir=place))
         os.chown(self.folder, *self.account)
         self.keeper = subprocess.Popen(
             [sys.executable, "-S", "-E", __file__, self.folder],
             stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             start_new_session=True,
             text=True,
         )
         self.names = (f"n{count}" for count in itertools.count(1))
         self.running: dict[int, subprocess.Popen[Any]] = {}
-        atexit.register(self.end)
+        at_end(self.end)
 
     def new_folder(self) -> Path:
         folder = self.folder / next(self.names)
@@ -145,8 +151,6 @@ class Ground:
 
     def end(self) -> None:
         """Everything ends here; where this is not reached, the keeper does it."""
-        if os.getpid() != self.owner:
-            return
         for process in [*self.running.values()]:
             self.end_one(process, signal.SIGQUIT)
         assert self.keeper.stdin

@@ -14,7 +14,6 @@ import psutil
 import psycopg
 import pytest
 
-from kit import postgres
 from kit.netns import two_hosts
 from kit.postgres import PASSWORD, QUICK, Node, Server, pooler, server
 from kit.postgres_cluster import SYSTEM, TIMELINE, Cluster, copy_database
@@ -116,7 +115,7 @@ def test_nothing_is_left_when_the_tests_are_ended(end):
         [sys.executable, "-c", FORK_AND_HANG],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(postgres.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     keeper, node, folder = tests.stdout.readline().split()
     children = psutil.Process(int(node)).children()
@@ -142,8 +141,12 @@ def node():
 def test_a_node_that_was_killed_starts_again_with_what_was_committed(node):
     execute(node.url(), "CREATE TABLE t AS SELECT 7 AS a")
     family = psutil.Process(node.pid).children()
+    client = node.connect()
     node.kill()
     assert all(is_gone(child.pid) for child in family)
+    with pytest.raises(psycopg.OperationalError) as lost:
+        client.execute("SELECT 1")
+    assert lost.value.sqlstate is None, "nobody was left to take leave"
     with pytest.raises(psycopg.OperationalError):
         node.connect()
     node.start()
@@ -168,15 +171,15 @@ def test_a_dump_carries_a_database_to_a_server_with_another_identifier(node):
 
 
 @pytest.fixture
-def proxy():
-    with Proxy(own_server().node.socket) as proxy:
+def proxy(node):
+    with Proxy(node.socket) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def behind(proxy):
+def behind(node, proxy):
     """The URL of a database with one empty table, through the proxy; and without it."""
-    url = server().new_database()
+    url = Server(node.url(), node).new_database()
     execute(url, "CREATE TABLE t (a int)")
     name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
     return proxy.url(name), url
