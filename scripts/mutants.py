@@ -81,10 +81,10 @@ TABLE = [
     ("counters are not compared", "board/upkeep.py", "faults += counter_faults(tx)", "", LEDGER),
     ("names are not compared", "board/upkeep.py", "if sorted(names.get(actor.id, [])) !=", "if False and sorted(names.get(actor.id, [])) !=", LEDGER),
     # Read, decide, write.
-    ("a request belongs to no session", "board/execute.py", "asked = [caller.holding_session, command.verb", "asked = [command.verb", LEDGER),
+    ("a request belongs to no session", "board/requests.py", "asked = [caller.holding_session, command.verb", "asked = [command.verb", LEDGER),
     ("a zombie that renews all hears nothing", "interfaces/cli/own.py", "(*held, *views.lost_by(call.board, who))", "held", SCENARIOS + "::test_4_a_zombie_that_renews_everything_is_told_of_its_loss"),
     ("a request is not remembered", "board/execute.py", "if known is not None:", "if False:", LEDGER),
-    ("a request is not compared", "board/execute.py", "if known.digest != digest:", "if False:", LEDGER),
+    ("a request is not compared", "board/requests.py", "if known.digest != digest:", "if False:", LEDGER),
     ("a refusal is not logged", "board/execute.py", "if refusal is not None:\n                tx.log_refusal", "if False:\n                tx.log_refusal", LEDGER),
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
     ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, ending.worktree)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),

@@ -30,10 +30,10 @@ def test_C1_a_thousand_contested_rounds_never_have_two_winners(repo, part):
     """8 processes in two work trees, 220 rounds in each of five parts."""
     other = repo.worktree("other")
     tasks = 220
-    made = race([repo.folder], [["add", f"task {n}", "--as", "ana"] for n in range(tasks)])
+    made = race([repo], [["add", f"task {n}", "--as", "ana"] for n in range(tasks)])
     keys = [answers[0][2]["task"]["key"] for answers in made]
     claims = [["claim", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
-    judge(race([repo.folder, other.folder] * 4, claims), 8)
+    judge(race([repo, other] * 4, claims), 8)
     assert repo.json("log", "--verify")["ok"]
 
 
@@ -41,7 +41,7 @@ def test_C1_thirty_two_at_once(repo):
     other = repo.worktree("other")
     keys = [repo.add() for _ in range(5)]
     claims = [["claim", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
-    judge(race([repo.folder, other.folder] * 16, claims), 32)
+    judge(race([repo, other] * 16, claims), 32)
     assert repo.json("log", "--verify")["ok"]
 
 
@@ -69,7 +69,7 @@ def test_C1_expired_work_has_one_new_owner(repo):
         repo.ok("claim", key, "--agent", "dead", "--session", "d", "--ttl", "1s")
     wait_until_expired(repo, keys[-1])
     claims = [["takeover", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
-    rounds = race([repo.folder, other.folder] * 3, claims)
+    rounds = race([repo, other] * 3, claims)
     judge(rounds, 6)
     for answers in rounds:
         won = next(said for _, code, said in answers if code == 0)
@@ -83,9 +83,7 @@ def wait_until_expired(repo: Repo, key: str) -> None:
 
 
 def test_C5_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):
-    rounds = race(
-        [repo.folder] * 8, [["add", f"task {n}", "--as", "ana" + "{n}"] for n in range(10)]
-    )
+    rounds = race([repo] * 8, [["add", f"task {n}", "--as", "ana" + "{n}"] for n in range(10)])
     keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
     assert len(keys) == 80
 
@@ -93,7 +91,7 @@ def test_C5_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):
 def test_C5_parallel_writes_to_one_task_all_survive(repo):
     key = repo.add()
     race(
-        [repo.folder] * 8,
+        [repo] * 8,
         [["note", key, f"note {n} of {{n}}", "--as", "ana{n}"] for n in range(10)],
     )
     notes = {note["text"] for note in repo.json("show", key)["notes"]}
@@ -113,7 +111,7 @@ def test_C1_I1_one_origin_is_one_task_however_often_it_is_delivered(repo):
         "--as",
         "ana{n}",
     ]
-    rounds = race([repo.folder] * 8, [[*deliver, "--tier", str(tier)] for tier in (1, 2, 3)])
+    rounds = race([repo] * 8, [[*deliver, "--tier", str(tier)] for tier in (1, 2, 3)])
     keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
     created = [said["created"] for answers in rounds for _, _, said in answers]
     assert (len(keys), created.count(True)) == (1, 1)

@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from kit.repositories import DIBS, Repo, clean_environment, git
+from kit.boards import of_a_file
+from kit.repositories import DIBS, Repo, git
 
 A = ("--agent", "codex", "--session", "s1")
 B = ("--agent", "claude", "--session", "s9")
@@ -80,6 +81,7 @@ def test_C14_the_state_is_checked_when_claiming_not_when_listing(repo, key):
     assert repo.run("claim", offered, *A).code == 1
 
 
+@of_a_file
 def test_E6_a_setting_that_does_not_exist_is_an_error_and_one_that_does_counts(repo, key):
     settings = repo.database.parent / "settings.toml"
     settings.write_text('lease_timeout = "5m"\n')
@@ -106,7 +108,7 @@ def test_E8_a_new_holder_never_has_an_old_time(repo, key):
 def test_E17_a_stopped_process_that_continues_is_refused(repo, key):
     """A holder is stopped, its work is taken over, it continues: a zombie finishes nothing."""
     script = f"dibs claim {key} --ttl 1s && kill -STOP $$ && dibs complete {key} --note 'my result'"
-    environment = clean_environment(DIBS_AGENT="codex", DIBS_SESSION="s1")
+    environment = repo.environment(DIBS_AGENT="codex", DIBS_SESSION="s1")
     environment["PATH"] = f"{os.path.dirname(DIBS)}:{environment['PATH']}"
     zombie = subprocess.Popen(
         ["sh", "-c", script],
@@ -172,7 +174,7 @@ def test_streams_that_are_closed_or_full_change_no_exit_code(repo, key):
     ):
         for redirect in ("2>&-", "2>/dev/full", ">&- 2>&-"):
             ran = subprocess.run(
-                f"{DIBS} {command} {redirect}", shell=True, cwd=repo.folder, env=clean_environment(),
+                f"{DIBS} {command} {redirect}", shell=True, cwd=repo.folder, env=repo.environment(),
                 stdout=subprocess.DEVNULL, check=False,
             )  # fmt: skip
             assert ran.returncode == expected, (command, redirect)
@@ -248,6 +250,7 @@ def test_P6_advice_never_contains_a_destructive_command():
         assert not destructive, code
 
 
+@of_a_file
 def test_F6_a_full_disk_is_exit_74_and_nothing_is_changed(repo, key, tmp_path):
     """A real file system without room; with room again it works, and nothing needs repair."""
     small = tmp_path / "small"
@@ -291,6 +294,7 @@ def test_F7_escape_sequences_in_a_title_are_shown_not_obeyed(repo):
     assert repo.json("show", key)["task"]["title"] == title + "end"
 
 
+@of_a_file
 def test_two_work_trees_of_a_clone_share_one_board_and_a_second_clone_has_its_own(
     repo, key, tmp_path
 ):
@@ -328,7 +332,7 @@ class Terminal:
         if pid == 0:
             os.chdir(repo.folder)
             path = f"{os.path.dirname(DIBS)}:{os.environ['PATH']}"
-            os.execve("/bin/sh", ["sh", "-i"], clean_environment(PATH=path, PS1="", **environment))
+            os.execve("/bin/sh", ["sh", "-i"], repo.environment(PATH=path, PS1="", **environment))
         self.pid = pid
 
     def run(self, command: str) -> tuple[int, str]:
@@ -385,6 +389,7 @@ def test_the_address_in_git_names_the_person_on_a_terminal(repo, key):
     assert repo.run("renew", key).code == 2
 
 
+@of_a_file
 def test_a_clock_that_cannot_be_right_is_reported_by_every_command(repo, key):
     """Done here as after a boot with an empty battery: the anchor is of another boot, the floor ahead."""
     import apsw

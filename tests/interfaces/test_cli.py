@@ -18,7 +18,8 @@ from dibs.core.refusals import Refusal
 from dibs.interfaces import surfaces
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.cli.arguments import COMMON, parser, quickly, read
-from kit.repositories import DIBS, clean_environment
+from kit.boards import of_a_file
+from kit.repositories import DIBS
 
 A = ("--agent", "codex-2", "--session", "s1")
 
@@ -246,7 +247,7 @@ def test_what_nobody_reads_was_done_all_the_same(repo):
     for redirect, code in (("| true", 0), (">&-", 0), ("> /dev/full", 74)):
         ran = subprocess.run(
             f"set -o pipefail; {DIBS} claim {key} --agent codex --session s1 --json {redirect}",
-            shell=True, executable="/bin/bash", cwd=repo.folder, env=clean_environment(),
+            shell=True, executable="/bin/bash", cwd=repo.folder, env=repo.environment(),
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (ran.returncode, "Traceback" in ran.stderr) == (code, False), ran.stderr
@@ -260,12 +261,12 @@ def test_a_bug_is_exit_70_and_no_traceback_unless_it_is_wanted(repo, monkeypatch
     )
     for wanted in ("", "1"):
         ran = subprocess.run(
-            [sys.executable, "-c", script], cwd=repo.folder, env=clean_environment(DIBS_DEBUG=wanted),
+            [sys.executable, "-c", script], cwd=repo.folder, env=repo.environment(DIBS_DEBUG=wanted),
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert ("Traceback" in ran.stderr) == bool(wanted)
     assert "this is a bug in dibs" in subprocess.run(
-        [sys.executable, "-c", script], cwd=repo.folder, env=clean_environment(), capture_output=True, text=True, check=False
+        [sys.executable, "-c", script], cwd=repo.folder, env=repo.environment(), capture_output=True, text=True, check=False
     ).stderr  # fmt: skip
 
 
@@ -330,6 +331,7 @@ HEAVY = {
 }  # fmt: skip
 
 
+@of_a_file
 def test_claim_loads_only_what_it_needs(repo):
     """Start-up is a feature: this list is the budget."""
     key = repo.add()
@@ -339,7 +341,7 @@ def test_claim_loads_only_what_it_needs(repo):
         "print(' '.join(sorted(set(sys.modules) - before)))"
     )
     ran = subprocess.run(
-        [sys.executable, "-I", "-c", script], cwd=repo.folder, env=clean_environment(), capture_output=True, text=True,
+        [sys.executable, "-I", "-c", script], cwd=repo.folder, env=repo.environment(), capture_output=True, text=True,
         check=True,
     )  # fmt: skip
     modules = set(ran.stdout.splitlines()[-1].split())
@@ -348,7 +350,8 @@ def test_claim_loads_only_what_it_needs(repo):
     assert len(ours) <= 43
     assert {name for name in ours if name.startswith("dibs.board")} <= {
         "dibs.board", "dibs.board.execute", "dibs.board.identity", "dibs.board.left_behind", "dibs.board.locate",
-        "dibs.board.opening", "dibs.board.settings",
+        "dibs.board.opening", "dibs.board.outcome", "dibs.board.persist",
+        "dibs.board.settings",
     }  # fmt: skip
     assert {name for name in ours if name.startswith("dibs.interfaces.cli.")} <= {
         "dibs.interfaces.cli.arguments", "dibs.interfaces.cli.call", "dibs.interfaces.cli.main", "dibs.interfaces.cli.own", "dibs.interfaces.cli.say",

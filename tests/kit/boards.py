@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 
-from dibs.board.execute import Board, Outcome, fresh_uid
+import pytest
+
+from dibs.board.execute import Board, fresh_uid
 from dibs.board.identity import Identity
+from dibs.board.outcome import Outcome
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
@@ -103,6 +106,8 @@ class StillServer(PostgresStore):
 
 STORES = ("sqlite", "postgres")
 NAMES = itertools.count(1)
+of_a_file = pytest.mark.parametrize("kind", ["sqlite"])
+"""A test of what only a file has."""
 
 
 @functools.cache

@@ -11,9 +11,8 @@ import io
 import json
 import multiprocessing
 import os
-from pathlib import Path
 
-from kit.repositories import clean_environment
+from kit.repositories import Repo, clean_environment
 
 
 def run_here(arguments: list[str]):
@@ -27,27 +26,27 @@ def run_here(arguments: list[str]):
     return code, json.loads(said)
 
 
-def racer(folder, number, rounds, barrier, answers) -> None:
+def racer(repo, number, rounds, barrier, answers) -> None:
     os.environ.clear()
-    os.environ.update(clean_environment())
-    os.chdir(folder)
+    os.environ.update(clean_environment(**repo.around))
+    os.chdir(repo.folder)
     for arguments in rounds:
         filled = [part.format(n=number) for part in arguments]
         barrier.wait(60)
         answers.put((number, arguments, *run_here(filled)))
 
 
-def race(folders: list[Path], rounds: list[list[str]]):
+def race(repos: list[Repo], rounds: list[list[str]]):
     """Every racer runs every round's command; `{n}` is its number. The answers of each round."""
     context = multiprocessing.get_context("fork")
-    barrier, answers = context.Barrier(len(folders)), context.Queue()
+    barrier, answers = context.Barrier(len(repos)), context.Queue()
     racers = [
-        context.Process(target=racer, args=(folder, number, rounds, barrier, answers), daemon=True)
-        for number, folder in enumerate(folders)
+        context.Process(target=racer, args=(repo, number, rounds, barrier, answers), daemon=True)
+        for number, repo in enumerate(repos)
     ]
     for process in racers:
         process.start()
-    collected = [answers.get(timeout=120) for _ in range(len(folders) * len(rounds))]
+    collected = [answers.get(timeout=120) for _ in range(len(repos) * len(rounds))]
     for process in racers:
         process.join(60)
     return [

@@ -66,9 +66,13 @@ class Repo:
         git(self.folder, "worktree", "add", "-q", "-b", name, str(other))
         return Repo(other, self.around.get("DIBS_URL", ""))
 
+    def environment(self, **more: str) -> dict[str, str]:
+        """Of a process that is to find this board."""
+        return clean_environment(**self.around | more)
+
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [DIBS, *arguments], cwd=self.folder, env=clean_environment(**self.around | environment),
+            [DIBS, *arguments], cwd=self.folder, env=self.environment(**environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from time import time_ns
 
-from dibs.board.epochs import begin_epoch
 from dibs.board.identity import Identity
+from dibs.board.outcome import Outcome, actors_named
 from dibs.board.persist import Reading, persist
 from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core import events as e
-from dibs.core import ledger, refusals
+from dibs.core import refusals
 from dibs.core.decide import Decision, decide
-from dibs.core.evolve import is_late, renew, taken_by
+from dibs.core.evolve import renew
 from dibs.core.facts import Facts, Left
 from dibs.core.instants import Instant
 from dibs.core.ledger import Entry
@@ -31,12 +31,10 @@ from dibs.core.model import (
     Token,
 )
 from dibs.core.refusals import Refusal, Refused, refused
-from dibs.core.values import Value
 from dibs.stores.transaction import Request, folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from dibs.machine import Machine
@@ -46,35 +44,6 @@ if TYPE_CHECKING:
 
 BOARD_COMMANDS = (c.SetActor, c.SetClock)
 BoardCommand = c.SetActor | c.SetClock
-
-
-class Outcome(Value):
-    """What a command led to: the task after it, its events, and who is named in them."""
-
-    caller: Caller
-    now: Instant
-    task: Task | None = None
-    entries: tuple[Entry, ...] = ()
-    events: tuple[e.Event, ...] = ()
-    actors: Mapping[ActorId, Actor] = {}
-    skewed: bool = False
-    current: Task | None = None
-    """The task as it is now, if the answer is an old one, given again for its request id."""
-    seen: Instant | None = None
-    """When that was."""
-    actor: Actor | None = None
-    """The actor that was set."""
-    replayed: bool = False
-
-    @property
-    def late(self) -> bool:
-        """The caller's own lease had expired."""
-        return any(is_late(event) for event in self.events)
-
-    @property
-    def taken(self) -> e.Ending | None:
-        """The lease that the command took from somebody."""
-        return next((lost for event in self.events if (lost := taken_by(event))), None)
 
 
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
@@ -148,15 +117,21 @@ class Board:
         with self.store.write(what(command), questions(who, command)) as tx:
             caller, is_new = caller_of(tx, who, self.settings)
             if tx.new_home:
+                from dibs.board.epochs import begin_epoch
+
                 if is_new:
                     register(tx, caller)
                 begin_epoch(tx, caller, tx.new_home)
                 tx.finish()
                 return None
-            digest = digest_of(caller, command) if request_id else ""
-            known = tx.request(caller.actor.id, request_id) if request_id else None
-            if known is not None:
-                return replay(tx, caller, known, digest, request_id or "")
+            digest = ""
+            if request_id:
+                from dibs.board.requests import answered, digest_of, replay
+
+                digest = digest_of(caller, command)
+                known = tx.request(caller.actor.id, request_id)
+                if known is not None:
+                    return replay(tx, caller, known, digest, request_id)
             facts = facts_for(tx, caller, command, self.settings, left)
             decision = decide(facts, command, tx.now)
             refusal = decision.refusal
@@ -384,18 +359,6 @@ def fresh_uid() -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def actors_named(
-    tx: ReadTransaction, task: Task | None, events: tuple[e.Event, ...] = ()
-) -> dict[ActorId, Actor]:
-    """Everybody whom a task and its events name."""
-    endings = (getattr(event, "ending", None) for event in events)
-    ids = {ending.actor for ending in endings if ending is not None}
-    if task is not None:
-        ids |= {task.assignee, task.author, task.preferred, task.parked_by, task.creator}
-        ids |= {task.lease.actor} if task.lease else set()
-    return {actor_id: tx.actor(actor_id) for actor_id in ids if actor_id is not None}
-
-
 def look_first(
     decision: Decision, left: Left | None, tx: ReadTransaction, machine: Machine
 ) -> None:
@@ -408,54 +371,7 @@ def look_first(
                 raise LookFirst(ending.token, ending.worktree)
 
 
-# What was asked before.
-
-
-def digest_of(caller: Caller, command: c.Command) -> str:
-    """What was asked, and by which session: the same id means the same of both."""
-    asked = [caller.holding_session, command.verb, ledger.plain(command)]
-    return ledger.digest_of(ledger.canonical(asked))
-
-
-def answered(outcome: Outcome, refusal: Refusal | None) -> str:
-    entries = outcome.entries
-    return ledger.canonical(
-        {
-            "task": ledger.plain(outcome.task),
-            "now": outcome.now,
-            "first": entries[0].seq if entries else 0,
-            "count": len(entries),
-            "refusal": ledger.plain(refusal),
-            "actor": outcome.actor and outcome.actor.id,
-        }
-    )
-
-
-def replay(
-    tx: ReadTransaction,
-    caller: Caller,
-    known: Request,
-    digest: str,
-    request_id: str,
-) -> Outcome:
-    """The same answer as the first time, with the task as it is now beside it."""
-    if known.digest != digest:
-        raise Refused(refusals.request_reused(request_id))
-    import json
-
-    answer = json.loads(known.answer)
-    if answer["refusal"]:
-        raise Refused(Refusal(**answer["refusal"]))
-    entries = tuple(tx.entries(answer["first"], answer["count"]))
-    events = tuple(entry.event for entry in entries)
-    outcome = Outcome(caller, answer["now"], None, entries, events, replayed=True)
-    if answer["task"] is None:
-        actor = tx.actor(answer["actor"]) if answer["actor"] else None
-        return outcome.but(actor=actor, skewed=tx.skewed)
-    task: Task = ledger.build(Task, answer["task"])
-    current = tx.task(task.key)
-    named = actors_named(tx, task, events) | actors_named(tx, current)
-    return outcome.but(task=task, current=current, seen=tx.now, actors=named, skewed=tx.skewed)
+# What is told of it.
 
 
 def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) -> LoggedRefusal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 
 from dibs.core.instants import SECOND, Duration
@@ -41,7 +40,9 @@ class Patience:
         left = (self._deadline - self._machine.boottime()) / SECOND
         if left <= 0:
             return False
-        time.sleep(min(left, self._pause * random.uniform(0.5, 1)))  # noqa: S311 - no secret
+        from random import uniform
+
+        time.sleep(min(left, uniform(self._pause / 2, self._pause)))  # noqa: S311 - no secret
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
         return True
 

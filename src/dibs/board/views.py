@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dibs.board.execute import Board, actors_named, caller_of
+from dibs.board.execute import Board, caller_of
 from dibs.board.identity import Identity
+from dibs.board.outcome import actors_named
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import refusals

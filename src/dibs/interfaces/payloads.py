@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from dibs.board.execute import Outcome
+    from dibs.board.outcome import Outcome
     from dibs.board.views import LogLine, Owner, Status, TaskView
     from dibs.core.model import ActorId, EndedLease, KeptNote, LoggedRefusal
     from dibs.core.refusals import Refusal

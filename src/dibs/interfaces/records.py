@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dibs.board.execute import Outcome
+    from dibs.board.outcome import Outcome
     from dibs.board.views import Owner, Status, TaskView
     from dibs.core.events import Ending
     from dibs.core.model import State

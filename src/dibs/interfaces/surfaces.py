@@ -19,7 +19,7 @@ EXITS = {
     LOST: "lease lost: the token is no longer current",
     BUG: "a bug in dibs",
     STORAGE: "storage failed: disk full, read-only, corrupt; nothing was changed",
-    AGAIN: "try again: busy",
+    AGAIN: "try again: busy, server unreachable, board moved",
 }
 
 HTTP = {
@@ -69,6 +69,7 @@ SURFACES = {
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
+    "driver_missing": Surface(USAGE, "pip install 'dibs[postgres]'"),
     "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),
     # Refused.
     "final": Surface(REFUSED, "dibs show {task}; new work is a new task: dibs add"),
@@ -86,6 +87,8 @@ SURFACES = {
     "request_reused": Surface(REFUSED, "use a new request id for a new command"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
+    "not_granted": Surface(REFUSED, "ask who owns the database: dibs board grant ROLE"),
+    "servers_clock": Surface(REFUSED, "dibs doctor shows how far this machine's clock is off"),
     "forked": Surface(REFUSED, "open the board after the fork, once in each process"),
     # A gate.
     "wrong_kind": Surface(GATE, "dibs list --free"),
@@ -109,6 +112,11 @@ SURFACES = {
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
     "output_failed": Surface(STORAGE, "dibs log says what was done"),
+    "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
+    "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
+    "board_arriving": Surface(
+        AGAIN, "run it again; dibs board move, run again, ends what it began"
+    ),
     "busy": Surface(AGAIN, "run it again; if one process keeps the lock, look at that process"),
 }
 

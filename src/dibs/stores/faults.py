@@ -5,6 +5,10 @@ from __future__ import annotations
 from dibs.core.checks import short
 from dibs.core.refusals import Refused, refused
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.stores.transaction import BoardRow
+
 
 class Interrupted(Refused):
     """It was cut off, or lost to another: it may be tried again with the same request id."""
@@ -106,3 +110,11 @@ def driver_missing(where: str) -> Refused:
     return refused(
         "driver_missing", f"{where} is on PostgreSQL, and its driver is not installed", path=where
     )
+
+
+def moved_away(board: BoardRow, where: str) -> None:
+    """Refuses a board that is not here any more, or not here yet."""
+    if board.moved_to:
+        raise board_moved(where, board.moved_to, board.uid)
+    if board.arriving:
+        raise board_arriving(where)

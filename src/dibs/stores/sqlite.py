@@ -20,7 +20,6 @@ from dibs.stores import faults, queries
 from dibs.stores.clock import Anchor, anchor_here, read_clock
 from dibs.stores.queries import migrations, newest
 from dibs.stores.queue import Turn, wait_for_turn
-from dibs.stores.store import Finding, check, moved_away
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.core.model import TaskKey
-    from dibs.stores.store import Question
+    from dibs.stores.store import Finding, Question
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 FULL = 2
@@ -256,7 +255,7 @@ class SqliteStore:
         *row, boot, anchor, boottime, skewed = found[0]
         known = None if boot is None else Anchor(boot, anchor, boottime, bool(skewed))
         board = BoardRow(*row)
-        moved_away(board, self.where)
+        faults.moved_away(board, self.where)
         return board, known
 
     # The clock.
@@ -277,6 +276,8 @@ class SqliteStore:
     # Health.
 
     def health(self) -> tuple[Finding, ...]:
+        from dibs.stores.store import Finding, check
+
         with Guarded(self):
             connection = self.connection
             version = apsw.sqlite_lib_version()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dibs.core.values import Value
-from dibs.stores import faults
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from dibs.core.instants import Duration
     from dibs.core.model import TaskKey
     from dibs.machine import Machine
-    from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
+    from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
     Question = tuple[str, dict[str, Any]]
 
@@ -75,11 +74,3 @@ def check(
     what: str, found: str, *, fine: object, level: str = "wrong", damage: bool = False
 ) -> Finding:
     return Finding(what, found) if fine else Finding(what, found, level, damage)
-
-
-def moved_away(board: BoardRow, where: str) -> None:
-    """Refuses a board that is not here any more, or not here yet."""
-    if board.moved_to:
-        raise faults.board_moved(where, board.moved_to, board.uid)
-    if board.arriving:
-        raise faults.board_arriving(where)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from dibs.board.execute import Board, Outcome
+    from dibs.board.execute import Board
+    from dibs.board.outcome import Outcome
     from dibs.core.commands import Command
     from dibs.core.instants import Duration
     from dibs.core.model import TaskKey, Token

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dibs.board.execute import Outcome
+    from dibs.board.outcome import Outcome
     from dibs.core.model import Actor, ActorId
 
     Actors = Mapping[ActorId, Actor]

@@ -1,0 +1,57 @@
+"""What a command led to."""
+
+from __future__ import annotations
+
+from dibs.core import events as e
+from dibs.core.evolve import is_late, taken_by
+from dibs.core.instants import Instant
+from dibs.core.ledger import Entry
+from dibs.core.model import Actor, ActorId, Caller, Task
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dibs.stores.transaction import ReadTransaction
+
+
+class Outcome(Value):
+    """What a command led to: the task after it, its events, and who is named in them."""
+
+    caller: Caller
+    now: Instant
+    task: Task | None = None
+    entries: tuple[Entry, ...] = ()
+    events: tuple[e.Event, ...] = ()
+    actors: Mapping[ActorId, Actor] = {}
+    skewed: bool = False
+    current: Task | None = None
+    """The task as it is now, if the answer is an old one, given again for its request id."""
+    seen: Instant | None = None
+    """When that was."""
+    actor: Actor | None = None
+    """The actor that was set."""
+    replayed: bool = False
+
+    @property
+    def late(self) -> bool:
+        """The caller's own lease had expired."""
+        return any(is_late(event) for event in self.events)
+
+    @property
+    def taken(self) -> e.Ending | None:
+        """The lease that the command took from somebody."""
+        return next((lost for event in self.events if (lost := taken_by(event))), None)
+
+
+def actors_named(
+    tx: ReadTransaction, task: Task | None, events: tuple[e.Event, ...] = ()
+) -> dict[ActorId, Actor]:
+    """Everybody whom a task and its events name."""
+    endings = (getattr(event, "ending", None) for event in events)
+    ids = {ending.actor for ending in endings if ending is not None}
+    if task is not None:
+        ids |= {task.assignee, task.author, task.preferred, task.parked_by, task.creator}
+        ids |= {task.lease.actor} if task.lease else set()
+    return {actor_id: tx.actor(actor_id) for actor_id in ids if actor_id is not None}

@@ -1,0 +1,61 @@
+"""Requests: what was asked and answered under an id, so that asking again is safe."""
+
+from __future__ import annotations
+
+from dibs.board.outcome import Outcome, actors_named
+from dibs.core import commands as c
+from dibs.core import ledger, refusals
+from dibs.core.model import Caller, Task
+from dibs.core.refusals import Refusal, Refused
+from dibs.stores.transaction import Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.stores.transaction import ReadTransaction
+
+
+def digest_of(caller: Caller, command: c.Command) -> str:
+    """What was asked, and by which session: the same id means the same of both."""
+    asked = [caller.holding_session, command.verb, ledger.plain(command)]
+    return ledger.digest_of(ledger.canonical(asked))
+
+
+def answered(outcome: Outcome, refusal: Refusal | None) -> str:
+    entries = outcome.entries
+    return ledger.canonical(
+        {
+            "task": ledger.plain(outcome.task),
+            "now": outcome.now,
+            "first": entries[0].seq if entries else 0,
+            "count": len(entries),
+            "refusal": ledger.plain(refusal),
+            "actor": outcome.actor and outcome.actor.id,
+        }
+    )
+
+
+def replay(
+    tx: ReadTransaction,
+    caller: Caller,
+    known: Request,
+    digest: str,
+    request_id: str,
+) -> Outcome:
+    """The same answer as the first time, with the task as it is now beside it."""
+    if known.digest != digest:
+        raise Refused(refusals.request_reused(request_id))
+    import json
+
+    answer = json.loads(known.answer)
+    if answer["refusal"]:
+        raise Refused(Refusal(**answer["refusal"]))
+    entries = tuple(tx.entries(answer["first"], answer["count"]))
+    events = tuple(entry.event for entry in entries)
+    outcome = Outcome(caller, answer["now"], None, entries, events, replayed=True)
+    if answer["task"] is None:
+        actor = tx.actor(answer["actor"]) if answer["actor"] else None
+        return outcome.but(actor=actor, skewed=tx.skewed)
+    task: Task = ledger.build(Task, answer["task"])
+    current = tx.task(task.key)
+    named = actors_named(tx, task, events) | actors_named(tx, current)
+    return outcome.but(task=task, current=current, seen=tx.now, actors=named, skewed=tx.skewed)

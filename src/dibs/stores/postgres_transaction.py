@@ -1,0 +1,250 @@
+"""Transactions on PostgreSQL: which lock is taken, when the clock is read, what an error means.
+
+A transaction is sent as a pipeline: changes are not waited for one by one, and the commit's answer is
+theirs too.
+"""
+
+from __future__ import annotations
+
+import psycopg
+
+from dibs.core.instants import Instant
+from dibs.core.refusals import unreadable
+from dibs.stores import faults
+from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+    from typing import Any
+
+    from dibs.core.model import TaskKey
+    from dibs.core.refusals import Refused
+    from dibs.stores.postgres import PostgresStore
+    from dibs.stores.store import Question
+
+
+class Guarded:
+    """Turns what the server and the network say into refusals with codes of their own."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._committing = False
+
+    def __enter__(self) -> Any:
+        return None
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _: TracebackType | None,
+    ) -> None:
+        if isinstance(error, psycopg.Error):
+            raise fault_of(error, self._store.where, self._store.wait, self._committing) from error
+
+
+class ReadContext(Guarded):
+    """`with store.read() as tx`: one snapshot, let go at the end."""
+
+    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+    def __init__(self, store: PostgresStore, ahead: tuple[Question, ...] = ()) -> None:
+        super().__init__(store)
+        self._connection: psycopg.Connection[Any] | None = None
+        self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
+        self._questions = ahead
+        self._ahead: dict[tuple[str, tuple[tuple[str, Any], ...]], psycopg.Cursor[Any]] = {}
+        self._unsure = False
+
+    def __enter__(self) -> ReadTransaction:
+        try:
+            self._connection = self._store.borrow()
+            self._connection.add_notice_handler(self._notice)
+            pipeline = self._connection.pipeline()
+            pipeline.__enter__()
+            self._pipeline = pipeline
+            self._connection.execute(self.begin)
+            return self._open()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            with self._store.guarded() as _:
+                self._end(commit=error is None)
+        except BaseException:
+            super().__exit__(kind, error, trace)
+            raise
+        super().__exit__(kind, error, trace)
+
+    def _open(self) -> ReadTransaction:
+        board, stamp = self._row("look_at_board", 1)
+        return ReadTransaction(self, board, self._now(board, stamp[0]), skewed=False)
+
+    def _row(self, query: str, extra: int) -> tuple[BoardRow, tuple[Any, ...]]:
+        found = self.ask(query)
+        if not found:
+            raise unreadable("the row of the board itself")
+        row = found[0]
+        board = BoardRow(*row[:-extra])
+        faults.moved_away(board, self._store.where)
+        return board, row[-extra:]
+
+    def _now(self, board: BoardRow, stamp: int) -> Instant:
+        return Instant(max(self._store.instant(stamp), board.floor))
+
+    def _send(self, query: str, params: dict[str, Any]) -> psycopg.Cursor[Any]:
+        assert self._connection is not None, "inside a transaction"
+        return self._connection.execute(self._store.queries[query], params)
+
+    def ask(self, query: str, **params: Any) -> list[Any]:
+        params["board"] = self._store.number
+        known = self._ahead.pop(_key(query, params), None)
+        return (known or self._send(query, params)).fetchall()
+
+    def change(self, query: str, *, exactly: int | None = None, **params: Any) -> None:
+        """Sent, not waited for: an error comes with the next answer, at the latest the commit's."""
+        assert self._connection is not None, "inside a transaction"
+        self._ahead.clear()
+        params["board"] = self._store.number
+        sql = self._store.queries[query]
+        if exactly is not None:
+            # Else the commit would be on its way before the count is known.
+            sql = (
+                f"WITH changed AS ({sql} RETURNING 1) "  # noqa: S608 - both texts are our own
+                f"SELECT 1 / (count(*) = {exactly})::int FROM changed"
+            )
+        self._connection.execute(sql, params)
+
+    def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        """A commit that did not wait for its standby is a success with a warning."""
+        if self._committing and notice.sqlstate == "01000":
+            self._unsure = True
+
+    def _end(self, *, commit: bool) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            if self._pipeline is not None:
+                self._finish(connection, self._pipeline, commit=commit)
+        finally:
+            self._pipeline = None
+            connection.remove_notice_handler(self._notice)
+            self._store.give_back(connection)
+
+    def _finish(
+        self,
+        connection: psycopg.Connection[Any],
+        pipeline: AbstractContextManager[psycopg.Pipeline],
+        *,
+        commit: bool,
+    ) -> None:
+        self._committing = commit
+        if commit:
+            connection.execute("COMMIT")
+            pipeline.__exit__(None, None, None)
+            if self._unsure:
+                raise faults.unreachable(
+                    self._store.where, "its standby did not answer", unknown=True
+                )
+            return
+        try:
+            pipeline.__exit__(None, None, None)
+            if not connection.closed:
+                connection.execute("ROLLBACK")
+        except psycopg.Error:
+            connection.close()  # what was not committed ends with its connection
+
+
+class WriteContext(ReadContext):
+    """`with store.write(...) as tx`: the board's lock, the clock after it; commit, or roll back."""
+
+    begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+
+    def __enter__(self) -> WriteTransaction:
+        transaction = super().__enter__()
+        assert isinstance(transaction, WriteTransaction), "made by _open"
+        return transaction
+
+    def _open(self) -> WriteTransaction:
+        assert self._connection is not None, "inside a transaction"
+        wait = f"SET LOCAL lock_timeout = {int(self._store.wait * 1000)}"
+        self._connection.execute(wait.encode())
+        number = {"board": self._store.number}
+        self._ahead[_key("lock_board", number)] = self._send("lock_board", number)
+        for query, params in self._questions:
+            asked = {**params, **number}
+            self._ahead[_key(query, asked)] = self._send(query, asked)
+        board, (stamp, *home) = self._row("lock_board", 5)
+        return self._transaction(board, self._now(board, stamp), home)
+
+    def _transaction(self, board: BoardRow, now: Instant, home: list[str]) -> WriteTransaction:
+        actors = self._store.actors_at(board.head)
+        return WriteTransaction(
+            self, board, now, skewed=False, actors=actors, rises=True, new_home=new_home(home)
+        )
+
+
+class RenewalContext(WriteContext):
+    """The board's lock shared, then the task's row: renewals go side by side, and with no claim."""
+
+    def __init__(self, store: PostgresStore, task: TaskKey) -> None:
+        super().__init__(store)
+        self._task = task
+
+    def _open(self) -> WriteTransaction:
+        assert self._connection is not None, "inside a transaction"
+        wait = f"SET LOCAL lock_timeout = {int(self._store.wait * 1000)}"
+        self._connection.execute(wait.encode())
+        params = {"board": self._store.number, "key": self._task}
+        shared = self._send("share_board", params)
+        task = self._send("lock_task", params)
+        clock = self._send("clock", {})
+        self._ahead[_key("share_board", {"board": self._store.number})] = shared
+        self._ahead[_key("task_by_key", params)] = task
+        board, home = self._row("share_board", 4)
+        [(stamp,)] = clock.fetchall()
+        return self._transaction(board, self._now(board, stamp), list(home))
+
+
+def new_home(home: list[str]) -> str:
+    """What happened to the server since the epoch was last raised, if anything."""
+    system, timeline, system_now, timeline_now = home
+    if system != system_now:
+        return "restore"
+    return "promotion" if timeline != timeline_now else ""
+
+
+def _key(query: str, params: dict[str, Any]) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    return query, tuple(sorted(params.items()))
+
+
+def fault_of(error: psycopg.Error, where: str, wait: float, committing: bool) -> Refused:
+    """What an error of the server or the network means to the caller."""
+    state = error.sqlstate or ""
+    detail = str(error).strip().partition("\n")[0]
+    if state == "55P03":
+        return faults.busy(where, "another writer", wait)
+    if state == "53100":
+        return faults.disk_full(where)
+    if state == "42501":
+        return faults.not_granted(where, detail)
+    if state in ("42P01", "3F000"):
+        return faults.no_board(where)
+    if state in AGAIN or state[:2] in ("08", "53", "57") or not state:
+        unknown = committing and state not in NOTHING_DONE
+        return faults.unreachable(where, detail, unknown=unknown)
+    return faults.storage_failed(where, detail)
+
+
+NOTHING_DONE = ("40001", "40P01", "25006")
+AGAIN = NOTHING_DONE
