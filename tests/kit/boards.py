@@ -123,8 +123,8 @@ def database_apart() -> str:
 
 def make_schema(url: str) -> None:
     store = PostgresStore(Address(url, "template"))
-    with store._connect() as connection:
-        store._migrate(connection)
+    with store.connect() as connection:
+        store.migrate(connection)
 
 
 def new_store(kind: str, folder, machine, *, apart: bool = False) -> SqliteStore | StillServer:
@@ -220,7 +220,7 @@ class Bench:
         """All rows of a table of this board."""
         if self.kind == "sqlite":
             return self.store.connection.execute(f"SELECT * FROM {table}").fetchall()
-        with self.store._connect() as connection:
+        with self.store.connect() as connection:
             where = f"SELECT * FROM dibs.{table} WHERE board = {self.number}"
             return connection.execute(where).fetchall()
 
@@ -237,7 +237,7 @@ class Bench:
         if self.kind == "sqlite":
             self.store.connection.execute(sql)
             return
-        with self.store._connect() as connection:
+        with self.store.connect() as connection:
             connection.execute("SET search_path = dibs")
             connection.execute(sql)
 
@@ -264,7 +264,7 @@ class Bench:
             " UNION ALL SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)"
             " FROM pg_trigger WHERE NOT tgisinternal"
         )
-        with self.store._connect() as connection:
+        with self.store.connect() as connection:
             for (statement,) in connection.execute(rules).fetchall():
                 connection.execute(statement)
 

@@ -37,5 +37,5 @@ def findings(board: Board) -> list[Finding]:
             f"in the future: {', '.join(seen.future)}" if seen.future else "none is in the future",
             fine=not seen.future,
         ),
-        Finding("backups", "none are known: the board is in this one folder only", "note"),
+        Finding("backups", "dibs board backup FILE makes one", "note"),
     ]

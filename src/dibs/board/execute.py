@@ -66,6 +66,11 @@ class Board:
         """A consistent look at the board, wherever it is."""
         return Reading(self)
 
+    def settle(self) -> None:
+        """Goes where the board is, before something that concerns its place."""
+        with self.read():
+            pass
+
     def execute(self, who: Identity, command: c.Command, request_id: str | None = None) -> Outcome:
         """Carries the command out, or raises `Refused`. The same request id: the same answer."""
         asked = request_id
@@ -124,14 +129,9 @@ class Board:
                 begin_epoch(tx, caller, tx.new_home)
                 tx.finish()
                 return None
-            digest = ""
-            if request_id:
-                from dibs.board.requests import answered, digest_of, replay
-
-                digest = digest_of(caller, command)
-                known = tx.request(caller.actor.id, request_id)
-                if known is not None:
-                    return replay(tx, caller, known, digest, request_id)
+            known = replayed(tx, caller, command, request_id)
+            if known is not None:
+                return known
             facts = facts_for(tx, caller, command, self.settings, left)
             decision = decide(facts, command, tx.now)
             refusal = decision.refusal
@@ -149,9 +149,7 @@ class Board:
                     if isinstance(command, BOARD_COMMANDS)
                     else write(tx, caller, facts, decision)
                 )
-                if request_id:
-                    answer = Request(digest, answered(outcome, refusal))
-                    tx.keep_request(caller.actor.id, request_id, answer)
+                keep_answer(tx, command, request_id, outcome, refusal)
                 tx.finish(changed=bool(decision.renews or request_id))
         if refusal is not None:
             raise Refused(refusal)
@@ -371,7 +369,36 @@ def look_first(
                 raise LookFirst(ending.token, ending.worktree)
 
 
-# What is told of it.
+# What was asked before, and what is told of it.
+
+
+def replayed(
+    tx: ReadTransaction, caller: Caller, command: c.Command, request_id: str | None
+) -> Outcome | None:
+    if request_id is None:
+        return None
+    from dibs.board.requests import digest_of, replay
+
+    known = tx.request(caller.actor.id, request_id)
+    if known is None:
+        return None
+    return replay(tx, caller, known, digest_of(caller, command), request_id)
+
+
+def keep_answer(
+    tx: WriteTransaction,
+    command: c.Command,
+    request_id: str | None,
+    outcome: Outcome,
+    refusal: Refusal | None,
+) -> None:
+    if request_id is None:
+        return
+    from dibs.board.requests import answered, digest_of
+
+    caller = outcome.caller
+    request = Request(digest_of(caller, command), answered(outcome, refusal))
+    tx.keep_request(caller.actor.id, request_id, request)
 
 
 def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) -> LoggedRefusal:

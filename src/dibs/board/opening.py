@@ -35,6 +35,12 @@ def open_at(place: Place, machine: Machine | None = None) -> Board:
     return Board(store, settings_in(store, settings))
 
 
+def place_of(place: Place) -> Board:
+    """A board that may not be there: nothing is read but what stands beside it."""
+    settings = load(place.folder)
+    return Board(store_at(place, settings), settings)
+
+
 def another(board: Board) -> Board:
     """The same board through a connection of its own."""
     return Board(board.store.another(), board.settings)

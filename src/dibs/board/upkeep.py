@@ -176,6 +176,7 @@ def time_faults(entries: Iterable[Entry]) -> list[str]:
 
 
 def checkup(board: Board) -> Checkup:
+    board.settle()
     store = board.store
     health = store.health()
     with board.read() as tx:

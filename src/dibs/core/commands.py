@@ -24,7 +24,11 @@ class Command(Value):
         return TYPED.get(self.verb, self.verb)
 
 
-TYPED = {"force": "takeover --force", "set_actor": "actor set", "set_clock": "doctor --set-clock"}
+TYPED = {
+    "force": "takeover --force", "set_actor": "actor set", "set_clock": "doctor --set-clock",
+    "move_board": "board move", "restore_board": "board restore",
+    "set_settings": "config --load",
+}  # fmt: skip
 
 
 class TaskCommand(Command):
@@ -194,6 +198,19 @@ class SetActor(Command):
     zone: str | None = None
     add_aliases: tuple[str, ...] = ()
     remove_aliases: tuple[str, ...] = ()
+
+
+class MoveBoard(Command):
+    verb = "move_board"
+
+
+class SetSettings(Command):
+    verb = "set_settings"
+
+
+class RestoreBoard(Command):
+    verb = "restore_board"
+    reason: str
 
 
 class SetClock(Command):

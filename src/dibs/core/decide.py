@@ -307,7 +307,9 @@ def started_first(case: Case) -> tuple[Event, ...]:
     return (e.Started(),) if case.task.state != IN_PROGRESS else ()
 
 
-ACTS: dict[str, Callable[..., Decision]] = {"set_actor": allowed, "set_clock": allowed} | {
+OF_THE_BOARD = ("set_actor", "set_clock", "set_settings", "move_board", "restore_board")
+
+ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__: act
     for act in (
         add, edit, scope, note, claim, start, takeover, force, assign, unassign, park, unpark,

@@ -75,6 +75,9 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "note": (),
     "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),
     "set_clock": (g.caller_has_the_right, g.reason_is_given),
+    "set_settings": (g.caller_has_the_right,),
+    "move_board": (g.caller_has_the_right,),
+    "restore_board": (g.caller_has_the_right, g.reason_is_given),
 }
 
 ON_OWN_LEASE: dict[str, tuple[Guard, ...]] = {

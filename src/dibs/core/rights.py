@@ -37,6 +37,9 @@ RIGHTS = {
         Right("force", people_only=True, reason=True),
         Right("set_actor", people_only=True),
         Right("set_clock", people_only=True, reason=True),
+        Right("set_settings", people_only=True),
+        Right("move_board", people_only=True),
+        Right("restore_board", people_only=True, reason=True),
         Right(
             "unassign",
             people_only=True,

@@ -114,6 +114,7 @@ SURFACES = {
     "output_failed": Surface(STORAGE, "dibs log says what was done"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
     "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
+    "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),
     "board_arriving": Surface(
         AGAIN, "run it again; dibs board move, run again, ends what it began"
     ),

@@ -98,6 +98,12 @@ def board_moved(where: str, to: str, uid: str) -> Refused:
     return Moved(refused("board_moved", message, path=where, to=to, board=uid).refusal)
 
 
+def board_exists(where: str, uid: str) -> Refused:
+    return refused(
+        "board_exists", f"there is a board in {where} already: {uid}", path=where, board=uid
+    )
+
+
 def board_arriving(where: str) -> Refused:
     return refused(
         "board_arriving",

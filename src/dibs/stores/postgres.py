@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 import psycopg
-from psycopg import errors, pq
+from psycopg import errors, pq, sql
 
 from dibs.core.instants import Duration
 from dibs.machine import Machine, this_machine
@@ -74,9 +74,9 @@ class PostgresStore:
 
     def create(self, uid: str) -> bool:
         """Makes the schema, if it is not there, and the board. False if there was a board."""
-        with self.guarded(), self._connect() as connection, connection.transaction():
+        with self.guarded(), self.connect() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-            self._migrate(connection)
+            self.migrate(connection)
             name = {"name": self.address.board}
             [(_, number, _)] = connection.execute(self.queries["find_board"], name)
             if number is not None:
@@ -88,7 +88,7 @@ class PostgresStore:
         return True
 
     @staticmethod
-    def _migrate(connection: psycopg.Connection[Any]) -> None:
+    def migrate(connection: psycopg.Connection[Any]) -> None:
         """Under the lock, in the caller's transaction: all steps that are missing."""
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
         connection.execute("CREATE TABLE IF NOT EXISTS dibs.migration (number BIGINT PRIMARY KEY)")
@@ -99,7 +99,7 @@ class PostgresStore:
                 connection.execute(own.encode())
                 connection.execute("INSERT INTO dibs.migration VALUES (%s)", (number,))
 
-    def _connect(self) -> psycopg.Connection[Any]:
+    def connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.address.url, **self._options())
 
     def _options(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class PostgresStore:
         if self._pooled:
             connection = self._opened_pool().getconn()
         else:
-            connection = self._connection or self._connect()
+            connection = self._connection or self.connect()
             self._connection = connection
             _inherited.add(connection)
         if not self.number:
@@ -159,19 +159,42 @@ class PostgresStore:
         if version < queries.newest():
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-                self._migrate(connection)
+                self.migrate(connection)
         self.number = number
 
     def stated_settings(self) -> str:
         """The board's settings as they are written: every machine reads the same."""
-        if not self.number:
-            with self.read():
-                pass
+        self.find()
         return self.settings
 
+    def find(self) -> int:
+        """The board's number in its database."""
+        if not self.number:
+            with self.guarded():
+                self.give_back(self.borrow())
+        return self.number
+
     def arrive(self, uid: str) -> None:
-        with self.guarded(), self._connect() as connection:
+        with self.guarded(), self.connect() as connection:
             connection.execute(self.queries["arrive"], {"uid": uid})
+
+    def boards(self) -> list[Any]:
+        """All of this database."""
+        with self.guarded(), self.connect() as connection:
+            return connection.execute(self.queries["boards"]).fetchall()
+
+    def save_settings(self, text: str) -> None:
+        number = self.find()
+        with self.guarded(), self.connect() as connection:
+            known = {"board": number, "settings": text}
+            connection.execute(self.queries["save_settings"], known)
+
+    def grant(self, role: str) -> None:
+        """What a client needs: no right to change or to remove an event, nor to change the schema."""
+        name = sql.Identifier(role)
+        with self.guarded(), self.connect() as connection, connection.transaction():
+            for right in queries.grants():
+                connection.execute(sql.SQL(right).format(role=name))
 
     def another(self) -> PostgresStore:
         return PostgresStore(self.address, machine=self.machine, wait=self.wait)

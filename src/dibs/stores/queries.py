@@ -41,6 +41,13 @@ def migrations(database: str) -> dict[int, tuple[str, str]]:
     return found
 
 
+def grants() -> list[str]:
+    """What a role is given, one statement each; `{role}` stands for it."""
+    text = script(join(FOLDER, "grants.postgres.sql"))
+    lines = [line for line in text.splitlines() if not line.startswith("--")]
+    return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]
+
+
 def newest() -> int:
     """The number of the newest migration, which is the same for every database."""
     return max(int(name.partition("_")[0]) for name in os.listdir(join(FOLDER, "migrations")))

@@ -348,6 +348,14 @@ class WriteTransaction(ReadTransaction):
         if self.new_home:
             self._change("save_home")
 
+    def fence(self, moved_to: str) -> None:
+        """The board is elsewhere from now on."""
+        self.board = self.board.but(moved_to=moved_to)
+
+    def copy_is(self, *, arriving: int) -> None:
+        """A copy that was carried here is the board, or not yet."""
+        self.board = self.board.but(arriving=arriving, moved_to="")
+
     def shift_leases(self, by: Duration) -> None:
         self._change("tasks_shifted", by=by)
 

@@ -90,6 +90,14 @@ class Call:
             self._board = open_at(self.place)
         return self._board
 
+    def board_or_none(self) -> Board:
+        """The place of a board, though there may be none there, or none that can be used."""
+        from dibs.board.opening import place_of
+
+        if self._board is None:
+            self._board = place_of(self.place)
+        return self._board
+
     @property
     def skewed(self) -> bool:
         return self._board is not None and self._board.store.skewed

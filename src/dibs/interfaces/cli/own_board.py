@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.board import views
+from dibs.board.settings import Settings
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.instants import iso
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+DEFAULTS = Settings().named()
 CHANGES = ("kind", "tier", "capability", "zone", "alias", "no_alias", "rename")
 
 
@@ -28,11 +30,14 @@ def init(call: Call) -> Answer:
     call.adopt(board)
     uid = views.uid(board)
     done = "made" if made else "there already"
-    lines = (f"the board is {done}: {call.place.folder}", f"board id {uid}")
-    return Answer(payloads.answer(board=uid, folder=call.place.folder, created=made), lines)
+    where = board.store.where
+    lines = (f"the board is {done}: {where}", f"board id {uid}")
+    return Answer(payloads.answer(board=uid, folder=where, created=made), lines)
 
 
 def config(call: Call) -> Answer:
+    if call["load"] is not None:
+        return load_config(call)
     from dibs.board import settings
 
     path = f"{call.place.folder}/{settings.FILE}"
@@ -43,18 +48,34 @@ def config(call: Call) -> Answer:
     except Refused as unreadable:
         problems = [unreadable]
     wrong = tuple(problem.refusal.message for problem in problems)
-    values = settings.Settings(**stated).named()
+    values = settings.Settings(**stated)
+    source, hint = "settings", f"to change one, write it to {path}"
+    if call.place.url or values.url:
+        values, source = call.board.settings, "board"
+        stated = {name: value for name, value in values.named().items() if value != DEFAULTS[name]}
+        hint = "to change them, write all of them to a file: dibs config --load FILE"
     rows, told = [], {}
     for name, setting in settings.SETTINGS.items():
-        value, source = setting.show(values[name]), "settings" if name in stated else "default"
-        rows.append((name, value, source, setting.means))
-        told[name] = {"value": value, "source": source}
-    lines = (
-        *say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")),
-        f"to change one, write it to {path}",
-    )
+        value, where = setting.show(getattr(values, name)), source if name in stated else "default"
+        rows.append((name, value, where, setting.means))
+        told[name] = {"value": value, "source": where}
+    lines = (*say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")), hint)
     payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
     return Answer(payload, lines, wrong, exit=USAGE if wrong else 0)
+
+
+def load_config(call: Call) -> Answer:
+    """The settings of a board on a server, from a file: for all machines at once."""
+    from dibs.board.boards import load_settings
+
+    try:
+        with open(call["load"], encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, ValueError) as error:
+        raise bad_argument(f"{call['load']} cannot be read: {error}") from None
+    load_settings(call.board, text, call.who())
+    where = call.board.store.where
+    return Answer(payloads.answer(board=where), (f"the settings of {where} are those of the file",))
 
 
 def actor(call: Call) -> Answer:
@@ -141,7 +162,16 @@ def set_clock(call: Call) -> Answer:
 
 VERBS = {
     "init": Verb(init),
-    "config": Verb(config),
+    "config": Verb(
+        config,
+        (
+            argument(
+                "--load",
+                metavar="FILE",
+                help="make these the settings of a board on a server: people only",
+            ),
+        ),
+    ),
     "actor": Verb(
         actor,
         (

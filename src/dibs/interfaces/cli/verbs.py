@@ -44,7 +44,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "init": "make a board for this repository",
         "config": "show every setting and where it comes from",
         "actor": "list or change actors",
-        "doctor": "check the board, its file, its ledger and its clock",
+        "doctor": "check the board, its file or its server, its ledger and its clock",
+        "board": "list, move, save or restore boards, and say who may use them",
         "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
     },
 }
@@ -55,7 +56,7 @@ MODULES = {
     verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
     for group, verbs in GROUPS.items()
     for verb in verbs
-} | {"demo": "dibs.interfaces.cli.demo"}
+} | {"demo": "dibs.interfaces.cli.demo", "board": "dibs.interfaces.cli.boards"}
 
 
 def meaning(verb: str) -> str:

@@ -56,5 +56,8 @@ UPDATE home SET system = (SELECT system_identifier::text FROM pg_control_system(
     timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 WHERE board = :board
 
+-- name: settings
+SELECT settings FROM home WHERE board = :board
+
 -- name: save_settings
 UPDATE home SET settings = :settings WHERE board = :board

@@ -1,0 +1,67 @@
+"""All boards of a database, who may use them, and the settings that a server keeps for one."""
+
+from __future__ import annotations
+
+from dibs.board.execute import Board
+from dibs.board.moving import authorise
+from dibs.board.settings import from_text
+from dibs.core import commands as c
+from dibs.core.refusals import bad_argument
+from dibs.core.values import Value
+from dibs.stores.sqlite import SqliteStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.identity import Identity
+    from dibs.stores.postgres import PostgresStore
+
+
+class Known(Value):
+    """A board, and what became of it."""
+
+    name: str
+    uid: str
+    tasks: int
+    events: int
+    state: str = ""
+
+
+def all_boards(board: Board) -> list[Known]:
+    board.settle()
+    store = board.store
+    if isinstance(store, SqliteStore):
+        with board.read() as tx:
+            return [Known(store.where, tx.board.uid, tx.board.tasks, tx.board.seq)]
+    return [
+        Known(name, uid, tasks, events, state_of(moved_to, arriving=bool(arriving)))
+        for name, uid, tasks, events, moved_to, arriving in server(board).boards()
+    ]
+
+
+def state_of(moved_to: str, *, arriving: bool) -> str:
+    if arriving:
+        return "has not arrived"
+    return f"moved to {moved_to}" if moved_to else ""
+
+
+def grant(board: Board, role: str) -> None:
+    """The rights that dibs needs, and no more."""
+    server(board).grant(role)
+
+
+def load_settings(board: Board, text: str, who: Identity) -> None:
+    """The settings of a board on a server, for all machines alike."""
+    store = server(board)
+    settings = from_text(text, store.where)
+    with board.read() as tx:
+        authorise(tx, board, who, c.SetSettings())
+    store.save_settings(text)
+    board.settings = settings
+
+
+def server(board: Board) -> PostgresStore:
+    board.settle()
+    store = board.store
+    if isinstance(store, SqliteStore):
+        raise bad_argument(f"{store.where} is a file: this is for boards on a server")
+    return store  # type: ignore[return-value]

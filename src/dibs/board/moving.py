@@ -1,0 +1,299 @@
+"""A whole board from one place to another: a move, a backup, a restore.
+
+A move copies while nobody writes, verifies the copy in its own transaction, and only then fences the
+source, in one commit. Before that commit the source is the board; after it, the copy is: whoever
+follows the source's forwarding record first says that the copy has arrived.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from os.path import abspath, dirname, exists, join
+
+from dibs.board.epochs import RESTORE, begin_epoch
+from dibs.board.execute import caller_of, register
+from dibs.board.opening import store_to
+from dibs.board.upkeep import verified
+from dibs.core import commands as c
+from dibs.core import events as e
+from dibs.core.decide import decide
+from dibs.core.facts import Facts
+from dibs.core.instants import Duration
+from dibs.core.refusals import Refused, bad_argument, refused
+from dibs.core.values import Value
+from dibs.stores import faults
+from dibs.stores.sqlite import FILE, SqliteStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from dibs.board.execute import Board
+    from dibs.board.identity import Identity
+    from dibs.core.model import Caller
+    from dibs.stores.copying import Snapshot
+    from dibs.stores.store import Store
+    from dibs.stores.transaction import ReadTransaction, WriteTransaction
+
+    Progress = Callable[[int, int], None]
+
+
+class Moved(Value):
+    """What was carried, from where to where, and by how much times were shifted."""
+
+    uid: str
+    source: str
+    target: str
+    rows: int
+    events: int
+    tasks: int
+    shifted: Duration = Duration(0)
+    epoch: int = 0
+
+
+def copier(store: Store) -> Any:
+    """The functions that carry a board out of this kind of store, and into it."""
+    if isinstance(store, SqliteStore):
+        from dibs.stores import sqlite_copy
+
+        return sqlite_copy
+    from dibs.stores import postgres_copy
+
+    return postgres_copy
+
+
+# Moving.
+
+
+def move(
+    board: Board, to: str, who: Identity, progress: Progress | None = None, *, dry: bool = False
+) -> Moved:
+    """Carries the board to `to`. Interrupted at any instant, it can be run again."""
+    board.settle()
+    source, target = board.store, target_of(board, to)
+    if source.where == target.where:  # an earlier run was cut off behind its last step
+        with board.read() as tx:
+            here = tx.board
+        return Moved(here.uid, source.where, target.where, 0, here.seq, here.tasks)
+    moved = _move(board, source, target, who, progress, dry=dry)
+    if not dry:
+        target.arrive(moved.uid)
+    return moved
+
+
+def target_of(board: Board, to: str) -> Store:
+    """The store to move to; its address can be written down, so a password stands elsewhere."""
+    target = store_to(to, board.store.machine, board.settings)
+    if isinstance(target, SqliteStore):
+        return store_to(abspath(to), board.store.machine, board.settings)
+    if target.address.has_password:  # type: ignore[attr-defined]
+        raise bad_argument(
+            "the address holds a password, and every client will read it: put the password into a "
+            "passfile or a service file, and leave it out here"
+        )
+    return target
+
+
+def _move(
+    board: Board,
+    source: Store,
+    target: Store,
+    who: Identity,
+    progress: Progress | None,
+    *,
+    dry: bool,
+) -> Moved:
+    with copier(source).fenced(source) as (seen, tx):
+        authorise(tx, board, who, c.MoveBoard())
+        sound(tx, source.where)
+        total = seen.count()
+        report = Moved(
+            seen.board.uid, source.where, target.where, total, seen.board.seq, seen.board.tasks
+        )
+        if dry:
+            copier(target).check_free(target, seen.board.uid)
+            return report
+        shifted: list[Duration] = []
+
+        def finish(there: WriteTransaction) -> None:
+            by = Duration(there.now - seen.now)
+            shifted.append(by)
+            caller = known_there(there, board, who)
+            there.shift_leases(by)
+            there.append_to_board(e.ClockSet(by=by, reason=f"moved from {source.where}"), caller)
+            there.copy_is(arriving=1)
+            there.finish()
+            sound(there, target.where)
+
+        copier(target).receive(target, seen, finish, counted(progress, total))
+        tx.fence(target.where)
+        tx.finish()
+    return report.but(shifted=shifted[0])
+
+
+def counted(progress: Progress | None, total: int) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(done, total)
+
+
+def authorise(tx: ReadTransaction, board: Board, who: Identity, command: c.Command) -> Caller:
+    """The caller, if it may do this to the board."""
+    caller, _ = caller_of(tx, who, board.settings)
+    decision = decide(Facts(caller, board.settings.rules, tx.board.epoch), command, tx.now)
+    if decision.refusal is not None:
+        raise Refused(decision.refusal)
+    return caller
+
+
+def known_there(tx: WriteTransaction, board: Board, who: Identity) -> Caller:
+    caller, is_new = caller_of(tx, who, board.settings)
+    if is_new:
+        register(tx, caller)
+    return caller
+
+
+def sound(tx: ReadTransaction, where: str) -> None:
+    """Refuses to carry, or to have carried, what its ledger does not prove."""
+    found = verified(tx).faults
+    if found:
+        raise refused("corrupt", f"the board in {where} is not sound: {found[0]}", path=where)
+
+
+# Backups.
+
+
+def backup(board: Board, path: str, progress: Progress | None = None) -> Moved:
+    """The board as it is now, in one SQLite file, whatever it is kept in."""
+    path = abspath(path)
+    if exists(path):
+        raise bad_argument(f"{path} is there already: a backup overwrites nothing")
+    if not os.path.isdir(dirname(path)):
+        raise bad_argument(f"there is no folder {dirname(path)}")
+    board.settle()
+    source = board.store
+    with tempfile.TemporaryDirectory(prefix="dibs-backup-") as folder:
+        copy = SqliteStore(join(folder, "copy"), machine=source.machine)
+        with copier(source).snapshot(source) as seen:
+            total = seen.count()
+            report = Moved(
+                seen.board.uid, source.where, path, total, seen.board.seq, seen.board.tasks
+            )
+            copier(copy).receive(copy, seen, unchanged, counted(progress, total))
+        with copy.read() as tx:
+            sound(tx, path)
+        copier(copy).make_single(copy)
+        put_down(copy.path, path)
+    return report
+
+
+def unchanged(tx: WriteTransaction) -> None:
+    """A backup is the board as it was, to the last row."""
+
+
+def put_down(file: str, path: str) -> None:
+    """Complete and synced, or not there."""
+    part = f"{path}.part"
+    try:
+        shutil.copyfile(file, part)
+        os.chmod(part, 0o600)
+        sync(part)
+        os.rename(part, path)
+        sync(dirname(path))
+    except OSError as error:
+        if exists(part):
+            os.remove(part)
+        raise faults.storage_failed(path, os.strerror(error.errno or 0)) from None
+
+
+def sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Restoring.
+
+
+def restore(
+    board: Board, path: str, who: Identity, reason: str, progress: Progress | None = None
+) -> Moved:
+    """The board as it was in the backup; every lease ends, and tokens begin higher."""
+    if not os.path.isfile(path):
+        raise bad_argument(f"there is no file {path}")
+    make_room(board, who, reason)
+    target = board.store
+    with tempfile.TemporaryDirectory(prefix="dibs-restore-") as folder:
+        os.chmod(folder, 0o700)
+        shutil.copyfile(path, join(folder, FILE))
+        old = SqliteStore(folder, machine=target.machine)
+        try:
+            with old.read() as tx:
+                sound(tx, path)
+            with copier(old).snapshot(old) as seen:
+                return _restore(board, seen, who, reason, path, progress)
+        finally:
+            old.close()
+
+
+def make_room(board: Board, who: Identity, reason: str) -> None:
+    """What is there stays, beside the board: a sound one as a backup, a damaged one as it is."""
+    try:
+        board.settle()
+        with board.read() as tx:
+            authorise(tx, board, who, c.RestoreBoard(reason))
+            stamp = tx.now
+    except Refused as problem:
+        if problem.code == "corrupt" and isinstance(board.store, SqliteStore):
+            copier(board.store).put_aside(board.store)
+        elif problem.code != "no_board":
+            raise
+        return
+    if isinstance(board.store, SqliteStore):
+        backup(board, join(board.store.folder, f"before-restore-{stamp}.db"))
+
+
+def _restore(
+    board: Board, seen: Snapshot, who: Identity, reason: str, path: str, progress: Progress | None
+) -> Moved:
+    target, total = board.store, seen.count()
+    known = highest_epoch(board)
+    report = Moved(
+        seen.board.uid, abspath(path), target.where, total, seen.board.seq, seen.board.tasks
+    )
+    epochs: list[int] = []
+
+    def finish(there: WriteTransaction) -> None:
+        authorise(there, board, who, c.RestoreBoard(reason))
+        caller = known_there(there, board, who)
+        epochs.append(begin_epoch(there, caller, RESTORE, known))
+        there.copy_is(arriving=0)
+        there.finish()
+        sound(there, target.where)
+
+    copier(target).receive(target, seen, finish, counted(progress, total), replace=True)
+    return report.but(epoch=epochs[0])
+
+
+def highest_epoch(board: Board) -> int:
+    """Of the board that is replaced, if there is one that can be read."""
+    try:
+        with board.store.read() as tx:
+            return max(tx.board.epoch, tx.highest().epoch)
+    except Refused:
+        return 0
+
+
+def restore_in_place(board: Board, who: Identity, reason: str) -> Moved:
+    """The server was restored to an earlier point, and nothing else shows it: leases end."""
+    board.settle()
+    with board.store.write("restore") as tx:
+        authorise(tx, board, who, c.RestoreBoard(reason))
+        caller = known_there(tx, board, who)
+        epoch = begin_epoch(tx, caller, RESTORE)
+        tx.finish()
+    where = board.store.where
+    return Moved(tx.board.uid, where, where, 0, tx.board.seq, tx.board.tasks, epoch=epoch)

@@ -1,0 +1,133 @@
+"""`dibs board`: boards as a whole: which there are, and how one is moved, saved and brought back."""
+
+from __future__ import annotations
+
+import sys
+
+from dibs.board import boards, moving
+from dibs.core import checks
+from dibs.core.instants import SECOND, about
+from dibs.core.refusals import bad_argument
+from dibs.interfaces import payloads
+from dibs.interfaces.cli import say
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
+from dibs.interfaces.cli.say import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BAR = 30
+
+
+def board(call: Call) -> Answer:
+    action = ACTIONS.get(call["action"])
+    if action is None:
+        known = ", ".join(ACTIONS)
+        raise bad_argument(f"{checks.quoted(call['action'])}: say one of {known}")
+    return action(call)
+
+
+def list_boards(call: Call) -> Answer:
+    nothing_more(call, "list")
+    found = boards.all_boards(call.board)
+    rows = [(b.name, b.uid, str(b.tasks), str(b.events), b.state) for b in found]
+    told = [each.named() for each in found]
+    head = ("NAME", "BOARD", "TASKS", "EVENTS", "")
+    return Answer(payloads.answer(boards=told), say.table(rows, head))
+
+
+def move(call: Call) -> Answer:
+    if not call["to"]:
+        raise bad_argument("dibs board move --to postgresql://host/database#board, or a folder")
+    dry = bool(call["check"])
+    moved = moving.move(call.board, call["to"], call.who(), bar(), dry=dry)
+    carried = ", ".join(
+        (count(moved.tasks, "task"), count(moved.events, "event"), count(moved.rows, "row"))
+    )
+    if dry:
+        line = f"the board can be moved from {moved.source} to {moved.target}: {carried}"
+        return Answer(payloads.answer(moved=False, **moved.named()), (line,))
+    done = f"the board is in {moved.target} now" + (f": {carried}" if moved.rows else "")
+    off = f"lease times moved by {about(moved.shifted)}, as the clocks differ"
+    lines = (done, off) if abs(moved.shifted) >= SECOND else (done,)
+    return Answer(payloads.answer(moved=True, **moved.named()), lines)
+
+
+def backup(call: Call) -> Answer:
+    if call["what"] is None:
+        raise bad_argument("dibs board backup FILE: to which file?")
+    saved = moving.backup(call.board, call["what"], bar())
+    line = (
+        f"saved {count(saved.tasks, 'task')} and {count(saved.events, 'event')} to {saved.target}"
+    )
+    return Answer(payloads.answer(file=saved.target, **saved.named()), (line,))
+
+
+def restore(call: Call) -> Answer:
+    if bool(call["what"]) == bool(call["in_place"]):
+        raise bad_argument("dibs board restore FILE, or dibs board restore --in-place")
+    if call["in_place"]:
+        done = moving.restore_in_place(call.board, call.who(), call.reason)
+        line = f"every lease has ended; tokens begin with {done.epoch} from now on"
+    else:
+        done = moving.restore(call.board_or_none(), call["what"], call.who(), call.reason, bar())
+        line = f"{done.target} is as it was in {done.source}; every lease has ended, and tokens begin with {done.epoch}"
+    return Answer(payloads.answer(**done.named()), (line,))
+
+
+def grant(call: Call) -> Answer:
+    if call["what"] is None:
+        raise bad_argument("dibs board grant ROLE: to whom?")
+    boards.grant(call.board, call["what"])
+    line = f"{call['what']} may use the boards of this database; it cannot change the ledger or the schema"
+    return Answer(payloads.answer(role=call["what"]), (line,))
+
+
+def nothing_more(call: Call, action: str) -> None:
+    if call["what"] is not None or call["to"]:
+        raise bad_argument(f"dibs board {action} goes with nothing else")
+
+
+def bar() -> Callable[[int, int], None] | None:
+    """A line that grows, on a terminal."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        filled = BAR * done // max(1, total)
+        stream.write(f"\r[{'#' * filled}{'.' * (BAR - filled)}] {done} of {total} rows")
+        stream.flush()
+        if done >= total:
+            stream.write("\r\033[K")
+
+    return show
+
+
+ACTIONS: dict[str, Callable[[Call], Answer]] = {
+    "list": list_boards,
+    "move": move,
+    "backup": backup,
+    "restore": restore,
+    "grant": grant,
+}
+
+VERBS = {
+    "board": Verb(
+        board,
+        (
+            argument("action", metavar="|".join(ACTIONS), help="what to do"),
+            argument("what", nargs="?", metavar="FILE|ROLE", help="the file, or the role"),
+            argument("--to", metavar="ADDRESS", help="where to move: an address, or a folder"),
+            argument("--check", action="store_true", help="only say whether it can be moved"),
+            argument(
+                "--in-place",
+                action="store_true",
+                help="the server itself was restored: end every lease",
+            ),
+            REASON,
+        ),
+    ),
+}

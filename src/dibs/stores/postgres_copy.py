@@ -1,0 +1,187 @@
+"""A whole board out of a PostgreSQL database, and into one."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import sql
+
+from dibs.core.instants import Instant
+from dibs.stores import faults
+from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
+from dibs.stores.dialect import SCHEMA
+from dibs.stores.postgres import MIGRATION_LOCK, PostgresStore
+from dibs.stores.transaction import BoardRow, WriteTransaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from dibs.stores.copying import Contents, Finish, Progress, Snapshot
+
+    Connection = psycopg.Connection[Any]
+
+
+class PlainLink:
+    """Questions and changes one by one, on a connection of its own."""
+
+    def __init__(self, store: PostgresStore, connection: Connection, number: int) -> None:
+        self._store, self._connection, self._number = store, connection, number
+
+    def ask(self, query: str, **params: Any) -> list[Any]:
+        params["board"] = self._number
+        return self._connection.execute(self._store.queries[query], params).fetchall()
+
+    def change(self, query: str, *, exactly: int | None = None, **params: Any) -> None:
+        params["board"] = self._number
+        changed = self._connection.execute(self._store.queries[query], params).rowcount
+        assert exactly in (None, changed), f"{query}: {changed} rows, in another version"
+
+
+class Rows:
+    """The rows of a board in a database, inside a transaction."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self._connection, self._number = connection, number
+
+    def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+        columns = columns_of(self._connection, table)
+        asked = sql.SQL("SELECT {} FROM {} WHERE board = %s ORDER BY {}").format(
+            sql.SQL(", ").join(map(sql.Identifier, columns)),
+            sql.Identifier(SCHEMA, table),
+            sql.SQL(KEYS[table]),
+        )
+        return columns, self._connection.cursor().stream(asked, (self._number,))
+
+    def count(self) -> int:
+        asked = sql.SQL("SELECT count(*) FROM {} WHERE board = %s")
+        tables = (asked.format(sql.Identifier(SCHEMA, table)) for table in TABLES)
+        return sum(
+            self._connection.execute(each, (self._number,)).fetchall()[0][0] for each in tables
+        )
+
+
+class ServerSnapshot(Rows):
+    """A board in a database at one instant."""
+
+    def __init__(self, store: PostgresStore, connection: Connection, number: int) -> None:
+        super().__init__(connection, number)
+        link = PlainLink(store, connection, number)
+        [row] = link.ask("look_at_board")
+        self.board = BoardRow(*row[:-1])
+        faults.moved_away(self.board, store.where)
+        self.now = Instant(max(store.instant(row[-1]), self.board.floor))
+        [(self.settings,)] = link.ask("settings")
+
+
+def columns_of(connection: Connection, table: str) -> tuple[str, ...]:
+    """All but the first, which is the board's number."""
+    asked = sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(SCHEMA, table))
+    return tuple(column.name for column in connection.execute(asked).description or ())[1:]
+
+
+@contextmanager
+def snapshot(store: PostgresStore) -> Iterator[ServerSnapshot]:
+    """As the board is now; writers go on."""
+    number = store.find()
+    with store.guarded(), store.connect() as connection:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield ServerSnapshot(store, connection, number)
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransaction]]:
+    """Nobody writes meanwhile, nor renews; the transaction is committed at the end."""
+    number = store.find()
+    with store.guarded(), store.connect() as connection:
+        connection.execute("BEGIN")
+        link = PlainLink(store, connection, number)
+        link.ask("lock_board")
+        seen = ServerSnapshot(store, connection, number)
+        yield seen, WriteTransaction(link, seen.board, seen.now, skewed=False)
+        connection.execute("COMMIT")
+
+
+def receive(
+    store: PostgresStore,
+    source: Snapshot,
+    finish: Finish,
+    progress: Progress | None = None,
+    *,
+    replace: bool = False,
+) -> Contents:
+    """All rows in one transaction, `finish` in the same. What was there must be ours to replace."""
+    with store.guarded(), store.connect() as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
+        store.migrate(connection)
+        _clear(store, connection, source.board.uid, replace=replace)
+        [(number,)] = connection.execute("SELECT coalesce(max(board), 0) + 1 FROM dibs.board")
+        reckoning = Reckoning(progress)
+        for table in TABLES:
+            columns, rows = source.rows(table)
+            into = sql.SQL("COPY {} ({}) FROM STDIN").format(
+                sql.Identifier(SCHEMA, table),
+                sql.SQL(", ").join(map(sql.Identifier, ("board", *columns))),
+            )
+            with connection.cursor().copy(into) as copy:
+                for row in reckoning.watch(rows):
+                    copy.write_row((number, *row))
+        if contents_of(Rows(connection, number)) != reckoning.contents:
+            raise faults.storage_failed(store.where, "what was stored is not what was sent")
+        link = PlainLink(store, connection, number)
+        home = {"uid": source.board.uid, "name": store.address.board}
+        connection.execute(store.queries["add_home"], home)
+        link.change("save_settings", settings=source.settings)
+        [row] = link.ask("look_at_board")
+        now = Instant(store.instant(row[-1]))
+        finish(WriteTransaction(link, BoardRow(*row[:-1]), now, skewed=False))
+    store.close()
+    store.number = 0
+    return reckoning.contents
+
+
+def _clear(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> None:
+    """Takes away a copy that never arrived; gives another name to what is replaced."""
+    name = store.address.board
+    for number, arriving in _there(store, connection, uid, replace=replace):
+        if arriving:
+            for table in ("home", *TABLES[:0:-1], "board"):
+                gone = sql.SQL("DELETE FROM {} WHERE board = %s")
+                connection.execute(gone.format(sql.Identifier(SCHEMA, table)), (number,))
+        else:
+            _put_aside(store, connection, number, name)
+
+
+def _there(
+    store: PostgresStore, connection: Connection, uid: str, *, replace: bool
+) -> list[tuple[int, int]]:
+    """The boards of this name or this id, if they may be replaced by a copy of the board `uid`."""
+    found = connection.execute(
+        "SELECT board, uid, moved_to, arriving FROM dibs.board JOIN dibs.home USING (board) "
+        "WHERE name = %s OR uid = %s ORDER BY board FOR UPDATE",
+        (store.address.board, uid),
+    ).fetchall()
+    for _, there, moved_to, arriving in found:
+        if there != uid or not (moved_to or arriving or replace):
+            raise faults.board_exists(store.where, there)
+    return [(number, arriving) for number, _, _, arriving in found]
+
+
+def check_free(store: PostgresStore, uid: str) -> None:
+    """Refuses a place to which the board could not be moved."""
+    with store.guarded(), store.connect() as connection, connection.transaction():
+        if connection.execute("SELECT to_regclass('dibs.board')").fetchall() != [(None,)]:
+            _there(store, connection, uid, replace=False)
+
+
+def _put_aside(store: PostgresStore, connection: Connection, number: int, name: str) -> None:
+    """The board that was there stays, under another name; whoever has it open is sent on."""
+    aside = f"{name}-until-{number}"
+    connection.execute(
+        "UPDATE dibs.board SET uid = uid || '-until-' || board, moved_to = %s WHERE board = %s",
+        (str(store.address.to_keep()), number),
+    )
+    connection.execute("UPDATE dibs.home SET name = %s WHERE board = %s", (aside, number))

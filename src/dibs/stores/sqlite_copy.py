@@ -1,0 +1,204 @@
+"""A whole board out of a SQLite file, and into one."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from os.path import join
+
+import apsw
+
+from dibs.core.instants import Instant
+from dibs.stores import faults
+from dibs.stores.clock import anchor_here, read_clock
+from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
+from dibs.stores.queue import wait_for_turn
+from dibs.stores.sqlite import BOARD, Guarded, SqliteStore
+from dibs.stores.transaction import BoardRow, WriteTransaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from dibs.stores.copying import Contents, Finish, Progress, Snapshot
+
+SETTINGS = "settings.toml"
+
+
+class FileSnapshot:
+    """A file's board inside a transaction."""
+
+    def __init__(
+        self, connection: apsw.Connection, board: BoardRow, now: Instant, settings: str
+    ) -> None:
+        self._connection = connection
+        self.board, self.now, self.settings = board, now, settings
+
+    def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+        found = self._connection.execute(f"PRAGMA table_info({table})")
+        columns = tuple(row[1] for row in found)[1:]
+        asked = f"SELECT {', '.join(columns)} FROM {table} ORDER BY {KEYS[table]}"  # noqa: S608
+        return columns, iter(self._connection.execute(asked))
+
+    def count(self) -> int:
+        one = (f"SELECT count(*) FROM {table}" for table in TABLES)  # noqa: S608
+        return sum(int(self._connection.execute(asked).get) for asked in one)
+
+
+@contextmanager
+def snapshot(store: SqliteStore) -> Iterator[FileSnapshot]:
+    """As the board is now; writers go on."""
+    with store.read() as tx:
+        yield FileSnapshot(store.connection, tx.board, tx.now, settings_of(store.folder))
+
+
+@contextmanager
+def fenced(store: SqliteStore) -> Iterator[tuple[FileSnapshot, WriteTransaction]]:
+    """Nobody writes meanwhile; the transaction is committed at the end."""
+    with store.write("move") as tx:
+        yield FileSnapshot(store.connection, tx.board, tx.now, settings_of(store.folder)), tx
+
+
+def settings_of(folder: str) -> str:
+    try:
+        with open(join(folder, SETTINGS), encoding="utf-8") as file:
+            lines = file.readlines()
+    except OSError:
+        return ""
+    return "".join(line for line in lines if not line.lstrip().startswith("url"))
+
+
+def receive(
+    store: SqliteStore,
+    source: Snapshot,
+    finish: Finish,
+    progress: Progress | None = None,
+    *,
+    replace: bool = False,
+) -> Contents:
+    """All rows in one transaction, `finish` in the same. What was there must be ours to replace."""
+    store._make_folder()  # noqa: SLF001 - the same house
+    with Guarded(store):
+        turn = wait_for_turn(store.lock, "receive a board", store.wait, store.machine)
+        try:
+            return _receive(store, source, finish, progress, replace=replace)
+        finally:
+            turn.end()
+
+
+def _receive(
+    store: SqliteStore,
+    source: Snapshot,
+    finish: Finish,
+    progress: Progress | None,
+    *,
+    replace: bool,
+) -> Contents:
+    os.close(os.open(store.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    connection = store._connect()  # noqa: SLF001
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("foreign_keys", False)  # the old tables go as a whole
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            contents = _fill(store, connection, source, finish, progress, replace=replace)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    finally:
+        store.close()
+    keep_settings(store.folder, source.settings)
+    return contents
+
+
+def _fill(
+    store: SqliteStore,
+    connection: apsw.Connection,
+    source: Snapshot,
+    finish: Finish,
+    progress: Progress | None,
+    *,
+    replace: bool,
+) -> Contents:
+    floor = _clear(store, connection, source.board.uid, replace=replace)
+    store._migrate(connection)  # noqa: SLF001
+    reckoning = Reckoning(progress)
+    for table in TABLES:
+        columns, rows = source.rows(table)
+        marks = ", ".join("?" * (len(columns) + 1))
+        into = f"INSERT INTO {table} (board, {', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+        connection.executemany(into, ((BOARD, *row) for row in reckoning.watch(rows)))
+    stored = FileSnapshot(connection, source.board, source.now, "")
+    if contents_of(stored) != reckoning.contents:
+        raise faults.storage_failed(store.where, "what was stored is not what was sent")
+    anchor = anchor_here(store.machine)
+    store.save_anchor(anchor)
+    [row] = connection.execute(
+        f"SELECT {', '.join(BoardRow.fields)} FROM board WHERE board = {BOARD}"  # noqa: S608
+    )
+    now = read_clock(store.machine, anchor, Instant(floor)).now
+    finish(WriteTransaction(store, BoardRow(*row), now, skewed=False))
+    return reckoning.contents
+
+
+def _clear(store: SqliteStore, connection: apsw.Connection, uid: str, *, replace: bool) -> int:
+    """Takes away what was there, if it may be; says how far its clock was."""
+    if not store._version(connection):  # noqa: SLF001
+        return 0
+    _, floor, moved_to, arriving = _there(store, connection, uid, replace=replace)
+    names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    for (name,) in names:
+        connection.execute(f"DROP TABLE {name}")
+    connection.pragma("user_version", 0)
+    return 0 if moved_to or arriving else floor
+
+
+def _there(
+    store: SqliteStore, connection: apsw.Connection, uid: str, *, replace: bool
+) -> tuple[str, int, str, int]:
+    """The board that is there, if it may be replaced by a copy of the board `uid`."""
+    [found] = connection.execute("SELECT uid, floor, moved_to, arriving FROM board")
+    there, floor, moved_to, arriving = found
+    if there != uid or not (moved_to or arriving or replace):
+        raise faults.board_exists(store.where, there)
+    return there, floor, moved_to, arriving
+
+
+def check_free(store: SqliteStore, uid: str) -> None:
+    """Refuses a place to which the board could not be moved."""
+    if not store.exists:
+        return
+    with Guarded(store):
+        _there(store, store.connection, uid, replace=False)
+
+
+def put_aside(store: SqliteStore) -> None:
+    """A damaged file keeps its bytes, under another name."""
+    store.close()
+    with Guarded(store):
+        turn = wait_for_turn(store.lock, "put aside a damaged board", store.wait, store.machine)
+        try:
+            aside = f"{store.path}.damaged-{store.machine.wall()}"
+            for suffix in ("", "-wal", "-shm"):
+                if os.path.exists(store.path + suffix):
+                    os.rename(store.path + suffix, aside + suffix)
+        finally:
+            turn.end()
+
+
+def make_single(store: SqliteStore) -> None:
+    """One file, without a log beside it."""
+    with Guarded(store):
+        store.connection.pragma("journal_mode", "delete")
+        store.close()
+
+
+def keep_settings(folder: str, settings: str) -> None:
+    """Beside the board, unless there are some."""
+    path = join(folder, SETTINGS)
+    if settings and not os.path.exists(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(settings)
