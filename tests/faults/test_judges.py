@@ -1,0 +1,207 @@
+"""The judges themselves: histories of which everybody can see whether they are right."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from kit.history import Answer, Operation, ledger_faults, violation
+
+TTL = 1_000
+
+
+def op(when, session, verb, answer, stated=None):
+    """`when` is (asked, answered); an answer is a code, None, or the parts of an `Answer`."""
+    if isinstance(answer, tuple):
+        token, holder, *rest = answer
+        seqs = rest[1] if len(rest) > 1 else ()
+        answer = Answer(token, holder, final=verb == "complete", renewals=rest[0], seqs=seqs)
+    request = f"{session} {verb} at {when[0]}"
+    ms = 1_000_000
+    return Operation(
+        session, "T-1", verb, stated, TTL * ms, request, when[0] * ms, when[1] * ms, answer
+    )
+
+
+CLAIM_A = op((0, 10), "a", "claim", (1, "a", 0))
+
+RIGHT = {
+    "one after the other": [
+        CLAIM_A,
+        op((20, 30), "b", "claim", "held"),
+        op((40, 50), "a", "release", (1, None, 0)),
+        op((60, 70), "b", "claim", (2, "b", 0)),
+        op((80, 90), "b", "complete", (2, None, 0)),
+        op((95, 99), "a", "claim", "final"),
+    ],
+    "two at once, either may win": [
+        op((0, 10), "a", "claim", "held"),
+        op((0, 10), "b", "claim", (1, "b", 0)),
+    ],
+    "a takeover after the lease ran out": [
+        CLAIM_A,
+        op((1011, 1020), "b", "takeover", (2, "b", 0)),
+        op((1030, 1040), "a", "renew", "lease_lost", stated=1),
+    ],
+    "near the expiry both answers are right": [
+        CLAIM_A,
+        op((1004, 1005), "b", "takeover", "held"),
+        op((1006, 1007), "b", "takeover", (2, "b", 0)),
+    ],
+    "a cut claim that was done": [
+        op((0, 10), "a", "claim", None),
+        op((20, 30), "b", "claim", "held"),
+    ],
+    "a cut claim that was not done": [
+        op((0, 10), "a", "claim", None),
+        op((20, 30), "b", "claim", (1, "b", 0)),
+    ],
+    "a cut release that was done, seen while it was going on": [
+        CLAIM_A,
+        op((20, 90), "a", "release", None),
+        op((30, 40), "b", "claim", "held"),
+        op((50, 60), "b", "claim", (2, "b", 0)),
+    ],
+    "a late verb of a holder whom nobody replaced": [
+        CLAIM_A,
+        op((5000, 5010), "a", "renew", (1, "a", 1)),
+    ],
+    "told to try again": [CLAIM_A, op((20, 30), "b", "claim", "busy")],
+}
+
+WRONG = {
+    "two holders": [CLAIM_A, op((20, 30), "b", "claim", (2, "b", 0))],
+    "two holders at once": [
+        op((0, 10), "a", "claim", (1, "a", 0)),
+        op((0, 10), "b", "claim", (1, "b", 0)),
+    ],
+    "a token given twice": [
+        CLAIM_A,
+        op((20, 30), "a", "release", (1, None, 0)),
+        op((40, 50), "b", "claim", (1, "b", 0)),
+    ],
+    "a takeover before the lease could have run out": [
+        CLAIM_A,
+        op((900, 990), "b", "takeover", (2, "b", 0)),
+    ],
+    "held by a lease that must have run out": [
+        CLAIM_A,
+        op((1011, 1020), "b", "claim", "held"),
+    ],
+    "a zombie completes": [
+        CLAIM_A,
+        op((1100, 1110), "b", "takeover", (2, "b", 0)),
+        op((1200, 1210), "a", "complete", (2, None, 0), stated=1),
+    ],
+    "an acknowledged release is forgotten": [
+        CLAIM_A,
+        op((20, 30), "a", "release", (1, None, 0)),
+        op((40, 50), "b", "claim", "held"),
+    ],
+    "a renewal is counted twice": [CLAIM_A, op((20, 30), "a", "renew", (1, "a", 2))],
+    "a task that is final is claimed": [
+        CLAIM_A,
+        op((20, 30), "a", "complete", (1, None, 0)),
+        op((40, 50), "b", "claim", (2, "b", 0)),
+    ],
+    "a cut claim that was done only after its process was dead": [
+        op((0, 10), "a", "claim", None),
+        op((20, 30), "b", "claim", (1, "b", 0)),
+        op((40, 50), "b", "release", (1, None, 0)),
+        op((60, 70), "c", "claim", "held"),
+    ],
+    "a stale token is accepted": [
+        CLAIM_A,
+        op((20, 30), "a", "release", (1, None, 0)),
+        op((40, 50), "a", "release", (1, None, 0), stated=1),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_history_that_one_board_could_have_made_is_accepted(name):
+    assert violation(RIGHT[name]) is None
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_history_that_no_board_could_have_made_is_rejected(name):
+    assert violation(WRONG[name]) is not None
+
+
+def test_thousands_of_operations_are_judged_in_no_time():
+    """Eight sessions, each always in the middle of something; one was stopped for half of it."""
+    history, token = [op((0, 20_000), "stopped", "claim", None)], 0
+    for turn in range(0, 20_000, 20):
+        session, token = f"s{turn // 20 % 7}", token + 1
+        history.append(op((turn, turn + 25), session, "claim", (token, session, 0)))
+        history.append(op((turn + 26, turn + 30), session, "release", (token, None, 0)))
+    assert len(history) == 2001
+    assert violation(history) is None
+    history.append(op((20_031, 20_032), "s1", "claim", (token, "s1", 0)))
+    assert violation(history) is not None
+
+
+# The second judge.
+
+
+def entry(seq, session, verb, token, at=0, taken_from=None, expires=0):
+    ending = taken_from and SimpleNamespace(session=taken_from, expires=expires)
+    return SimpleNamespace(
+        seq=seq, task=1, session=session, verb=verb, at=at, token=SimpleNamespace(number=token),
+        event=SimpleNamespace(ending=ending),
+    )  # fmt: skip
+
+
+ASKED = [
+    op((0, 10), "a", "claim", (1, "a", 0, (2,))),
+    op((20, 30), "a", "release", (1, None, 0, (3,))),
+    op((40, 50), "b", "claim", (2, "b", 0, (4,))),
+]
+LEDGER = [
+    entry(1, "ana", "added", 0),
+    entry(2, "a", "claimed", 1),
+    entry(3, "a", "released", 1),
+    entry(4, "b", "claimed", 2),
+]
+
+
+def test_a_ledger_that_says_what_was_answered_is_accepted():
+    assert ledger_faults(ASKED, LEDGER) == []
+
+
+def test_what_was_acknowledged_and_is_not_in_the_ledger_is_found():
+    assert ledger_faults(ASKED, LEDGER[:3]) != []
+
+
+def test_what_is_in_the_ledger_and_was_asked_by_nobody_is_found():
+    assert ledger_faults(ASKED, [*LEDGER, entry(5, "b", "released", 2)]) != []
+    cut = op((60, 70), "b", "release", None)
+    assert ledger_faults([*ASKED, cut], [*LEDGER, entry(5, "b", "released", 2)]) == []
+
+
+def test_an_order_that_is_not_that_of_real_time_is_found():
+    early = op((60, 70), "c", "takeover", (1, "a", 0, (1,)))
+    assert any("stands before it" in fault for fault in ledger_faults([*ASKED, early], LEDGER))
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [entry(2, "a", "claimed", 1), entry(3, "b", "claimed", 2)],
+        [entry(2, "a", "claimed", 1), entry(3, "b", "completed", 1)],
+        [
+            entry(2, "a", "claimed", 1),
+            entry(3, "b", "taken_over", 2, at=9, taken_from="a", expires=9),
+        ],
+        [
+            entry(2, "a", "claimed", 1),
+            entry(3, "a", "released", 1),
+            entry(4, "b", "claimed", 1),
+        ],
+    ],
+    ids=["two holders", "a stranger completes", "taken while live", "a token twice"],
+)
+def test_grants_that_overlap_are_found(events):
+    cut = [op((0, 1), session, "claim", None) for session in "ab"]
+    assert ledger_faults(cut, events) != []
