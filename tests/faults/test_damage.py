@@ -25,6 +25,9 @@ QUESTIONS = (
     ("show", "T-4"),
 )
 
+NOT_IN_THE_LEDGER = ("host", "worktree", "branch", "renewals")
+"""Where a session works, and how often it showed a sign of life."""
+
 
 def prepare(repo: Repo) -> None:
     """Some of everything: leases that run and that ended, notes, requests, refusals, actors."""
@@ -42,10 +45,13 @@ def prepare(repo: Repo) -> None:
 
 
 def answers() -> list:
-    """Everything that is said about tasks and their history, without the age of anything."""
+    """Everything that is said about tasks and their history, but for what no ledger keeps."""
     said = [run_here([*question]) for question in QUESTIONS]
     for _, answer in said:
         answer.pop("at", None)  # `who` says for which instant it was asked: now
+        for task in (answer.get("task"), *answer.get("tasks", ())):
+            for field in NOT_IN_THE_LEDGER if isinstance(task, dict) else ():
+                task.pop(field, None)
     return said
 
 
@@ -59,7 +65,10 @@ def put(board: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_41_flipped_bytes_are_found_or_make_no_difference(repo, monkeypatch, part):
-    """One to sixteen bytes anywhere in the file, many times, each time in a fresh copy."""
+    """One to sixteen bytes anywhere in the file, many times, each time in a fresh copy.
+
+    `doctor` or `log --verify` tells; or no answer is another one, unless it is 74 itself.
+    """
     chance = random.Random(f"{soak.seed()} {part}")
     prepare(repo)
     whole = repo.database.read_bytes()
@@ -71,11 +80,14 @@ def test_41_flipped_bytes_are_found_or_make_no_difference(repo, monkeypatch, par
     put(board, whole)
     true = answers()
     assert run_here(["doctor"])[0] == run_here(["log", "--verify"])[0] == 0
+    # Much of a small board's file is empty space: half of the blows go where something is.
+    places = chance.choices(range(len(whole)), k=1000)
+    places += chance.choices([at for at, byte in enumerate(whole) if byte], k=1000)
     found = 0
     for _ in range(soak.times(FLIPS, share=0.2 / PARTS, each=0.06)):
         struck = bytearray(whole)
         # Never the same byte: each is another one afterwards.
-        start, length = chance.randrange(len(whole)), chance.choice((1, 1, 2, 4, 16))
+        start, length = chance.choice(places), chance.choice((1, 1, 2, 4, 16))
         for at in range(start, min(start + length, len(whole))):
             struck[at] ^= chance.randrange(1, 256)
         put(board, bytes(struck))
@@ -88,7 +100,8 @@ def test_41_flipped_bytes_are_found_or_make_no_difference(repo, monkeypatch, par
         assert set(codes) <= {0, 1, 2, 3, 4, 5, 74}, (where, codes)
         told = doctor[0] != 0 or verified[0] != 0
         found += told
-        assert told or said == true, (where, [b for a, b in zip(true, said) if a != b])
+        changed = [now for before, now in zip(true, said) if before != now and now[0] != 74]
+        assert told or not changed, (where, changed)
     print(f"part {part}: {found} were found, the others made no difference")
 
 
