@@ -63,6 +63,11 @@ class Hand:
         while status_of(self.pid) != "T":
             time.sleep(0.001)
 
+    def wait_until_it_queues(self) -> None:
+        """A writer waits for its turn in a thread of its own."""
+        while len(os.listdir(f"/proc/{self.pid}/task")) == 1:
+            time.sleep(0.001)
+
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
