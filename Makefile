@@ -23,8 +23,10 @@ check: .venv/ready ## lint, format, types, layers, and whether the reference pag
 mutants: .venv/ready ## break the code in every known way: a named test must go red for each
 	@$(BIN)/python scripts/mutants.py
 
+soak: SEED := $(shell date +%s)
 soak: .venv/ready ## the long forms of the fault tests: make soak MINUTES=10 [SEED=...]
-	@DIBS_SOAK_MINUTES=$(or $(MINUTES),10) DIBS_SEED=$(SEED) $(BIN)/pytest tests/faults tests/simulation -s
+	@echo "seed $(SEED)"
+	@DIBS_SOAK_MINUTES=$(or $(MINUTES),10) DIBS_SEED=$(SEED) $(BIN)/pytest tests/faults tests/simulation -rP
 
 bench: .venv/ready ## measure against a floor in the same run
 	@$(BIN)/python bench/run.py

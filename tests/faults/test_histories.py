@@ -106,7 +106,8 @@ def test_1_43_eight_processes_under_a_nemesis_leave_a_history_that_one_board_cou
     [
         "a guard is removed",
         "the token is not compared",
-        "the decision is made before the lock is won",
+        "neither token nor holder is compared",
+        "the lock is weakened: it is won after the decision",
     ],
 )
 def test_a_board_that_is_broken_on_purpose_is_found_out_by_what_it_grants(tmp_path, broken):
@@ -127,8 +128,8 @@ def test_a_board_that_is_broken_on_purpose_is_found_out_by_what_it_grants(tmp_pa
         while found is None and time.monotonic() < deadline:
             crew.listen(0.3)
             found = violation([op for op in crew.operations() if not isinstance(op.answer, str)])
+    assert found is not None, f"{broken}, and nobody noticed"
     print(found)
-    assert isinstance(found.answer, Answer)
 
 
 def test_a_board_that_is_not_broken_is_not_found_out(tmp_path):

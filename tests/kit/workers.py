@@ -74,10 +74,10 @@ class Worker:
             key = self.chance.choice(own or self.keys[: self.contested])
             verb = self.verb_for(key)
             if verb:
-                stated = self.tokens.get(key) if self.chance.random() < 0.5 else None
                 self.asked += 1
                 request = f"{self.session}-{os.getpid()}-{self.asked}"
-                self.ask({"key": key, "verb": verb, "stated": stated, "request": request})
+                asked = {"key": key, "verb": verb, "request": request}
+                self.ask(asked | {"stated": self.token_for(key)})
 
     def verb_for(self, key: str) -> str | None:
         if key not in self.held:
@@ -88,6 +88,12 @@ class Worker:
             self.held[key] = time.monotonic_ns() + SILENT
             return None
         return self.chance.choices([*COMMANDS], [1, 1, 4, 9, 0.5])[0]
+
+    def token_for(self, key: str) -> int | None:
+        """What it states: nothing, its last token, or sometimes the one before or after."""
+        if key not in self.tokens or self.chance.random() < 0.5:
+            return None
+        return self.tokens[key] + self.chance.choices((0, -1, 1), (8, 1, 1))[0]
 
     def ask(self, asked: dict) -> None:
         """One operation: written down before it begins and after it has ended."""
@@ -174,9 +180,12 @@ def sabotage(what: str) -> None:
         for verb in ("claim", "takeover"):
             forget(verb, g.no_other_session_holds_it_live)
     elif what == "the token is not compared":
+        for verb in ("renew", "release", "complete"):
+            forget(verb, g.token_is_current)
+    elif what == "neither token nor holder is compared":
         whose = (g.lease_is_not_lost, g.no_other_session_holds_it, g.caller_holds_it)
         forget("complete", g.token_is_current, *whose)
-    elif what == "the decision is made before the lock is won":
+    elif what == "the lock is weakened: it is won after the decision":
         decide_too_early()
 
 
@@ -285,9 +294,10 @@ class Crew:
         return before if before and "answer" not in self.asked[before["request"]][-1] else None
 
     def finish(self) -> None:
-        """Everybody ends what it is doing, and goes."""
-        for pid in [*self.alive]:
+        """Everybody ends what it is doing, and goes. First all go on: one may stand in the way."""
+        for pid in self.alive:
             self.signal(pid, signal.SIGCONT)
+        for pid in [*self.alive]:
             self._end(pid, signal.SIGTERM)
             assert self.status == 0, f"a worker ended with {self.status}"
 
