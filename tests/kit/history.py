@@ -135,8 +135,8 @@ def after(task: State, op: Operation) -> list[State]:
 def unordered(operations: list[Operation], start: State) -> Operation | None:
     """None if some order explains all of them; else the one at which every order fails.
 
-    `done` has a bit for each operation from `first` on, `rest` for those that are not done. The
-    next in order can be any that was asked before the first of the others was answered.
+    `done` has a bit for each operation from `first` on. The next in order can be any that was
+    asked before the first of the others was answered.
     """
     ops = sorted(operations, key=attrgetter("invoked"))
     todo, seen, farthest = [(0, 0, start)], set(), 0
@@ -150,13 +150,12 @@ def unordered(operations: list[Operation], start: State) -> Operation | None:
             continue
         seen.add((first, done, task))
         farthest = max(farthest, first)
-        candidates, rest, n = [], ~done, first
-        deadline = ops[first].returned
+        candidates, deadline, n = [], ops[first].returned, first
         while n < len(ops) and ops[n].invoked <= deadline:
-            deadline = min(deadline, ops[n].returned)
-            candidates.append(n)
-            rest &= rest - 1
-            n = first + (rest & -rest).bit_length() - 1
+            if not done >> (n - first) & 1:
+                deadline = min(deadline, ops[n].returned)
+                candidates.append(n)
+            n += 1
         for n in sorted(candidates, key=lambda n: -ops[n].returned):
             todo += [(first, done | 1 << (n - first), then) for then in after(task, ops[n])]
     return ops[farthest]
