@@ -94,16 +94,17 @@ class Simulation:
         actor = self.chance.choice(self.team)
         verb = self.chance.choices([*KNOWN_VERBS], [*KNOWN_VERBS.values()])[0]
         fields = {"ttl": TTLS[0]} if "ttl" in verb.fields else {}
-        stated = self.tokens.get((actor.identity.name, key))
-        if "token" in verb.fields and stated and self.chance.random() < 0.5:
-            fields["token"] = stated
+        own = self.tokens.get((actor.identity.name, key))
+        if "token" in verb.fields and own and self.chance.random() < 0.5:
+            near = self.chance.choices((0, -1, 1), (8, 1, 1))[0]
+            fields["token"] = Token(own.epoch, own.number + near)
         now = self.now() * 1_000
         answer = self.ask(actor, verb(key, **fields))
         asked = Operation(
             session=actor.identity.session,
             key=key,
             verb=verb.verb,
-            stated=stated.number if "token" in fields else None,
+            stated=fields["token"].number if "token" in fields else None,
             ttl=TTLS[0] * 1_000,
             request="",
             invoked=now,
