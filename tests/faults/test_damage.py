@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit import soak
+from kit.boards import of_a_file
 from kit.racers import run_here
 from kit.repositories import NOT_INHERITED, Repo
 
@@ -63,6 +64,7 @@ def put(board: Path, content: bytes) -> None:
     (board / "board.db").write_bytes(content)
 
 
+@of_a_file
 @pytest.mark.parametrize("part", range(PARTS))
 def test_41_flipped_bytes_are_found_or_make_no_difference(repo, monkeypatch, part):
     """One to sixteen bytes anywhere in the file, many times, each time in a fresh copy.
@@ -105,6 +107,7 @@ def test_41_flipped_bytes_are_found_or_make_no_difference(repo, monkeypatch, par
     print(f"part {part}: {found} were found, the others made no difference")
 
 
+@of_a_file
 def test_a_file_that_was_cut_or_emptied_is_told(repo, monkeypatch):
     prepare(repo)
     whole = repo.database.read_bytes()
