@@ -6,6 +6,7 @@ import random
 import shutil
 from pathlib import Path
 
+import apsw
 import pytest
 
 from kit import soak
@@ -56,6 +57,19 @@ def answers() -> list:
     return said
 
 
+def places(database: Path) -> list[list[int]]:
+    """For each table and index, where in the file something of it stands.
+
+    Most of a small board's file is empty space, and most of the rest is the schema.
+    """
+    whole, found = database.read_bytes(), {}
+    connection = apsw.Connection(str(database))
+    for name, start, size in connection.execute("SELECT name, pgoffset, pgsize FROM dbstat"):
+        found.setdefault(name, []).extend(at for at in range(start, start + size) if whole[at])
+    connection.close()
+    return [*found.values()]
+
+
 def put(board: Path, content: bytes) -> None:
     """A board whose file has this content, and is private as a board's is."""
     shutil.rmtree(board, ignore_errors=True)
@@ -64,58 +78,66 @@ def put(board: Path, content: bytes) -> None:
     (board / "board.db").write_bytes(content)
 
 
+@pytest.fixture
+def board(repo, monkeypatch):
+    """The folder of a board that is put there by the test, and is the one of every command."""
+    prepare(repo)
+    board = repo.folder / "struck"
+    for name in NOT_INHERITED:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DIBS_BOARD", str(board))
+    monkeypatch.chdir(repo.folder)
+    return board
+
+
+def struck(whole: bytes, written: list[list[int]], chance: random.Random) -> tuple[bytes, str]:
+    """One to sixteen bytes are others: anywhere, or where something of some table stands."""
+    where = chance.choice(written) if chance.random() < 0.5 else range(len(whole))
+    start, length = chance.choice(where), chance.choice((1, 1, 2, 4, 16))
+    content = bytearray(whole)
+    for at in range(start, min(start + length, len(whole))):
+        content[at] ^= chance.randrange(1, 256)
+    return bytes(content), f"bytes {start} to {start + length}"
+
+
+def is_told(doctor, verified) -> bool:
+    """By an exit code; of the clock, which has no second witness, by a note of `doctor`."""
+    findings = doctor[1].get("findings", ())
+    off = any(found["what"] == "clock" and found["level"] != "ok" for found in findings)
+    return doctor[0] != 0 or verified[0] != 0 or off
+
+
 @of_a_file
 @pytest.mark.parametrize("part", range(PARTS))
-def test_41_flipped_bytes_are_found_or_make_no_difference(repo, monkeypatch, part):
-    """One to sixteen bytes anywhere in the file, many times, each time in a fresh copy.
+def test_41_flipped_bytes_are_found_or_make_no_difference(repo, board, part):
+    """Many times, each time in a fresh copy.
 
     `doctor` or `log --verify` tells; or no answer is another one, unless it is 74 itself.
     """
     chance = random.Random(f"{soak.seed()} {part}")
-    prepare(repo)
     whole = repo.database.read_bytes()
-    board = repo.folder / "struck"
-    for name in NOT_INHERITED:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("DIBS_BOARD", str(board))
-    monkeypatch.chdir(repo.folder)
     put(board, whole)
-    true = answers()
+    true, written = answers(), places(board / "board.db")
     assert run_here(["doctor"])[0] == run_here(["log", "--verify"])[0] == 0
-    # Much of a small board's file is empty space: half of the blows go where something is.
-    places = chance.choices(range(len(whole)), k=1000)
-    places += chance.choices([at for at, byte in enumerate(whole) if byte], k=1000)
-    found = 0
-    for _ in range(soak.times(FLIPS, share=0.2 / PARTS, each=0.06)):
-        struck = bytearray(whole)
-        # Never the same byte: each is another one afterwards.
-        start, length = chance.choice(places), chance.choice((1, 1, 2, 4, 16))
-        for at in range(start, min(start + length, len(whole))):
-            struck[at] ^= chance.randrange(1, 256)
-        put(board, bytes(struck))
-        where = f"bytes {start} to {start + length}"
-        doctor, verified = run_here(["doctor"]), run_here(["log", "--verify"])
+    blows, found = soak.times(FLIPS, share=0.2 / PARTS, each=0.06), 0
+    for _ in range(blows):
+        content, where = struck(whole, written, chance)
+        put(board, content)
+        checks = [run_here(["doctor"]), run_here(["log", "--verify"])]
         said = answers()
-        written = run_here(["claim", "T-5", *CODEX])
-        codes = [code for code, _ in (doctor, verified, *said, written)]
-        assert 70 not in codes, (where, doctor, verified, said, written)
-        assert set(codes) <= {0, 1, 2, 3, 4, 5, 74}, (where, codes)
-        told = doctor[0] != 0 or verified[0] != 0
+        codes = [code for code, _ in (*checks, *said, run_here(["claim", "T-5", *CODEX]))]
+        assert set(codes) <= {0, 1, 2, 3, 4, 5, 74}, (where, codes, checks, said)
+        told = is_told(*checks)
         found += told
         changed = [now for before, now in zip(true, said) if before != now and now[0] != 74]
         assert told or not changed, (where, changed)
-    print(f"part {part}: {found} were found, the others made no difference")
+    print(f"part {part}: {found} of {blows} were found, the others made no difference")
+    assert found > blows / 10
 
 
 @of_a_file
-def test_a_file_that_was_cut_or_emptied_is_told(repo, monkeypatch):
-    prepare(repo)
+def test_a_file_that_was_cut_or_emptied_is_told(repo, board):
     whole = repo.database.read_bytes()
-    board = repo.folder / "struck"
-    for name in NOT_INHERITED:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("DIBS_BOARD", str(board))
-    monkeypatch.chdir(repo.folder)
     for size in (0, 1, 99, 100, 512, 4096, 8192, len(whole) // 2, len(whole) - 1):
         put(board, whole[:size])
         for command in (["doctor"], ["log", "--verify"], ["list"], ["claim", "T-5", *CODEX]):

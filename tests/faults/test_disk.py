@@ -60,16 +60,17 @@ def test_28_on_a_full_disk_a_running_process_is_told_74_and_goes_on_when_there_i
 
 
 def test_47_a_process_that_cannot_write_does_not_keep_the_lock(tmp_path):
-    """It fails before its transaction begins; everybody else writes at once, and it does later."""
+    """It fails when it has just won the lock; everybody else writes at once, and it does later."""
     first, second = board_with(tmp_path, tasks=2)
     (tmp_path / ".dibs" / "settings.toml").write_text('write_wait = "1s"\n')
     with Hand(tmp_path, "full") as full, Hand(tmp_path, "other") as other:
+        assert full.do("command", "Claim", task=first) == "1.1"
         full.do("write_nothing_more")
-        assert full.do("command", "Claim", task=first) in ("storage_failed", "disk_full")
-        assert other.do("command", "Claim", task=first) == "1.1"
+        assert full.do("command", "Renew", task=first) in ("storage_failed", "disk_full")
+        assert other.do("command", "Claim", task=second) == "1.1"
         full.do("write_again")
-        assert full.do("command", "Claim", task=second) == "1.1"
-        assert other.do("command", "Renew", task=first) == "1.1"
+        assert full.do("command", "Renew", task=first) == "1.1"
+        assert other.do("command", "Renew", task=second) == "1.1"
 
 
 def test_28_on_a_read_only_file_system_everything_is_74_until_it_can_be_written_again(small):
