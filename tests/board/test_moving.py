@@ -17,7 +17,7 @@ from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
 from dibs.core.instants import HOUR
-from dibs.core.model import TaskKey
+from dibs.core.model import TaskKey, Token
 from dibs.core.refusals import Refused
 from dibs.stores.copying import contents_of
 from dibs.stores.sqlite import SqliteStore

@@ -57,8 +57,13 @@ def wait_for_turn(path: str, what: str, seconds: float, machine: Machine) -> Tur
     except BaseException:
         os.close(descriptor)
         raise
-    os.pwrite(descriptor, f"{os.getpid()} {what}".ljust(SAID)[:SAID].encode(), 0)
-    return Turn(descriptor)
+    turn = Turn(descriptor)
+    try:
+        os.pwrite(descriptor, f"{os.getpid()} {what}".ljust(SAID)[:SAID].encode(), 0)
+    except BaseException:
+        turn.end()
+        raise
+    return turn
 
 
 def _block(descriptor: int, seconds: float) -> bool:

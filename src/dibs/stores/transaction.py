@@ -183,7 +183,7 @@ class ReadTransaction:
         while page := self._ask("keys", after=last, limit=BATCH):
             for _, key in page:
                 yield key
-            last = page[-1][0]
+            last = TaskId(beyond(last, page[-1][0]))
 
     def keys_renewed_after(self, instant: Instant) -> list[TaskKey]:
         return [key for (key,) in self._ask("keys_renewed_after", instant=instant)]
@@ -221,21 +221,21 @@ class ReadTransaction:
         last = 0
         while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = page[-1][2]
+            last = beyond(last, page[-1][2])
 
     def events_backwards(self) -> Iterator[Entry]:
         """All events, newest first."""
         last = self.board.seq + 1
         while page := self._ask("events_before", before=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = page[-1][0]
+            last = -beyond(-last, -page[-1][0])
 
     def events(self) -> Iterator[Entry]:
         """All events, oldest first."""
         last = 0
         while page := self._ask("events_after", after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = page[-1][0]
+            last = beyond(last, page[-1][0])
 
     def entries(self, first: int, count: int) -> list[Entry]:
         """Some events that follow each other."""
@@ -279,7 +279,7 @@ class ReadTransaction:
         last = 2**62
         while page := self._ask("refusals", before=last, limit=BATCH):
             yield from (LoggedRefusal(*row) for row in page)
-            last = page[-1][0]
+            last = -beyond(-last, -page[-1][0])
 
 
 class WriteTransaction(ReadTransaction):
@@ -400,3 +400,10 @@ class WriteTransaction(ReadTransaction):
             self._change("add_note", seq=entry.seq, task=task, kind=kind, text=text)
         self.board = self.board.but(seq=entry.seq)
         return entry
+
+
+def beyond(last: int, found: int) -> int:
+    """Where the next page begins; a damaged index could lead round in a circle."""
+    if found <= last:
+        raise unreadable("the order of its rows")
+    return found
