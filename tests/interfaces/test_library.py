@@ -23,6 +23,7 @@ from dibs.core import refusals
 from dibs.core.instants import HOUR, SECOND
 from dibs.core.model import TaskKey
 from dibs.interfaces.cli import verbs
+from dibs.interfaces.hold import notice
 from dibs.workers.keeper import Keeper
 from kit.repositories import clean_environment
 
@@ -560,6 +561,13 @@ def test_what_is_done_in_this_process_is_known_at_once(board, ana):
         assert told.wait(PATIENCE)
 
 
+def test_news_that_is_older_than_the_lease_does_not_end_it(board):
+    old = board._do(c.Note(TaskKey("T-1"), note="before"))._outcome
+    with board.hold("T-1") as lease:
+        notice(old)
+        lease.check()
+
+
 def test_check_asks_the_board_if_it_is_told_to(board, repo):
     """A takeover in another process is not known before the next renewal, or before one asks."""
     with board.hold("T-1") as lease:
@@ -744,9 +752,10 @@ def test_an_end_that_is_refused_in_the_block_leaves_the_lease_alive(board, ana):
     with board.hold(key, ttl="1s") as lease:
         with pytest.raises(Refused):
             lease.complete()
-        before = board.show(key).lease.renewals
-        while board.show(key).lease.renewals < before + 2:
-            lease.check()
+        before, until = board.show(key).lease.renewals, time.monotonic() + PATIENCE
+        while (seen := board.show(key).lease).renewals < before + 2:
+            assert not seen.expired
+            assert time.monotonic() < until
         lease.submit()
     assert board.show(key).state == "review"
 
@@ -820,6 +829,15 @@ def test_on_lost_may_release_the_lease(board, ana):
         ana.takeover("T-1", force=True, reason="urgent")
         assert done.wait(PATIENCE)
         assert is_lost(lease)
+
+
+def test_on_lost_may_release_a_lease_that_stands_on_the_board(board):
+    """It is lost for its holder if the board could not be asked in time."""
+    done = threading.Event()
+    with board.hold("T-1", on_lost=lambda _: (lease.release(), done.set())) as lease:
+        lease._keeper.lose(refusals.refused("busy", "nobody answers").refusal)
+        assert done.wait(PATIENCE)
+    assert board.show("T-1").lease is None
 
 
 def test_on_lost_runs_in_the_keepers_thread_whoever_finds_the_loss(board, repo):
