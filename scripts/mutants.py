@@ -27,6 +27,7 @@ SCHEMA = "tests/stores/test_schema.py"
 CLI = "tests/interfaces/test_cli.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
 LIBRARY = "tests/interfaces/test_library.py::test_"
+DEMO = "tests/interfaces/test_demo.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -161,6 +162,19 @@ TABLE = [
     ("a closed board keeps its leases", "interfaces/library.py", "if self._closed and not ending:", "if self._closed:", LIBRARY + "a_lease_can_be_given_back_after_its_board_was_closed"),
     ("a text is its letters", "interfaces/records.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),
     ("any type will do", "core/checks.py", "    if not isinstance(value, kind):\n", "    if False:\n", LIBRARY + "bad_arguments_are_refused"),
+    # The demo.
+    ("a line of the demo wraps", "interfaces/cli/demo.py", "return line[: (columns or COLUMNS) - 1]", "return line", DEMO + "a_line_takes_one_row_of_the_terminal"),
+    ("a signal leaves the demo's folder", "interfaces/cli/demo.py", "    for number in heard:\n        signal.signal(number, end)\n", "", DEMO + "a_signal_ends_every_agent_and_removes_the_folder[SIGTERM]"),
+    ("a hangup leaves the demo's folder", "interfaces/cli/demo.py", "(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)", "(signal.SIGINT, signal.SIGTERM)", DEMO + "a_signal_ends_every_agent_and_removes_the_folder[SIGHUP]"),
+    ("a second signal cuts the demo's end short", "interfaces/cli/demo.py", "            signal.signal(each, signal.SIG_IGN)\n", "            pass\n", DEMO + "a_signal_ends_every_agent_and_removes_the_folder[SIGTERM]"),
+    ("agents of the demo outlive it", "interfaces/demo/agent.py", "    die_with_parent()\n", "", DEMO + "a_signal_ends_every_agent_and_removes_the_folder[SIGKILL]"),
+    ("agents of the demo hear Ctrl-C", "interfaces/demo/crew.py", "            process_group=0,  # what is typed here is not for them\n", "", DEMO + "the_crew_leaves_no_process_and_no_pipe"),
+    ("the demo leaves pipes open", "interfaces/demo/crew.py", "        with process.stdout as lines:\n            for line in lines:", "        if True:\n            for line in process.stdout:", DEMO + "the_crew_leaves_no_process_and_no_pipe"),
+    ("the demo does not say what git said", "interfaces/cli/demo.py", 'message = f"{os.path.basename(program)} says: {said}"', 'message = "the demo needs git"', DEMO + "what_git_says_is_said"),
+    ("a full disk is a bad argument", "interfaces/cli/demo.py", 'if os.strerror(ENOSPC) in said or "disk is full" in said:', "if False:", DEMO + "what_git_says_is_said"),
+    ("victims die before they worked", "interfaces/demo/fate.py", "if not key or time.monotonic() - since < WORKED_SECONDS:", "if not key:", DEMO + "a_victim_has_worked_a_bit_and_holds_its_task"),
+    ("who holds nothing is killed", "interfaces/demo/fate.py", 'return key if self._holder(key) == name else ""', "return key", DEMO + "a_victim_has_worked_a_bit_and_holds_its_task"),
+    ("two at work at once are not seen", "interfaces/demo/story.py", "found += later and other.began < one.until", "found += later and one.until < other.began", DEMO + "two_who_work_at_once_would_be_seen"),
 ]  # fmt: skip
 
 
