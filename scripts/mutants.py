@@ -157,7 +157,7 @@ TABLE = [
     ("check never asks", "workers/keeper.py", "        if ask or self._overdue():\n", "        if self._overdue():\n", LIBRARY + "check_asks_the_board_if_it_is_told_to"),
     ("who waited renews all the same", "workers/keeper.py", " or not wanted():", ":", LIBRARY + "who_waited_for_its_turn_looks_again_before_it_renews"),
     ("a lost lease is renewed", "workers/keeper.py", "if self._stopped or self.lost.is_set() or", "if self._stopped or", LIBRARY + "who_waited_for_its_turn_looks_again_before_it_renews"),
-    ("a renewal waits past the deadline", "workers/keeper.py", "store.wait = min(self._patience, seconds)", "store.wait = self._patience", LIBRARY + "a_renewal_waits_for_the_lock_no_longer_than_the_lease_is_believed_in"),
+    ("a renewal waits past the deadline", "workers/keeper.py", "wait = min(self._patience, duration)", "wait = self._patience", LIBRARY + "a_renewal_waits_for_the_lock_no_longer_than_the_lease_is_believed_in"),
     ("a closed board is used", "interfaces/library.py", "if self._closed and not ending:", "if False:", LIBRARY + "a_closed_board_refuses_use_and_closes_twice"),
     ("a closed board keeps its leases", "interfaces/library.py", "if self._closed and not ending:", "if self._closed:", LIBRARY + "a_lease_can_be_given_back_after_its_board_was_closed"),
     ("a text is its letters", "interfaces/records.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),

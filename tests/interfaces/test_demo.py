@@ -134,6 +134,12 @@ def test_a_line_takes_one_row_of_the_terminal(monkeypatch):
 
 
 @pytest.fixture
+def kind():
+    """The demo makes a board in a file."""
+    return "sqlite"
+
+
+@pytest.fixture
 def fate(repo, monkeypatch):
     """A crew that is not there, and what would be done to it."""
     with open_board(str(repo.folder), agent="codex", session="s1", environment={}) as board:

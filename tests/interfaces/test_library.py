@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,33 +35,34 @@ PATIENCE = 60
 
 
 @pytest.fixture
-def place(repo):
-    return str(repo.folder)
+def door(repo):
+    """Opens the board of the repository, wherever it is kept."""
+    return partial(open_board, str(repo.folder), environment=repo.around)
 
 
 @pytest.fixture
-def board(place):
-    with open_board(place, agent="codex", session="s1", environment={}) as board:
+def board(door):
+    with door(agent="codex", session="s1") as board:
         board.add("Fix login", scope=["src/auth/**"], priority=1)
         yield board
 
 
 @pytest.fixture
-def another(place):
+def another(door):
     """A second board of the same session."""
-    with open_board(place, agent="codex", session="s1", environment={}) as board:
+    with door(agent="codex", session="s1") as board:
         yield board
 
 
 @pytest.fixture
-def claude(place):
-    with open_board(place, agent="claude", session="s9", environment={}) as board:
+def claude(door):
+    with door(agent="claude", session="s9") as board:
         yield board
 
 
 @pytest.fixture
-def ana(place):
-    with open_board(place, person="ana", environment={}) as board:
+def ana(door):
+    with door(person="ana") as board:
         yield board
 
 
@@ -197,8 +199,8 @@ def test_every_verb_does_what_it_says(board, ana):
     assert board.verify() == ()
 
 
-def test_looking_needs_nobody_and_changing_needs_somebody(place, board):
-    with open_board(place, environment={}) as stranger:
+def test_looking_needs_nobody_and_changing_needs_somebody(door, board):
+    with door() as stranger:
         assert [task.key for task in stranger.list(free=True)] == ["T-1"]
         assert stranger.status().counts == {"open": 1}
         assert stranger.log("T-1")[0].verb == "added"
@@ -287,13 +289,13 @@ def test_a_request_id_makes_asking_again_safe(board):
         lambda b: open_board(b"."),
         lambda b: open_board("a\0b"),
         lambda b: open_board(environment=3),
-        lambda b: open_board(b.where, agent=3, session="s", environment={}).add("x"),
-        lambda b: open_board(b.where, agent="a", session=4, environment={}).add("x"),
+        lambda b: b.door(agent=3, session="s").add("x"),
+        lambda b: b.door(agent="a", session=4).add("x"),
     ],
 )  # fmt: skip
-def test_bad_arguments_are_refused(board, place, wrong):
+def test_bad_arguments_are_refused(board, door, wrong):
     """Also those of the wrong type: never an error from somewhere inside."""
-    board.where = place
+    board.door = door
     with pytest.raises(Refused) as problem:
         wrong(board)
     assert problem.value.code == "bad_argument"
@@ -326,8 +328,8 @@ def test_an_unknown_term_is_a_type_error(board):
         board.add("t", colour="red")
 
 
-def test_a_closed_board_refuses_use_and_closes_twice(board, place):
-    with open_board(place, agent="claude", session="s9", environment={}) as closed:
+def test_a_closed_board_refuses_use_and_closes_twice(board, door):
+    with door(agent="claude", session="s9") as closed:
         closed.show("T-1")
     closed.close()
     for use in (
@@ -354,7 +356,7 @@ def test_a_board_of_a_path_is_opened_where_it_is_said(board, repo, monkeypatch):
     """A later change of the directory changes neither the board nor the work tree."""
     (repo.folder / "src").mkdir()
     monkeypatch.chdir(repo.folder / "src")
-    with open_board(Path(), agent="claude", session="s9", environment={}) as claude:
+    with open_board(Path(), agent="claude", session="s9", environment=repo.around) as claude:
         monkeypatch.chdir("/")
         assert claude.who.place.worktree == str(repo.folder)
         claude.claim("T-1")
@@ -489,7 +491,7 @@ def test_a_held_lease_does_not_cross_a_fork(board):
         lease.check()
 
 
-def test_E12_a_killed_process_renews_no_more(place, board):
+def test_E12_a_killed_process_renews_no_more(repo, board):
     script = (
         "import sys, time; from dibs import open_board\n"
         "board = open_board(sys.argv[1], agent='worker', session='w1')\n"
@@ -497,8 +499,8 @@ def test_E12_a_killed_process_renews_no_more(place, board):
         "    print('held', flush=True); time.sleep(600)\n"
     )
     worker = subprocess.Popen(
-        [sys.executable, "-c", script, place],
-        env=clean_environment(),
+        [sys.executable, "-c", script, str(repo.folder)],
+        env=repo.environment(),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -917,7 +919,7 @@ def test_14_after_sleep_a_lease_that_was_taken_over_is_lost(kept):
 
 def test_a_store_that_cannot_be_asked_is_asked_again_until_the_deadline(kept):
     bench, keeper = kept
-    keeper._patience = 0.05
+    keeper._patience = SECOND // 20
     with bench.store.write("a long transaction"):
         keeper._renew(lambda: True)
         assert keeper.check() is None
@@ -957,13 +959,13 @@ def test_a_renewal_waits_for_the_lock_no_longer_than_the_lease_is_believed_in(ke
     with bench.store.write("a long transaction"):
         began = time.monotonic()
         keeper._renew(lambda: True)
-        assert time.monotonic() - began < keeper._patience
+        assert time.monotonic() - began < keeper._patience / SECOND
     assert keeper._board.store.wait == pytest.approx(0.2)
 
 
 def test_a_board_that_cannot_be_asked_now_is_not_a_loss(kept):
     bench, keeper = kept
-    keeper._patience = 0.05
+    keeper._patience = SECOND // 20
     with bench.store.write("a long transaction"), pytest.raises(Refused) as problem:
         keeper.check(ask=True)
     assert (problem.value.code, keeper.why) == ("busy", None)

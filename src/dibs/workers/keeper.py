@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from dibs.board.execute import Outcome
+    from dibs.board.outcome import Outcome
 
 MARGIN = 10
 """A tenth of the ttl: the holder stops believing so much earlier than the board."""
@@ -58,7 +58,7 @@ class Keeper:
         self.lost = threading.Event()
         self.why: Refusal | None = None
         self._board = another(board)
-        self._patience = board.settings.write_wait / SECOND
+        self._patience = board.settings.write_wait
         self._machine = board.store.machine
         self._who = who
         self._command = c.Renew(key, token=token)
@@ -144,7 +144,7 @@ class Keeper:
             if self._stopped or self.lost.is_set() or not wanted():
                 return None
             before = self._machine.boottime()
-            self._wait_at_most(max(self._left(), self._ttl // MARGIN) / SECOND)
+            self._wait_at_most(Duration(max(self._left(), self._ttl // MARGIN)))
             try:
                 self._board.execute(self._who, self._command)
             except Refused as problem:
@@ -158,10 +158,12 @@ class Keeper:
                 self._renewed = before
             return None
 
-    def _wait_at_most(self, seconds: float) -> None:
-        """For the write lock: who waits past the deadline learns too late that it is lost."""
+    def _wait_at_most(self, duration: Duration) -> None:
+        """For the board: who waits past the deadline learns too late that the lease is lost."""
+        wait = min(self._patience, duration)
+        self._board.settings = self._board.settings.but(write_wait=wait)
         store: Any = self._board.store
-        store.wait = min(self._patience, seconds)
+        store.wait = wait / SECOND
 
 
 def report(error: Exception, thread: threading.Thread) -> None:
