@@ -26,6 +26,8 @@ CLOCK = "tests/stores/test_clock.py"
 SCHEMA = "tests/stores/test_schema.py"
 CLI = "tests/interfaces/test_cli.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
+LIBRARY = "tests/interfaces/test_library.py::test_"
+DEMO = "tests/interfaces/test_demo.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -127,6 +129,52 @@ TABLE = [
     ("escapes are printed", "interfaces/cli/say.py", "if character.isprintable() or character in VISIBLE:", "if True:", SCENARIOS + "::test_F7_escape_sequences_in_a_title_are_shown_not_obeyed"),
     ("held exits 0", "interfaces/surfaces.py", '"held": Surface(\n        HELD,', '"held": Surface(\n        DONE,', CLI),
     ("a refused command exits 0", "interfaces/cli/main.py", "return surface(refusal).exit", "return 0", CLI),
+    # The library.
+    ("an ended lease is believed in", "interfaces/hold.py", "why = self._ended or self._kept.check(ask=ask)", "why = self._kept.check(ask=ask)", LIBRARY + "a_lease_that_was_ended_is_not_believed_in"),
+    ("what this process does is not noticed", "interfaces/library.py", "        notice(outcome)\n", "", LIBRARY + "what_is_done_in_this_process_is_known_at_once"),
+    ("old news ends a lease", "interfaces/hold.py", "return tuple(token) < tuple(task.token) or (token == task.token and task.lease is None)", "return token != task.token or task.lease is None", LIBRARY + "news_that_is_older_than_the_lease_does_not_end_it"),
+    ("a release states no token", "interfaces/hold.py", "c.Release(self._key, token=self._stated, note=", "c.Release(self._key, note=", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
+    ("an acknowledgement ends a newer lease", "interfaces/hold.py", "        if seen.concerns_me:\n            return records", "        if False:\n            return records", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
+    ("a loss is not acknowledged at the end", "interfaces/hold.py", "            return self._acknowledge()\n", "            seen = self._look()\n            return records.answer(Outcome(seen.caller, seen.now, seen.task, actors=seen.actors))\n", LIBRARY + "who_lost_a_lease_and_leaves_says_that_it_knows"),
+    ("one session is held twice", "interfaces/hold.py", "if other is not None and not other.is_over_in(task):", "if False:", LIBRARY + "a_second_hold_of_one_session_is_refused"),
+    ("a lost hold stands in the way", "interfaces/hold.py", "if other is not None and not other.is_over_in(task):", "if other is not None:", LIBRARY + "a_hold_that_was_lost_is_not_in_the_way"),
+    ("a hold shortens the lease it found", "interfaces/hold.py", "ttl=None if seen.mine else wanted", "ttl=wanted", LIBRARY + "a_lease_that_the_session_had_before_is_left_as_it_was"),
+    ("a hold ends the lease it found", "interfaces/hold.py", "if self._had_before and not self.lost.is_set():", "if False:", LIBRARY + "a_lease_that_the_session_had_before_is_left_as_it_was"),
+    ("a lease is entered twice", "interfaces/hold.py", "        if self._entered:\n", "        if False:\n", LIBRARY + "a_lease_is_entered_once"),
+    ("the typed key is kept", "interfaces/hold.py", "        self.key = seen.task.key\n", "", LIBRARY + "a_lease_has_the_key_that_the_board_writes"),
+    ("a loss hides the exception", "interfaces/hold.py", "    except Exception as problem:  # noqa: BLE001 - the caller's", "    except ZeroDivisionError as problem:  # the caller's", LIBRARY + "the_users_own_exception_passes_although_the_lease_is_lost"),
+    ("a note to a frozen exception hides it", "interfaces/hold.py", "with suppress(Exception):", "with suppress():", LIBRARY + "the_users_own_exception_passes_although_the_lease_is_lost"),
+    ("what cannot be stored hides the exception", "interfaces/hold.py", '.encode("utf-8", "backslashreplace").decode()', "", LIBRARY + "any_exception_can_fail_a_task"),
+    ("an interrupt is a failure", "interfaces/hold.py", "failed = isinstance(error, Exception) and not", "failed = not", LIBRARY + "who_is_interrupted_has_not_failed"),
+    ("a refused end keeps the lease", "interfaces/hold.py", "            also(error, self._let_go)\n            raise\n\n    def _abandon", "            raise\n\n    def _abandon", LIBRARY + "an_end_that_is_refused_is_raised_and_the_lease_is_let_go"),
+    ("a refused end stops the keeper", "workers/keeper.py", "            outcome = act()\n            self._stopped = True\n", "            self._stopped = True\n            outcome = act()\n", LIBRARY + "an_end_that_is_refused_in_the_block_leaves_the_lease_alive"),
+    ("an interrupt on the way in leaves a lease", "interfaces/hold.py", "                also(error, self._undo)\n", "                pass\n", LIBRARY + "an_interrupt_on_the_way_in_leaves_no_lease"),
+    ("an interrupted release is not tried again", "interfaces/hold.py", "            also(error, self.release)\n            raise\n", "            raise\n", LIBRARY + "an_interrupt_around_a_change_leaves_no_lease"),
+    ("the block ends with the keeper, then releases", "interfaces/hold.py", "        try:\n            if self._ended is None and error is None:", "        self._kept.stop()\n        try:\n            if self._ended is None and error is None:", LIBRARY + "an_interrupt_on_the_way_out_leaves_no_lease"),
+    ("on_lost is joined by itself", "workers/keeper.py", " and self._thread is not threading.current_thread()", "", LIBRARY + "on_lost_may_release_a_lease_that_stands_on_the_board"),
+    ("on_lost is called by whoever finds the loss", "workers/keeper.py", "            self.lost.set()\n            self._over.set()\n", "            self.lost.set()\n            self._over.set()\n            if self._on_lost:\n                self._on_lost(why)\n                self._on_lost = None\n", LIBRARY + "on_lost_runs_in_the_keepers_thread_whoever_finds_the_loss"),
+    ("the end waits for on_lost", "workers/keeper.py", "self._thread.join(CALLBACK_SECONDS)", "self._thread.join()", LIBRARY + "the_end_of_the_block_does_not_wait_for_ever_for_on_lost"),
+    ("check never asks", "workers/keeper.py", "        if ask or self._overdue():\n", "        if self._overdue():\n", LIBRARY + "check_asks_the_board_if_it_is_told_to"),
+    ("who waited renews all the same", "workers/keeper.py", " or not wanted():", ":", LIBRARY + "who_waited_for_its_turn_looks_again_before_it_renews"),
+    ("a lost lease is renewed", "workers/keeper.py", "if self._stopped or self.lost.is_set() or", "if self._stopped or", LIBRARY + "who_waited_for_its_turn_looks_again_before_it_renews"),
+    ("a renewal waits past the deadline", "workers/keeper.py", "wait = min(self._patience, duration)", "wait = self._patience", LIBRARY + "a_renewal_waits_for_the_lock_no_longer_than_the_lease_is_believed_in"),
+    ("a closed board is used", "interfaces/library.py", "if self._closed and not ending:", "if False:", LIBRARY + "a_closed_board_refuses_use_and_closes_twice"),
+    ("a closed board keeps its leases", "interfaces/library.py", "if self._closed and not ending:", "if self._closed:", LIBRARY + "a_lease_can_be_given_back_after_its_board_was_closed"),
+    ("a text is its letters", "interfaces/records.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),
+    ("any type will do", "core/checks.py", "    if not isinstance(value, kind):\n", "    if False:\n", LIBRARY + "bad_arguments_are_refused"),
+    # The demo.
+    ("a line of the demo wraps", "interfaces/cli/demo.py", "return line[: (columns or COLUMNS) - 1]", "return line", DEMO + "a_line_takes_one_row_of_the_terminal"),
+    ("a signal leaves the demo's folder", "interfaces/cli/demo.py", "    for number in heard:\n        signal.signal(number, end)\n", "", DEMO + "a_signal_ends_every_agent_and_removes_the_folder[SIGTERM]"),
+    ("a hangup leaves the demo's folder", "interfaces/cli/demo.py", "(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)", "(signal.SIGINT, signal.SIGTERM)", DEMO + "a_signal_ends_every_agent_and_removes_the_folder[SIGHUP]"),
+    ("a second signal cuts the demo's end short", "interfaces/cli/demo.py", "            signal.signal(each, signal.SIG_IGN)\n", "            pass\n", DEMO + "a_signal_ends_every_agent_and_removes_the_folder[SIGTERM]"),
+    ("agents of the demo outlive it", "interfaces/demo/agent.py", "    die_with_parent()\n", "", DEMO + "a_signal_ends_every_agent_and_removes_the_folder[SIGKILL]"),
+    ("agents of the demo hear Ctrl-C", "interfaces/demo/crew.py", "            process_group=0,  # what is typed here is not for them\n", "", DEMO + "the_crew_leaves_no_process_and_no_pipe"),
+    ("the demo leaves pipes open", "interfaces/demo/crew.py", "        with process.stdout as lines:\n            for line in lines:", "        if True:\n            for line in process.stdout:", DEMO + "the_crew_leaves_no_process_and_no_pipe"),
+    ("the demo does not say what git said", "interfaces/cli/demo.py", 'message = f"{os.path.basename(program)} says: {said}"', 'message = "the demo needs git"', DEMO + "what_git_says_is_said"),
+    ("a full disk is a bad argument", "interfaces/cli/demo.py", 'if os.strerror(ENOSPC) in said or "disk is full" in said:', "if False:", DEMO + "what_git_says_is_said"),
+    ("victims die before they worked", "interfaces/demo/fate.py", "if not key or time.monotonic() - since < WORKED_SECONDS:", "if not key:", DEMO + "a_victim_has_worked_a_bit_and_holds_its_task"),
+    ("who holds nothing is killed", "interfaces/demo/fate.py", 'return key if self._holder(key) == name else ""', "return key", DEMO + "a_victim_has_worked_a_bit_and_holds_its_task"),
+    ("two at work at once are not seen", "interfaces/demo/story.py", "found += later and other.began < one.until", "found += later and one.until < other.began", DEMO + "two_who_work_at_once_would_be_seen"),
 ]  # fmt: skip
 
 

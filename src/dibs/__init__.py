@@ -14,24 +14,48 @@ line starts without them.
 from __future__ import annotations
 
 __version__ = "0.1.0"
-__all__ = ["Board", "Lease", "LeaseLost", "Refusal", "Refused", "Task", "open_board"]
+__all__ = [
+    "Answer",
+    "Board",
+    "Event",
+    "Lease",
+    "LeaseLost",
+    "LeaseRecord",
+    "Owned",
+    "Refusal",
+    "Refused",
+    "Status",
+    "Task",
+    "open_board",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.core.refusals import Refusal, Refused
     from dibs.interfaces.hold import Lease
     from dibs.interfaces.library import Board, open_board
-    from dibs.interfaces.records import LeaseLost, Task
+    from dibs.interfaces.records import (
+        Answer,
+        Event,
+        LeaseLost,
+        LeaseRecord,
+        Owned,
+        Status,
+        Task,
+    )
 
+_RECORDS = ("Answer", "Event", "LeaseLost", "LeaseRecord", "Owned", "Status", "Task")
 _PLACES = {
     "Board": "dibs.interfaces.library",
     "Lease": "dibs.interfaces.hold",
-    "LeaseLost": "dibs.interfaces.records",
     "Refusal": "dibs.core.refusals",
     "Refused": "dibs.core.refusals",
-    "Task": "dibs.interfaces.records",
     "open_board": "dibs.interfaces.library",
-}
+} | dict.fromkeys(_RECORDS, "dibs.interfaces.records")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> object:

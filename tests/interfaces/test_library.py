@@ -2,44 +2,67 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 import dibs
 from dibs import LeaseLost, Refused, open_board
 from dibs.core import commands as c
+from dibs.core import refusals
 from dibs.core.instants import HOUR, SECOND
 from dibs.core.model import TaskKey
 from dibs.interfaces.cli import verbs
+from dibs.interfaces.hold import notice
 from dibs.workers.keeper import Keeper
 from kit.repositories import clean_environment
 
+NOW = datetime.now(UTC)
+WEST = timezone(timedelta(hours=-5))
 PATIENCE = 60
 """Seconds after which a test gives up waiting for something that must happen."""
 
 
 @pytest.fixture
-def place(repo):
-    return str(repo.folder)
+def door(repo):
+    """Opens the board of the repository, wherever it is kept."""
+    return partial(open_board, str(repo.folder), environment=repo.around)
 
 
 @pytest.fixture
-def board(place):
-    with open_board(place, agent="codex", session="s1", environment={}) as board:
+def board(door):
+    with door(agent="codex", session="s1") as board:
         board.add("Fix login", scope=["src/auth/**"], priority=1)
         yield board
 
 
 @pytest.fixture
-def ana(place):
-    with open_board(place, person="ana", environment={}) as board:
+def another(door):
+    """A second board of the same session."""
+    with door(agent="codex", session="s1") as board:
+        yield board
+
+
+@pytest.fixture
+def claude(door):
+    with door(agent="claude", session="s9") as board:
+        yield board
+
+
+@pytest.fixture
+def ana(door):
+    with door(person="ana") as board:
         yield board
 
 
@@ -48,14 +71,20 @@ def ana(place):
 
 def test_the_public_names_are_few_and_each_is_there():
     assert set(dibs.__all__) == {
+        "Answer",
         "Board",
+        "Event",
         "Lease",
         "LeaseLost",
+        "LeaseRecord",
+        "Owned",
         "Refusal",
         "Refused",
+        "Status",
         "Task",
         "open_board",
     }
+    assert set(dir(dibs)) == {*dibs.__all__, "__version__"}
     for name in dibs.__all__:
         assert getattr(dibs, name)
     with pytest.raises(AttributeError):
@@ -64,6 +93,39 @@ def test_the_public_names_are_few_and_each_is_there():
 
 def test_the_package_tells_type_checkers_that_it_is_typed():
     assert os.path.exists(os.path.join(os.path.dirname(dibs.__file__), "py.typed"))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-from-python.md"
+WRONG = """
+board.add("x", bogus=1)
+board.hold("T-1", then="oops")
+board.hold("T-1", if_failed="oops")
+board.list(states="open")
+board.list(states=["opne"])
+open_board(3)
+"""
+
+
+def test_the_examples_of_the_page_are_typed(tmp_path):
+    """They pass `mypy --strict`, and what is wrong is found before it runs."""
+    pytest.importorskip("mypy")
+    page = PAGE.read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    shown = re.findall(r"^> (.*\n)(?<!END\n)", page, re.MULTILINE)
+    (tmp_path / "blocks.py").write_text("".join(blocks))
+    (tmp_path / "shown.py").write_text("".join(shown))
+    (tmp_path / "wrong.py").write_text("".join(blocks) + WRONG)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "blocks.py", "shown.py", "wrong.py"],
+        cwd=tmp_path,
+        env=clean_environment() | {"MYPYPATH": str(Path(dibs.__file__).parents[1])},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert {line.partition(":")[0] for line in found} == {"wrong.py"}, done.stdout + done.stderr
+    first = len("".join(blocks).splitlines()) + 2
+    lines = {int(line.split(":")[1]) for line in found}
+    assert lines == set(range(first, first + 6)), done.stdout
 
 
 def test_there_is_a_method_for_every_verb():
@@ -137,8 +199,8 @@ def test_every_verb_does_what_it_says(board, ana):
     assert board.verify() == ()
 
 
-def test_looking_needs_nobody_and_changing_needs_somebody(place, board):
-    with open_board(place, environment={}) as stranger:
+def test_looking_needs_nobody_and_changing_needs_somebody(door, board):
+    with door() as stranger:
         assert [task.key for task in stranger.list(free=True)] == ["T-1"]
         assert stranger.status().counts == {"open": 1}
         assert stranger.log("T-1")[0].verb == "added"
@@ -172,23 +234,142 @@ def test_a_request_id_makes_asking_again_safe(board):
     "wrong",
     [
         lambda b: b.claim("no key"),
+        lambda b: b.claim(None),
+        lambda b: b.claim(["T-1"]),
+        lambda b: b.show(b"T-1"),
         lambda b: b.claim("T-1", ttl="99d"),
         lambda b: b.claim("T-1", ttl=timedelta(0)),
+        lambda b: b.claim("T-1", ttl=timedelta.max),
+        lambda b: b.claim("T-1", ttl=300),
+        lambda b: b.claim("T-1", ttl=float("nan")),
         lambda b: b.renew("T-1", token="x"),
+        lambda b: b.renew("T-1", token=1.1),
         lambda b: b.add(""),
-        lambda b: b.add("t", colour="red"),
+        lambda b: b.add(None),
+        lambda b: b.add("t", key=3),
         lambda b: b.add("t", tier=99),
+        lambda b: b.add("t", tier=True),
+        lambda b: b.add("t", priority=1.5),
+        lambda b: b.add("t", priority=10**5000),
+        lambda b: b.add("t", audience=["human"]),
+        lambda b: b.add("t", capabilities=7),
+        lambda b: b.add("t", constraints="fly"),
         lambda b: b.add("t", scope=["../x"]),
+        lambda b: b.add("t", scope=3),
+        lambda b: b.add("t", scope=[3]),
+        lambda b: b.add("t", scope=[["src"]]),
+        lambda b: b.scope("T-1", remove=3),
+        lambda b: b.intake("mail", 7),
         lambda b: b.note("T-1", " "),
+        lambda b: b.note("T-1", None),
         lambda b: b.note("T-1", "x", request_id=""),
+        lambda b: b.note("T-1", "x", request_id=3),
+        lambda b: b.fail("T-1", None),
+        lambda b: b.assign("T-1", None),
+        lambda b: b.list(states="open"),
+        lambda b: b.list(states=["opne"]),
+        lambda b: b.list(states=3),
+        lambda b: b.list(limit=0),
+        lambda b: b.list(limit="x"),
+        lambda b: b.list(limit=None),
+        lambda b: b.list(limit=10**30),
+        lambda b: b.log(limit=-1),
+        lambda b: b.who_owned("T-1", "now"),
+        lambda b: b.who_owned("T-1", NOW.date()),
+        lambda b: b.who_owned("T-1", datetime.min),
+        lambda b: b.who_owned("T-1", datetime.max.replace(tzinfo=WEST)),
         lambda b: b.hold("T-1", then="explode"),
+        lambda b: b.hold("T-1", then=["complete"]),
         lambda b: b.hold("T-1", if_failed="explode"),
+        lambda b: b.hold("T-1", on_lost=3),
+        lambda b: b.hold("T-1", ttl=5),
+        lambda b: b.hold("T-1").check(),
+        lambda b: b.hold("T-1").release(),
+        lambda b: open_board(3),
+        lambda b: open_board(b"."),
+        lambda b: open_board("a\0b"),
+        lambda b: open_board(environment=3),
+        lambda b: b.door(agent=3, session="s").add("x"),
+        lambda b: b.door(agent="a", session=4).add("x"),
     ],
 )  # fmt: skip
-def test_bad_arguments_are_refused(board, wrong):
+def test_bad_arguments_are_refused(board, door, wrong):
+    """Also those of the wrong type: never an error from somewhere inside."""
+    board.door = door
     with pytest.raises(Refused) as problem:
         wrong(board)
     assert problem.value.code == "bad_argument"
+    assert len(str(problem.value)) < 200
+
+
+def test_a_ttl_is_written_or_a_timedelta(board):
+    assert board.claim("T-1", ttl=timedelta(seconds=90.5)).lease.ttl == timedelta(seconds=90.5)
+    for wrong, said in (
+        (300, 'the ttl is 300; it is text like "5m", or a timedelta'),
+        (timedelta(days=-1), "the ttl is -1 day, 0:00:00; it lies between 1 s and 30 d"),
+    ):
+        with pytest.raises(Refused) as problem:
+            board.renew("T-1", ttl=wrong)
+        assert str(problem.value) == said
+
+
+def test_a_text_is_one_scope_and_not_its_letters(board):
+    key = board.add("one", scope="docs/**", capabilities="rust", constraints="edit").task.key
+    shown = board.show(key)
+    assert (shown.scope, shown.capabilities, shown.constraints) == (
+        ("docs/**",),
+        ("rust",),
+        ("edit",),
+    )
+
+
+def test_an_unknown_term_is_a_type_error(board):
+    with pytest.raises(TypeError, match="colour"):
+        board.add("t", colour="red")
+
+
+def test_a_closed_board_refuses_use_and_closes_twice(board, door):
+    with door(agent="claude", session="s9") as closed:
+        closed.show("T-1")
+    closed.close()
+    for use in (
+        lambda: closed.show("T-1"),
+        lambda: closed.claim("T-1"),
+        lambda: closed.hold("T-1").__enter__(),
+        lambda: closed.who,
+        lambda: closed.list(),
+        lambda: closed.verify(),
+        lambda: closed.__enter__(),
+    ):
+        with pytest.raises(Refused) as problem:
+            use()
+        assert problem.value.code == "closed"
+
+
+def test_a_lease_can_be_given_back_after_its_board_was_closed(board, another):
+    with another.hold("T-1"):
+        another.close()
+    assert board.show("T-1").lease is None
+
+
+def test_a_board_of_a_path_is_opened_where_it_is_said(board, repo, monkeypatch):
+    """A later change of the directory changes neither the board nor the work tree."""
+    (repo.folder / "src").mkdir()
+    monkeypatch.chdir(repo.folder / "src")
+    with open_board(Path(), agent="claude", session="s9", environment=repo.around) as claude:
+        monkeypatch.chdir("/")
+        assert claude.who.place.worktree == str(repo.folder)
+        claude.claim("T-1")
+
+
+def test_a_directory_that_was_removed_has_no_board(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(Refused) as problem:
+        open_board(environment={})
+    assert problem.value.code == "no_board"
 
 
 def test_threads_take_turns(board):
@@ -310,7 +491,7 @@ def test_a_held_lease_does_not_cross_a_fork(board):
         lease.check()
 
 
-def test_E12_a_killed_process_renews_no_more(place, board):
+def test_E12_a_killed_process_renews_no_more(repo, board):
     script = (
         "import sys, time; from dibs import open_board\n"
         "board = open_board(sys.argv[1], agent='worker', session='w1')\n"
@@ -318,8 +499,8 @@ def test_E12_a_killed_process_renews_no_more(place, board):
         "    print('held', flush=True); time.sleep(600)\n"
     )
     worker = subprocess.Popen(
-        [sys.executable, "-c", script, place],
-        env=clean_environment(),
+        [sys.executable, "-c", script, str(repo.folder)],
+        env=repo.environment(),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -331,6 +512,368 @@ def test_E12_a_killed_process_renews_no_more(place, board):
     while not board.show("T-1").lease.expired:
         pass
     assert board.claim("T-1").taken_over_from.holder.name == "worker"
+
+
+# The end of a lease.
+
+
+def is_lost(lease) -> bool:
+    try:
+        lease.check()
+    except LeaseLost as lost:
+        return lost.code == "lease_lost"
+    return False
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda lease, board: lease.release(),
+        lambda lease, board: lease.complete(),
+        lambda lease, board: lease.fail("no luck"),
+        lambda lease, board: board.release("T-1"),
+        lambda lease, board: board.block("T-1", "no keys"),
+        lambda lease, board: board.handoff("T-1", "codex"),
+    ],
+    ids=["release", "complete", "fail", "board.release", "board.block", "board.handoff"],
+)
+def test_a_lease_that_was_ended_is_not_believed_in(board, end):
+    with board.hold("T-1") as lease:
+        end(lease, board)
+        assert is_lost(lease)
+    assert is_lost(lease)
+
+
+def test_a_lease_ends_with_its_block(board, claude):
+    with board.hold("T-1") as lease:
+        lease.check()
+    claude.claim("T-1")
+    assert is_lost(lease)
+    lease.note("a note is allowed to everybody")
+    with pytest.raises(LeaseLost):
+        lease.complete("my result")
+    assert [note.kind for note in board.show("T-1").notes] == ["noted", "late"]
+
+
+def test_what_is_done_in_this_process_is_known_at_once(board, ana):
+    told = threading.Event()
+    with board.hold("T-1", on_lost=lambda _: told.set()) as lease:
+        ana.takeover("T-1", force=True, reason="urgent")
+        assert is_lost(lease)
+        assert told.wait(PATIENCE)
+
+
+def test_news_that_is_older_than_the_lease_does_not_end_it(board):
+    old = board._do(c.Note(TaskKey("T-1"), note="before"))._outcome
+    with board.hold("T-1") as lease:
+        notice(old)
+        lease.check()
+
+
+def test_check_asks_the_board_if_it_is_told_to(board, repo):
+    """A takeover in another process is not known before the next renewal, or before one asks."""
+    with board.hold("T-1") as lease:
+        lease.check(ask=True)
+        assert board.show("T-1").lease.renewals == 1
+        repo.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+        lease.check()
+        with pytest.raises(LeaseLost):
+            lease.check(ask=True)
+        assert lease.lost.is_set()
+
+
+@pytest.mark.parametrize("end", ["leave the block", "release"])
+def test_an_old_hold_does_not_end_a_newer_lease_of_its_session(board, ana, another, end):
+    with board.hold("T-1") as old:
+        ana.takeover("T-1", force=True, reason="urgent")
+        ana.release("T-1")
+        new = another.claim("T-1")
+        if end == "release":
+            assert old.release().events == ()
+    assert (board.show("T-1").lease.token, new.token) == ("1.3", "1.3")
+
+
+def test_who_lost_a_lease_and_leaves_says_that_it_knows(board, ana):
+    with board.hold("T-1"):
+        ana.takeover("T-1", force=True, reason="urgent")
+    assert board.log("T-1")[-1].verb == "acknowledged"
+    assert board.show("T-1").lease.holder.name == "ana"
+
+
+# One session is one worker.
+
+
+def test_a_second_hold_of_one_session_is_refused(board, another):
+    with board.hold("T-1") as lease:
+        for second in (board, another):
+            with pytest.raises(Refused) as problem, second.hold("t-1"):
+                raise AssertionError("not reached")
+            assert problem.value.code == "held_here"
+        lease.check()
+        assert board.show("T-1").lease.token == lease.token
+    with another.hold("T-1"):
+        pass
+
+
+def test_of_two_threads_of_one_session_one_gets_in(board):
+    inside, most, refused = [], [], []
+    barrier = threading.Barrier(4)
+
+    def work() -> None:
+        barrier.wait(PATIENCE)
+        try:
+            with board.hold("T-1"):
+                inside.append(1)
+                most.append(len(inside))
+                barrier.wait(PATIENCE)
+                inside.pop()
+        except Refused as problem:
+            refused.append(problem.code)
+            barrier.wait(PATIENCE)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert (most, refused) == ([1], ["held_here"] * 3)
+    assert board.show("T-1").lease is None
+
+
+def test_a_hold_that_was_lost_is_not_in_the_way(board, ana, another):
+    with board.hold("T-1") as old:
+        ana.takeover("T-1", force=True, reason="urgent")
+        ana.release("T-1")
+        with another.hold("T-1") as new:
+            new.check()
+            assert is_lost(old)
+        assert board.show("T-1").lease is None
+
+
+def test_a_lease_that_the_session_had_before_is_left_as_it_was(board):
+    token = board.claim("T-1", ttl="2h").token
+    with board.hold("T-1", ttl="1s") as lease:
+        assert lease.token == token
+    left = board.show("T-1").lease
+    assert (left.token, left.ttl) == (token, timedelta(hours=2))
+    assert is_lost(lease)
+    with pytest.raises(ZeroDivisionError), board.hold("T-1"):
+        raise ZeroDivisionError
+    assert board.show("T-1").lease.token == token
+    with board.hold("T-1", then="complete"):
+        pass
+    assert board.show("T-1").state == "complete"
+
+
+def test_a_lease_is_entered_once(board):
+    held = board.hold("T-1")
+    with held:
+        pass
+    with pytest.raises(Refused) as problem, held:
+        raise AssertionError("not reached")
+    assert problem.value.code == "bad_argument"
+
+
+def test_a_lease_has_the_key_that_the_board_writes(board):
+    with board.hold("t-1") as lease:
+        assert lease.key == "T-1"
+
+
+# What the block raises, passes.
+
+
+class Unspeakable(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Frozen(Exception):  # noqa: N818
+    def __setattr__(self, name, value):
+        raise AttributeError(name)
+
+
+@pytest.mark.parametrize("if_failed", ["release", "fail"])
+@pytest.mark.parametrize(
+    "error", [ValueError("boom"), KeyboardInterrupt(), Frozen("boom")], ids=repr
+)
+def test_the_users_own_exception_passes_although_the_lease_is_lost(board, ana, if_failed, error):
+    with pytest.raises(type(error)) as raised, board.hold("T-1", if_failed=if_failed):
+        ana.takeover("T-1", force=True, reason="urgent")
+        raise error
+    assert raised.value is error
+    if if_failed == "fail" and isinstance(error, ValueError):
+        assert "has ended" in error.__notes__[0]
+    assert board.show("T-1").lease.holder.name == "ana"
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"),
+    [
+        (ValueError("a\0b"), "ValueError: a\\x00b"),
+        (ValueError("a\ud800b"), "ValueError: a\\ud800b"),
+        (ValueError(), "ValueError:"),
+        (ValueError("x" * 30_000), "ValueError: " + "x" * 285 + "..."),
+        (Unspeakable(), "Unspeakable: (no text: RuntimeError)"),
+    ],
+    ids=["nul", "surrogate", "empty", "long", "unspeakable"],
+)
+def test_any_exception_can_fail_a_task(board, error, noted):
+    with pytest.raises(type(error)) as raised, board.hold("T-1", if_failed="fail"):
+        raise error
+    assert raised.value is error
+    shown = board.show("T-1")
+    assert (shown.state, shown.notes[-1].text) == ("failed", noted)
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError]
+)
+def test_who_is_interrupted_has_not_failed(board, error):
+    with pytest.raises(error), board.hold("T-1", if_failed="fail"):
+        raise error
+    assert (board.show("T-1").state, board.show("T-1").lease) == ("open", None)
+
+
+@pytest.mark.parametrize("then", ["complete", "submit", "release"])
+def test_what_was_released_in_the_block_is_released(board, then):
+    with board.hold("T-1", then=then) as lease:
+        lease.release("not today")
+    assert board.show("T-1").state == "open"
+
+
+def test_an_end_that_is_refused_is_raised_and_the_lease_is_let_go(board, ana):
+    key = ana.add("careful", constraints=["edit"]).task.key
+    with pytest.raises(Refused) as problem, board.hold(key, then="complete"):
+        pass
+    assert problem.value.code == "not_allowed"
+    assert (board.show(key).state, board.show(key).lease) == ("open", None)
+
+
+def test_an_end_that_is_refused_in_the_block_leaves_the_lease_alive(board, ana):
+    key = ana.add("careful", constraints=["edit"]).task.key
+    with board.hold(key, ttl="1s") as lease:
+        with pytest.raises(Refused):
+            lease.complete()
+        before, until = board.show(key).lease.renewals, time.monotonic() + PATIENCE
+        while (seen := board.show(key).lease).renewals < before + 2:
+            assert not seen.expired
+            assert time.monotonic() < until
+        lease.submit()
+    assert board.show(key).state == "review"
+
+
+# An interrupt, at each place where it may come.
+
+
+def interrupted(*_args, **_named):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("place_of_it", ["__init__", "start"])
+def test_an_interrupt_on_the_way_in_leaves_no_lease(board, monkeypatch, place_of_it):
+    with monkeypatch.context() as patch:
+        patch.setattr(Keeper, place_of_it, interrupted)
+        with pytest.raises(KeyboardInterrupt), board.hold("T-1"):
+            raise AssertionError("not reached")
+    assert board.show("T-1").lease is None
+    with board.hold("T-1"):
+        pass
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("verb", ["claim", "release", "complete"])
+def test_an_interrupt_around_a_change_leaves_no_lease(board, monkeypatch, verb, when):
+    """The answer of a claim may be lost: the claim stands all the same."""
+    execute, once = board._rules.execute, [verb]
+
+    def interrupt(who, command, request_id=None):
+        if command.verb not in once:
+            return execute(who, command, request_id)
+        once.clear()
+        if when == "after":
+            execute(who, command, request_id)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(board._rules, "execute", interrupt)
+    then = "complete" if verb == "complete" else "release"
+    with pytest.raises(KeyboardInterrupt), board.hold("T-1", then=then):
+        assert verb != "claim"
+    assert board.show("T-1").lease is None
+    assert threading.active_count() == 1
+
+
+def test_an_interrupt_on_the_way_out_leaves_no_lease(board, monkeypatch):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(KeyboardInterrupt),
+        board.hold("T-1") as lease,
+    ):
+        patch.setattr(lease._keeper, "stop", interrupted)
+    lease._keeper.stop()
+    assert board.show("T-1").lease is None
+
+
+def test_an_assignment_is_not_declined_by_an_interrupt(board, ana, monkeypatch):
+    ana.assign("T-1", "codex")
+    with monkeypatch.context() as patch:
+        patch.setattr(board._rules, "execute", interrupted)
+        with pytest.raises(KeyboardInterrupt), board.hold("T-1"):
+            raise AssertionError("not reached")
+    assert board.show("T-1").lease.holder.name == "codex"
+
+
+# When the loss is told.
+
+
+def test_on_lost_may_release_the_lease(board, ana):
+    done = threading.Event()
+    with board.hold("T-1", on_lost=lambda _: (lease.release(), done.set())) as lease:
+        ana.takeover("T-1", force=True, reason="urgent")
+        assert done.wait(PATIENCE)
+        assert is_lost(lease)
+
+
+def test_on_lost_may_release_a_lease_that_stands_on_the_board(board):
+    """It is lost for its holder if the board could not be asked in time."""
+    done = threading.Event()
+    with board.hold("T-1", on_lost=lambda _: (lease.release(), done.set())) as lease:
+        lease._keeper.lose(refusals.refused("busy", "nobody answers").refusal)
+        assert done.wait(PATIENCE)
+    assert board.show("T-1").lease is None
+
+
+def test_on_lost_runs_in_the_keepers_thread_whoever_finds_the_loss(board, repo):
+    told = []
+    with board.hold("T-1", on_lost=lambda _: told.append(threading.current_thread().name)) as lease:
+        repo.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+        with pytest.raises(LeaseLost):
+            lease.check(ask=True)
+    assert told == ["dibs T-1"]
+
+
+def test_an_error_in_on_lost_is_reported_and_does_not_hide_the_loss(board, ana, monkeypatch):
+    reported = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(args.exc_type))
+    with board.hold("T-1", on_lost=lambda _: 1 / 0) as lease:
+        ana.takeover("T-1", force=True, reason="urgent")
+        assert is_lost(lease)
+    assert reported == [ZeroDivisionError]
+
+
+def test_the_end_of_the_block_does_not_wait_for_ever_for_on_lost(board, ana):
+    """A callback may wait for the very work that it stops."""
+    begun, go = threading.Event(), threading.Event()
+
+    def on_lost(_):
+        begun.set()
+        assert go.wait(PATIENCE)
+
+    with board.hold("T-1", on_lost=on_lost):
+        ana.takeover("T-1", force=True, reason="urgent")
+        assert begun.wait(PATIENCE)
+    [keeper] = [thread for thread in threading.enumerate() if thread.name == "dibs T-1"]
+    go.set()
+    keeper.join(PATIENCE)
 
 
 # The keeper's own belief, at instants that only the test moves.
@@ -376,9 +919,9 @@ def test_14_after_sleep_a_lease_that_was_taken_over_is_lost(kept):
 
 def test_a_store_that_cannot_be_asked_is_asked_again_until_the_deadline(kept):
     bench, keeper = kept
-    keeper._board.store.wait = 0.05
+    keeper._patience = SECOND // 20
     with bench.store.write("a long transaction"):
-        keeper._renew()
+        keeper._renew(lambda: True)
         assert keeper.check() is None
         bench.advance(3500)
         assert keeper.check().code == "busy"
@@ -390,5 +933,48 @@ def test_the_keeper_renews_only_its_own_lease(kept):
     bench, keeper = kept
     bench.agent("codex", "s1").do(c.Release(TaskKey("T-1")))
     bench.agent("codex", "s1").claim()
-    keeper._renew()
+    keeper._renew(lambda: True)
     assert keeper.check().code == "lease_lost"
+
+
+def test_who_waited_for_its_turn_looks_again_before_it_renews(kept):
+    """Two threads find the deadline past: one renews; after a loss, none does."""
+    bench, keeper = kept
+    bench.advance(3300)
+    asked = threading.Thread(target=keeper.check)
+    with keeper._turn:
+        asked.start()
+        keeper._renewed = bench.machine.boottime()
+    asked.join(PATIENCE)
+    assert bench.task().lease.renewals == 0
+    keeper.lose(refusals.refused("bug", "a loss").refusal)
+    keeper._renew(lambda: True)
+    assert bench.task().lease.renewals == 0
+
+
+def test_a_renewal_waits_for_the_lock_no_longer_than_the_lease_is_believed_in(kept):
+    bench, keeper = kept
+    keeper._ttl = 2 * SECOND
+    bench.advance(1.7)
+    with bench.store.write("a long transaction"):
+        began = time.monotonic()
+        keeper._renew(lambda: True)
+        assert time.monotonic() - began < keeper._patience / SECOND
+    assert keeper._board.store.wait == pytest.approx(0.2)
+
+
+def test_a_board_that_cannot_be_asked_now_is_not_a_loss(kept):
+    bench, keeper = kept
+    keeper._patience = SECOND // 20
+    with bench.store.write("a long transaction"), pytest.raises(Refused) as problem:
+        keeper.check(ask=True)
+    assert (problem.value.code, keeper.why) == ("busy", None)
+
+
+def test_a_keeper_that_fails_itself_says_so_and_is_not_believed(kept, monkeypatch):
+    _, keeper = kept
+    reported = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(args.exc_type))
+    monkeypatch.setattr(keeper._board, "execute", lambda *_: 1 / 0)
+    keeper._renew(lambda: True)
+    assert (keeper.check().code, reported) == ("bug", [ZeroDivisionError])

@@ -72,14 +72,26 @@ PLACEHOLDERS = frozenset(
 )
 
 
+def is_a(value: object, kind: type, what: str, wanted: str) -> None:
+    """What a program gives may be of any type."""
+    if not isinstance(value, kind):
+        raise bad_argument(f"{what} is {short(repr(value), 40)}; it is {wanted}")
+
+
+def is_text(value: object, what: str) -> None:
+    is_a(value, str, what, "text")
+
+
 def text(value: str, what: str, longest: int) -> str:
     """Free text as given: not empty, not too long, and storable."""
+    is_text(value, what)
     if not value.strip():
         raise bad_argument(f"{what} is empty")
     return optional_text(value, what, longest)
 
 
 def optional_text(value: str, what: str, longest: int) -> str:
+    is_text(value, what)
     if len(value) > longest:
         raise bad_argument(f"{what} has {len(value)} characters; the most is {longest}")
     if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
@@ -101,6 +113,7 @@ def reason(value: str) -> str:
 
 def task_key(value: str) -> TaskKey:
     """A letter first, then letters, digits, `-`, `_` and `.`: `T-42`, `WRK-157`."""
+    is_text(value, "the key of a task")
     plain = value.isascii() and value.replace("-", "").replace("_", "").replace(".", "").isalnum()
     if not plain or not value[0].isalpha() or len(value) > KEY_LENGTH:
         raise bad_argument(f"{quoted(value)} is not the key of a task; one looks like T-42")
@@ -124,6 +137,7 @@ def request_id(value: str) -> str:
 
 
 def _identifier(value: str, what: str, longest: int, also: str) -> str:
+    is_text(value, what)
     if not value.strip():
         raise bad_argument(f"{what} is empty")
     if value.strip("<>{}$[]%").casefold() in PLACEHOLDERS:
@@ -138,10 +152,7 @@ def _identifier(value: str, what: str, longest: int, also: str) -> str:
 
 
 def whole(value: str | int, what: str, lowest: int, highest: int) -> int:
-    if isinstance(value, int):
-        digits = str(value) if abs(value) < 10**NUMBER_DIGITS else "a huge number"
-    else:
-        digits = value
+    digits = _digits(value)
     if not digits.isascii() or not digits.isdigit() or len(digits) > NUMBER_DIGITS:
         raise bad_argument(f"{what} is {quoted(digits)}; it is a number from {lowest} to {highest}")
     number = int(digits)
@@ -150,9 +161,14 @@ def whole(value: str | int, what: str, lowest: int, highest: int) -> int:
     return number
 
 
+def _digits(value: str | int) -> str:
+    huge = isinstance(value, int) and abs(value) >= 10**NUMBER_DIGITS
+    return "a huge number" if huge else str(value)
+
+
 def priority(value: str | int) -> int:
     """`0` is the most urgent; `P1` is the same as `1`."""
-    given = str(value)
+    given = _digits(value)
     number = given[1:] if given[:1] in ("P", "p") else given
     try:
         return whole(number, "the priority", 0, PRIORITY_MAX)
@@ -172,6 +188,7 @@ def attempts(value: str | int) -> int:
 
 def duration(value: str, what: str = "the duration") -> Duration:
     """`90s`, `30m`, `2h`, `7d`."""
+    is_text(value, what)
     digits, unit = value[:-1], value[-1:]
     if unit not in UNITS or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
         raise bad_argument(f"{what} is {quoted(value)}; write it like 90s, 30m, 2h or 7d")
@@ -186,6 +203,7 @@ def ttl(value: str | Duration) -> Duration:
 
 
 def token(value: str) -> Token:
+    is_text(value, "a token")
     epoch, _, number = value.partition(".")
     for part in (epoch, number):
         if not part.isascii() or not part.isdigit() or len(part) > NUMBER_DIGITS:
@@ -194,14 +212,15 @@ def token(value: str) -> Token:
 
 
 def audience(value: str) -> Audience:
-    return _one_of(value, "the audience", AUDIENCES)  # type: ignore[return-value]
+    return one_of(value, "the audience", AUDIENCES)  # type: ignore[return-value]
 
 
 def kind(value: str) -> Kind:
-    return _one_of(value, "the kind", KINDS)  # type: ignore[return-value]
+    return one_of(value, "the kind", KINDS)  # type: ignore[return-value]
 
 
-def _one_of(value: str, what: str, choices: tuple[str, ...]) -> str:
+def one_of(value: str, what: str, choices: tuple[str, ...]) -> str:
+    is_text(value, what)
     if value not in choices:
         raise bad_argument(f"{what} is {quoted(value)}; it is one of {', '.join(choices)}")
     return value
@@ -214,7 +233,7 @@ def capabilities(values: tuple[str, ...]) -> tuple[str, ...]:
 
 def constraints(values: tuple[str, ...]) -> tuple[str, ...]:
     named = _each_once(values, "constraints", LIST_LENGTH)
-    return tuple(_one_of(value, "a constraint", ACTIONS) for value in named)
+    return tuple(one_of(value, "a constraint", ACTIONS) for value in named)
 
 
 def scope(values: tuple[str, ...]) -> tuple[str, ...]:

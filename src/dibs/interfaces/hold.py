@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from contextlib import suppress
+
 from dibs.board.execute import Board as Rules
-from dibs.core import checks, ledger
-from dibs.core.instants import Duration, exact
-from dibs.core.model import TaskKey
-from dibs.core.refusals import Refusal, Refused
+from dibs.board.execute import caller_of
+from dibs.board.identity import Identity
+from dibs.board.outcome import Outcome, actors_named
+from dibs.core import checks, ledger, refusals
+from dibs.core import commands as c
+from dibs.core.instants import Duration, Instant
+from dibs.core.model import Actor, ActorId, Caller, Task, TaskKey, Token
+from dibs.core.refusals import Refusal, Refused, bad_argument, refused
+from dibs.core.values import Value
+from dibs.interfaces import records
 from dibs.interfaces.records import Answer, LeaseLost
 from dibs.workers.keeper import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
     from types import TracebackType
-    from typing import Self
+    from typing import Protocol, Self
 
     from dibs.interfaces.library import Board
+
+    class Use(Protocol):
+        """The board, when it is this thread's turn; `ending`: although it was closed."""
+
+        def __call__(self, *, ending: bool = False) -> AbstractContextManager[Rules]: ...
+
+
+LOST = ("lease_lost", "token_ahead")
+
+
+class Seen(Value):
+    """A task, and who asked, at one look."""
+
+    caller: Caller
+    now: Instant
+    task: Task
+    actors: Mapping[ActorId, Actor]
+
+    @property
+    def mine(self) -> bool:
+        lease = self.task.lease
+        return lease is not None and lease.held_by(self.caller)
+
+    @property
+    def concerns_me(self) -> bool:
+        """The session holds it, or it waits for this actor: a release would end that."""
+        lease, me = self.task.lease, self.caller.actor.id
+        if lease is None:
+            return self.task.assignee == me
+        return self.mine or (not lease.bound and lease.actor == me)
 
 
 class Lease:
@@ -26,96 +66,292 @@ class Lease:
     def __init__(
         self,
         board: Board,
-        rules: Rules,
+        use: Use,
         key: TaskKey,
         ttl: Duration,
         then: str,
         if_failed: str,
-        on_lost: Callable[[Refusal], None] | None,
+        on_lost: Callable[[Refusal], object] | None,
     ) -> None:
-        self.key = key
+        self.key: str = key
         self.token = ""
         self._board = board
-        self._rules = rules
+        self._use = use
         self._ttl = ttl
         self._then = then
         self._if_failed = if_failed
         self._on_lost = on_lost
+        self._entered = False
+        self._who: Identity | None = None
+        self._had_before = False
         self._keeper: Keeper | None = None
-        self._ended = False
+        self._ended: Refusal | None = None
 
     def __enter__(self) -> Self:
-        since = self._rules.store.machine.boottime()
-        self.token = self._board.claim(self.key, ttl=exact(self._ttl)).token
-        self._keeper = Keeper(
-            self._rules,
-            self._board.who,
-            self.key,
-            ledger.token(self.token),
-            self._ttl,
-            since,
-            self._on_lost,
-        )
-        self._keeper.start()
+        if self._entered:
+            raise bad_argument("a lease is entered once: ask the board to hold the task again")
+        self._entered = True
+        with self._use():
+            self._who = self._board.who
+            seen = self._look()
+        self.key = seen.task.key
+        try:
+            enlist(self, seen)
+            self._begin(seen)
+        except BaseException as error:
+            begun = self.token or not isinstance(error, Refused)
+            if begun and not seen.mine:
+                also(error, self._undo)
+            self._leave()
+            raise
         return self
+
+    def _begin(self, seen: Seen) -> None:
+        """A lease that the session had before goes on as it is, and is left as it is."""
+        wanted = records.span(self._ttl)
+        with self._use() as rules:
+            since = rules.store.machine.boottime()
+            claimed = self._board.claim(self.key, ttl=None if seen.mine else wanted)
+            self.token = claimed.token
+            self._had_before = seen.mine and self.token == str(seen.task.token)
+            if seen.mine and not self._had_before:
+                claimed = self._board.renew(self.key, ttl=wanted, token=self.token)
+            assert claimed.lease is not None, "claimed just now"
+            self._keeper = Keeper(
+                rules,
+                self._identity,
+                self._key,
+                ledger.token(self.token),
+                records.microseconds(claimed.lease.ttl),
+                since,
+                self._on_lost,
+            )
+        self._keeper.start()
+
+    def _undo(self) -> None:
+        """The claim may stand, although its answer was lost."""
+        seen = self._look()
+        if seen.mine and self.token in ("", str(seen.task.token)):
+            self._execute(c.Release(self._key, token=seen.task.token))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        self._stop()
-        if self._ended:
+        try:
+            if self._ended is None and error is None:
+                self._finish()
+            elif self._ended is None and error is not None:
+                self._abandon(error)
+        finally:
+            self._leave()
+
+    def _finish(self) -> None:
+        if self._then == "release":
+            self._let_go()
             return
-        if error is None:
-            getattr(self, self._then)()
-        elif self._if_failed == "fail" and not isinstance(error, LeaseLost):
-            self.fail(checks.short(f"{kind.__name__ if kind else ''}: {error}"))
-        else:
-            self._board.release(self.key)
+        try:
+            if self._then == "complete":
+                self.complete()
+            else:
+                self.submit()
+        except LeaseLost:
+            raise
+        except BaseException as error:
+            also(error, self._let_go)
+            raise
+
+    def _abandon(self, error: BaseException) -> None:
+        """The block raised: its exception passes, whatever becomes of the lease."""
+        failed = isinstance(error, Exception) and not isinstance(error, LeaseLost)
+        if self._if_failed == "fail" and failed and also(error, lambda: self.fail(said(error))):
+            return
+        if self._ended is None:
+            also(error, self._let_go)
+
+    def _let_go(self) -> None:
+        """Not a lease that the session had before. What is interrupted is tried once more."""
+        if self._had_before and not self.lost.is_set():
+            return
+        try:
+            self.release()
+        except Refused:
+            raise
+        except BaseException as error:
+            also(error, self.release)
+            raise
+
+    def _leave(self) -> None:
+        """This object is no lease any more."""
+        self._ended = self._ended or ended(self)
+        delist(self)
+        if self._keeper is not None:
+            self._keeper.stop()
 
     @property
     def lost(self) -> threading.Event:
         """Set when the lease is lost."""
         return self._kept.lost
 
-    @property
-    def _kept(self) -> Keeper:
-        assert self._keeper is not None, "a lease is held inside `with`"
-        return self._keeper
+    def check(self, *, ask: bool = False) -> None:
+        """Raises `LeaseLost` if this is not the current lease of the task any more.
 
-    def check(self) -> None:
-        """Raises `LeaseLost` if this session does not hold the task any more."""
-        why = self._kept.check()
+        As far as this process knows; `ask` asks the board now, which renews the lease.
+        """
+        why = self._ended or self._kept.check(ask=ask)
         if why is not None:
             raise LeaseLost(why)
 
     def note(self, text: str) -> Answer:
+        """Allowed to everybody, so also after the lease has ended."""
         return self._board.note(self.key, text)
 
     def release(self, note: str = "") -> Answer:
         """Give the task back. Of a lost lease it is a success: it says that one knows."""
-        self._stop()
-        return self._board.release(self.key, note=note)
+        try:
+            return self._end(c.Release(self._key, token=self._stated, note=checks.note(note)))
+        except LeaseLost:
+            return self._acknowledge()
 
     def complete(self, note: str = "") -> Answer:
-        return self._end(lambda: self._board.complete(self.key, note=note, token=self.token))
+        return self._end(c.Complete(self._key, token=self._stated, note=checks.note(note)))
 
     def submit(self, note: str = "") -> Answer:
-        return self._end(lambda: self._board.submit(self.key, note=note, token=self.token))
+        return self._end(c.Submit(self._key, token=self._stated, note=checks.note(note)))
 
     def fail(self, reason: str) -> Answer:
-        return self._end(lambda: self._board.fail(self.key, reason, token=self.token))
+        return self._end(c.Fail(self._key, token=self._stated, reason=checks.reason(reason)))
 
-    def _end(self, act: Callable[[], Answer]) -> Answer:
-        self._stop()
+    @property
+    def _kept(self) -> Keeper:
+        if self._keeper is None:
+            raise bad_argument("a lease is held inside `with`, and not before")
+        return self._keeper
+
+    @property
+    def _key(self) -> TaskKey:
+        return TaskKey(self.key)
+
+    @property
+    def _stated(self) -> Token | None:
+        return ledger.token(self.token) if self.token else None
+
+    def _end(self, command: c.Command) -> Answer:
+        """Ends this lease and no other: the token says which."""
+        kept = self._kept
         try:
-            answer = act()
+            outcome = kept.end(lambda: self._execute(command))
         except Refused as problem:
-            if problem.code in ("lease_lost", "token_ahead"):
-                raise LeaseLost(problem.refusal) from None
-            raise
-        self._ended = True
-        return answer
+            if problem.code not in LOST:
+                raise
+            if self._ended is None:
+                kept.lose(problem.refusal)
+            raise LeaseLost(problem.refusal) from None
+        self._leave()
+        return records.answer(outcome)
 
-    def _stop(self) -> None:
-        if self._keeper is not None:
-            self._keeper.stop()
+    def _acknowledge(self) -> Answer:
+        """Says that the session knows of its loss. A newer lease of its own is not touched."""
+        seen = self._look()
+        if seen.concerns_me:
+            return records.answer(Outcome(seen.caller, seen.now, seen.task, actors=seen.actors))
+        return records.answer(self._execute(c.Release(self._key)))
+
+    def _execute(self, command: c.Command) -> Outcome:
+        with self._use(ending=True) as rules:
+            return rules.execute(self._identity, command)
+
+    def _look(self) -> Seen:
+        with self._use(ending=True) as rules, rules.read() as tx:
+            caller, _ = caller_of(tx, self._identity, rules.settings)
+            task = tx.task(self._key)
+            if task is None:
+                raise Refused(refusals.unknown_task(self.key))
+            return Seen(caller, tx.now, task, actors_named(tx, task))
+
+    @property
+    def _identity(self) -> Identity:
+        assert self._who is not None, "known since the lease was entered"
+        return self._who
+
+    # Other holds of this process.
+
+    def is_over_in(self, task: Task) -> bool:
+        """Whether a look at the task, which may be an old one, shows that this lease has ended."""
+        token = self._stated
+        if token is None:
+            return False
+        return tuple(token) < tuple(task.token) or (token == task.token and task.lease is None)
+
+    def hears_of(self, task: Task, actors: Mapping[ActorId, Actor]) -> None:
+        if self._keeper is not None and self._ended is None and self.is_over_in(task):
+            holder = actors.get(task.lease.actor) if task.lease else None
+            name = holder.name if holder else ""
+            why = refusals.lease_lost(task, self._stated, "", name, kept=False)
+            self._keeper.lose(why)
+
+
+HELD: dict[tuple[int, str, str, str], Lease] = {}
+"""The leases that are held in this process: one for each task and session."""
+
+GUARD = threading.Lock()
+
+
+def enlist(lease: Lease, seen: Seen) -> None:
+    """The board takes two holds of one session for one: here they are told apart."""
+    caller, task = seen.caller, seen.task
+    place = (os.getpid(), task.uid, caller.actor.name, caller.holding_session)
+    with GUARD:
+        other = HELD.get(place)
+        if other is not None and not other.is_over_in(task):
+            raise refused(
+                "held_here",
+                f"{task.key} is held already in this process, by the same session",
+                task=task.key,
+                session=caller.holding_session or caller.actor.name,
+            )
+        HELD[place] = lease
+
+
+def delist(lease: Lease) -> None:
+    with GUARD:
+        for place in [place for place, held in HELD.items() if held is lease]:
+            del HELD[place]
+
+
+def notice(outcome: Outcome) -> None:
+    """A change that was made in this process: whoever lost a lease by it knows at once."""
+    task = outcome.current or outcome.task
+    with GUARD:
+        held = [lease for place, lease in HELD.items() if task and place[1] == task.uid]
+    for lease in held:
+        assert task is not None, "some task, as found above"
+        lease.hears_of(task, outcome.actors)
+
+
+def ended(lease: Lease) -> Refusal:
+    return Refusal(
+        "lease_lost",
+        f"the lease {lease.token} of {lease.key} has ended: it is not held any more",
+        {"task": lease.key, "stated": lease.token},
+    )
+
+
+def also(error: BaseException, act: Callable[[], object]) -> bool:
+    """Does something while an exception passes. What goes wrong here is a note to it."""
+    try:
+        act()
+    except Exception as problem:  # noqa: BLE001 - the caller's own exception must not disappear
+        with suppress(Exception):  # an exception may refuse to be written to
+            error.add_note(f"dibs: {problem}")
+        return False
+    return True
+
+
+def said(error: BaseException) -> str:
+    """An exception as text that can be stored."""
+    try:
+        words = str(error)
+    except Exception as problem:  # noqa: BLE001 - its own __str__ is at fault, and is reported as such
+        words = f"(no text: {type(problem).__name__})"
+    text = f"{type(error).__name__}: {words}".encode("utf-8", "backslashreplace").decode()
+    return checks.short(text.replace("\0", "\\x00"))

@@ -9,35 +9,42 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from dibs.board import opening, upkeep, views
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Given, Identity, Surroundings, identify
-from dibs.board.locate import find_repository, locate
+from dibs.board.locate import Repository, locate
 from dibs.core import checks
 from dibs.core import commands as c
-from dibs.core.instants import Duration
 from dibs.core.model import NOT_FINAL, STATES, Process, TaskKey, Terms
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import bad_argument, refused
 from dibs.interfaces import records
-from dibs.interfaces.hold import Lease
-from dibs.interfaces.records import Answer, Event, Owned, Task
+from dibs.interfaces.hold import Lease, notice
+from dibs.interfaces.records import Answer, Event, Owned, Status, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, Self
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, Literal, Self
 
-    from dibs.core.model import Token
+    from dibs.core.model import Audience, State, Token
     from dibs.core.refusals import Refusal
+
+    Then = Literal["release", "complete", "submit"]
+    IfFailed = Literal["release", "fail"]
+    Texts = Iterable[str] | str
+    Ttl = str | timedelta | None
 
 LIMIT = 100
 """How many tasks or events are answered if nothing else is said."""
 
+LIMIT_MAX = 100_000
+
 
 def open_board(
-    path: str | None = None,
+    path: str | os.PathLike[str] | None = None,
     *,
     agent: str | None = None,
     person: str | None = None,
@@ -50,39 +57,73 @@ def open_board(
     and `DIBS_SESSION`, and so on. It is looked for at the first change; reading needs nobody.
     """
     around = os.environ if environment is None else environment
-    start = path or os.getcwd()
-    rules = opening.open_at(locate(start, around))
-    given = Given(agent, person, session)
-    return Board(rules, given, start, around)
+    if not hasattr(around, "get"):
+        raise bad_argument(f"the environment is {checks.short(repr(around), 40)}; it is a mapping")
+    place = locate(_folder(path), around)
+    return Board(opening.open_at(place), Given(agent, person, session), place.repository, around)
+
+
+def _folder(path: str | os.PathLike[str] | None) -> str:
+    try:
+        folder = os.fspath(path or os.getcwd())
+    except FileNotFoundError:
+        raise refused("no_board", "the current directory was removed") from None
+    except TypeError:
+        folder = ""
+    if not isinstance(folder, str) or not folder or "\0" in folder:
+        raise bad_argument(
+            f"the path is {checks.short(repr(path), 40)}; it is the path of a folder"
+        )
+    return folder
 
 
 class Board:
     """A board, as one actor and session see it."""
 
     def __init__(
-        self, rules: Rules, given: Given, start: str, environment: Mapping[str, str]
+        self,
+        rules: Rules,
+        given: Given,
+        repository: Repository | None,
+        environment: Mapping[str, str],
     ) -> None:
         self._rules = rules
         self._given = given
-        self._start = start
+        self._repository = repository
         self._environment = environment
         self._who: Identity | None = None
         self._turn = threading.RLock()
+        self._closed = False
 
     def __enter__(self) -> Self:
-        return self
+        with self._use():
+            return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
+        """It is used no more; a lease that is held can still be given back."""
         with self._turn:
+            self._closed = True
             self._rules.store.close()
+
+    @contextmanager
+    def _use(self, *, ending: bool = False) -> Iterator[Rules]:
+        """The board, when it is this thread's turn; `ending`: although it was closed."""
+        with self._turn:
+            if self._closed and not ending:
+                raise refused("closed", "this board was closed")
+            try:
+                yield self._rules
+            finally:
+                if self._closed:
+                    self._rules.store.close()
 
     @property
     def who(self) -> Identity:
         """Who calls."""
-        with self._turn:
+        with self._use():
             if self._who is None:
                 self._who = self._identify()
             return self._who
@@ -94,7 +135,7 @@ class Board:
         around = Surroundings(
             self._environment,
             self._rules.store.machine,
-            find_repository(self._start),
+            self._repository,
             sys.stderr is not None and sys.stderr.isatty(),
         )
         strict = self._rules.settings.identity == "strict"
@@ -102,86 +143,95 @@ class Board:
 
     def _do(self, command: c.Command, request_id: str | None = None) -> Answer:
         checked = None if request_id is None else checks.request_id(request_id)
-        with self._turn:
-            return records.answer(self._rules.execute(self.who, command, checked))
+        with self._use() as rules:
+            outcome = rules.execute(self.who, command, checked)
+        notice(outcome)
+        return records.answer(outcome)
 
     # Tasks.
 
     def add(
-        self, title: str, *, scope: Iterable[str] = (), key: str | None = None,
-        request_id: str | None = None, **terms: Any,
+        self, title: str, *, scope: Texts = (), key: str | None = None,
+        priority: int | str | None = None, audience: Audience | None = None,
+        tier: int | None = None, capabilities: Texts | None = None,
+        constraints: Texts | None = None, max_attempts: int | None = None,
+        request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        """A new task. Terms: priority, audience, tier, capabilities, constraints, max_attempts."""
+        """A new task."""
         wanted = None if key is None else checks.task_key(key)
-        command = c.Add(self._terms(title, terms), checks.scope(tuple(scope)), wanted)
+        terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
+        command = c.Add(self._new(title, terms), _scope(scope), wanted)
         return self._do(command, request_id)
 
     def intake(
-        self, channel: str, ref: str, title: str | None = None, *, scope: Iterable[str] = (),
-        request_id: str | None = None, **terms: Any,
+        self, channel: str, ref: str, title: str | None = None, *, scope: Texts = (),
+        priority: int | str | None = None, audience: Audience | None = None,
+        tier: int | None = None, capabilities: Texts | None = None,
+        constraints: Texts | None = None, max_attempts: int | None = None,
+        request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """The task of this origin: a new one, or the one that it has already (`events` is empty)."""
         name = checks.actor_name(channel).casefold()
         reference = checks.text(ref, "the reference", checks.REF_LENGTH).strip()
         said = f"{name} {reference}"[: checks.TITLE_LENGTH] if title is None else title
+        terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
         command = c.Add(
-            self._terms(said, terms),
-            checks.scope(tuple(scope)),
-            channel=name,
-            origin_ask_ref=reference,
+            self._new(said, terms), _scope(scope), channel=name, origin_ask_ref=reference
         )
         return self._do(command, request_id)
 
     def edit(
-        self, key: str, *, title: str | None = None, token: str | None = None,
-        request_id: str | None = None, **terms: Any,
+        self, key: str, *, title: str | None = None,
+        priority: int | str | None = None, audience: Audience | None = None,
+        tier: int | None = None, capabilities: Texts | None = None,
+        constraints: Texts | None = None, max_attempts: int | None = None,
+        token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Changes the terms that are given."""
-        checked = checked_terms(terms)
+        terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
         new = None if title is None else checks.title(title)
-        return self._do(c.Edit(_key(key), token=_token(token), title=new, **checked), request_id)
+        return self._do(c.Edit(_key(key), token=_token(token), title=new, **terms), request_id)
 
     def scope(
-        self, key: str, *, add: Iterable[str] = (), remove: Iterable[str] = (),
+        self, key: str, *, add: Texts = (), remove: Texts = (),
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Changes the paths that a task may touch."""
-        command = c.Scope(
-            _key(key), token=_token(token), add=checks.scope(tuple(add)), remove=tuple(remove)
-        )
+        gone = records.each(remove, "the scope")
+        command = c.Scope(_key(key), token=_token(token), add=_scope(add), remove=gone)
         return self._do(command, request_id)
 
     def note(self, key: str, text: str, *, request_id: str | None = None) -> Answer:
         checked = checks.text(text, "the note", checks.NOTE_LENGTH)
         return self._do(c.Note(_key(key), note=checked), request_id)
 
-    def _terms(self, title: str, terms: dict[str, Any]) -> Terms:
+    def _new(self, title: str, terms: dict[str, Any]) -> Terms:
         base = Terms(checks.title(title), max_attempts=self._rules.settings.max_attempts)
-        return base.but(**checked_terms(terms))
+        return base.but(**terms)
 
     # Owning.
 
     def claim(
-        self, key: str, *, ttl: str | timedelta | None = None, reserve: bool = False,
+        self, key: str, *, ttl: Ttl = None, reserve: bool = False,
         reason: str = "", request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Become the holder of a task, and start it unless it is only reserved."""
-        command = c.Claim(_key(key), ttl=_ttl(ttl), reserve=reserve, reason=checks.reason(reason))
+        command = c.Claim(
+            _key(key), ttl=records.ttl(ttl), reserve=reserve, reason=checks.reason(reason)
+        )
         return self._do(command, request_id)
 
-    def start(
-        self, key: str, *, ttl: str | timedelta | None = None, request_id: str | None = None
-    ) -> Answer:
-        return self._do(c.Start(_key(key), ttl=_ttl(ttl)), request_id)
+    def start(self, key: str, *, ttl: Ttl = None, request_id: str | None = None) -> Answer:
+        return self._do(c.Start(_key(key), ttl=records.ttl(ttl)), request_id)
 
     def stop(self, key: str, *, token: str | None = None, request_id: str | None = None) -> Answer:
         return self._do(c.Stop(_key(key), token=_token(token)), request_id)
 
     def renew(
-        self, key: str, *, ttl: str | timedelta | None = None, token: str | None = None,
+        self, key: str, *, ttl: Ttl = None, token: str | None = None,
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        return self._do(c.Renew(_key(key), token=_token(token), ttl=_ttl(ttl)), request_id)
+        return self._do(c.Renew(_key(key), token=_token(token), ttl=records.ttl(ttl)), request_id)
 
     def release(
         self, key: str, *, note: str = "", token: str | None = None, request_id: str | None = None
@@ -190,33 +240,33 @@ class Board:
         return self._do(command, request_id)
 
     def handoff(
-        self, key: str, to: str, *, ttl: str | timedelta | None = None, reason: str = "",
+        self, key: str, to: str, *, ttl: Ttl = None, reason: str = "",
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         command = c.Handoff(
             _key(key),
             token=_token(token),
             to=checks.actor_name(to),
-            ttl=_ttl(ttl),
+            ttl=records.ttl(ttl),
             reason=checks.reason(reason),
         )
         return self._do(command, request_id)
 
     def takeover(
-        self, key: str, *, force: bool = False, ttl: str | timedelta | None = None,
+        self, key: str, *, force: bool = False, ttl: Ttl = None,
         reason: str = "", request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Become the holder after expiry; by force, a person with a reason, also before."""
         kind = c.Force if force else c.Takeover
-        command = kind(_key(key), ttl=_ttl(ttl), reason=checks.reason(reason))
+        command = kind(_key(key), ttl=records.ttl(ttl), reason=checks.reason(reason))
         return self._do(command, request_id)
 
     def assign(
-        self, key: str, to: str, *, ttl: str | timedelta | None = None, reason: str = "",
+        self, key: str, to: str, *, ttl: Ttl = None, reason: str = "",
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         name = checks.actor_name(to)
-        command = c.Assign(_key(key), to=name, ttl=_ttl(ttl), reason=checks.reason(reason))
+        command = c.Assign(_key(key), to=name, ttl=records.ttl(ttl), reason=checks.reason(reason))
         return self._do(command, request_id)
 
     def unassign(self, key: str, *, reason: str = "", request_id: str | None = None) -> Answer:
@@ -229,20 +279,22 @@ class Board:
         return self._do(c.Unpark(_key(key)), request_id)
 
     def hold(
-        self, key: str, *, ttl: str | timedelta | None = None, then: str = "release",
-        if_failed: str = "release", on_lost: Callable[[Refusal], None] | None = None,
+        self, key: str, *, ttl: Ttl = None, then: Then = "release",
+        if_failed: IfFailed = "release", on_lost: Callable[[Refusal], object] | None = None,
     ) -> Lease:  # fmt: skip
         """`with board.hold("T-1") as lease`: claims, renews in the background, then lets go.
 
         At the end the task is released, completed or submitted (`then`); if the block raised, it is
-        released or failed (`if_failed`). `on_lost` is called by the keeper's thread.
+        released or failed (`if_failed`). A lease that the session had before is not released, and
+        keeps its ttl. `on_lost` is called by the keeper's thread. A second hold of the same task by
+        the same session in this process is refused.
         """
-        if then not in ("release", "complete", "submit"):
-            raise bad_argument(f"then is {then!r}; it is release, complete or submit")
-        if if_failed not in ("release", "fail"):
-            raise bad_argument(f"if_failed is {if_failed!r}; it is release or fail")
-        duration = _ttl(ttl) or self._rules.settings.ttl_keeper
-        return Lease(self, self._rules, _key(key), duration, then, if_failed, on_lost)
+        checks.one_of(then, "then", ("release", "complete", "submit"))
+        checks.one_of(if_failed, "if_failed", ("release", "fail"))
+        if on_lost is not None and not callable(on_lost):
+            raise bad_argument(f"on_lost is {checks.short(repr(on_lost), 40)}; it is a function")
+        duration = records.ttl(ttl) or self._rules.settings.ttl_keeper
+        return Lease(self, self._use, _key(key), duration, then, if_failed, on_lost)
 
     # Moving on.
 
@@ -296,72 +348,88 @@ class Board:
     # Looking.
 
     def show(self, key: str) -> Task:
-        with self._turn:
-            return records.view(views.show(self._rules, _key(key)))
+        with self._use() as rules:
+            return records.view(views.show(rules, _key(key)))
 
     def list(
-        self, *, states: Iterable[str] = NOT_FINAL, free: bool = False, limit: int = LIMIT
+        self, *, states: Iterable[State] = NOT_FINAL, free: bool = False, limit: int = LIMIT
     ) -> tuple[Task, ...]:
         """Tasks by state, priority and age; `free`: only what can be claimed now."""
-        wanted = tuple(state for state in STATES if state in set(states))
-        with self._turn:
+        wanted, most = _states(states), _limit(limit)
+        with self._use() as rules:
             fits = self._is_free() if free else views.is_any
-            found = views.listing(self._rules, wanted, fits, limit)
+            found = views.listing(rules, wanted, fits, most)
         return tuple(records.task(task, found.actors, found.now) for task in found.tasks)
 
     def _is_free(self) -> Callable[[Any, Any], bool]:
         named = self._given.agent is not None or self._given.person is not None
         return views.is_free_for(self._rules, self.who) if named else views.is_free
 
-    def status(self) -> records.Board:
-        with self._turn:
-            return records.status(views.status(self._rules))
+    def status(self) -> Status:
+        with self._use() as rules:
+            return records.status(views.status(rules))
 
     def log(self, key: str | None = None, *, limit: int = LIMIT) -> tuple[Event, ...]:
         """The last events of the ledger, oldest first; of one task, or of all."""
-        wanted = views.LogFilter(task=None if key is None else _key(key))
-        with self._turn:
-            found = views.log(self._rules, wanted, limit)
+        wanted, most = views.LogFilter(task=None if key is None else _key(key)), _limit(limit)
+        with self._use() as rules:
+            found = views.log(rules, wanted, most)
         return tuple(records.event(line.entry, line.key, line.actor) for line in found.lines)
 
     def who_owned(self, key: str, at: datetime | None = None) -> Owned:
         """Who owns a task, or owned it at an instant."""
         instant = None if at is None else records.instant(at)
-        with self._turn:
-            return records.owned(views.who(self._rules, _key(key), instant))
+        with self._use() as rules:
+            return records.owned(views.who(rules, _key(key), instant))
 
     def verify(self) -> tuple[str, ...]:
         """What is wrong with the ledger: nothing, if it is sound."""
-        with self._turn:
-            return upkeep.verify(self._rules).faults
+        with self._use() as rules:
+            return upkeep.verify(rules).faults
 
 
-CHECKS: dict[str, Callable[[Any], object]] = {
-    "priority": checks.priority,
-    "audience": checks.audience,
-    "tier": checks.tier,
-    "capabilities": lambda names: checks.capabilities(tuple(names)),
-    "constraints": lambda names: checks.constraints(tuple(names)),
-    "max_attempts": checks.attempts,
-}
+def _terms(
+    priority: int | str | None,
+    audience: Audience | None,
+    tier: int | None,
+    capabilities: Texts | None,
+    constraints: Texts | None,
+    max_attempts: int | None,
+) -> dict[str, Any]:
+    """Those that are given, checked."""
 
+    def named(values: Texts | None, what: str) -> tuple[str, ...] | None:
+        return None if values is None else records.each(values, what)
 
-def checked_terms(terms: dict[str, Any]) -> dict[str, Any]:
-    unknown = set(terms) - set(CHECKS)
-    if unknown:
-        raise bad_argument(f"{', '.join(sorted(unknown))}: the terms are {', '.join(CHECKS)}")
-    return {name: CHECKS[name](value) for name, value in terms.items()}
+    given: dict[str, tuple[object, Callable[[Any], object]]] = {
+        "priority": (priority, checks.priority),
+        "audience": (audience, checks.audience),
+        "tier": (tier, checks.tier),
+        "capabilities": (named(capabilities, "a capability"), checks.capabilities),
+        "constraints": (named(constraints, "a constraint"), checks.constraints),
+        "max_attempts": (max_attempts, checks.attempts),
+    }
+    return {name: check(value) for name, (value, check) in given.items() if value is not None}
 
 
 def _key(key: str) -> TaskKey:
     return checks.task_key(key)
 
 
+def _scope(paths: Texts) -> tuple[str, ...]:
+    return checks.scope(records.each(paths, "a scope"))
+
+
 def _token(token: str | None) -> Token | None:
     return None if token is None else checks.token(token)
 
 
-def _ttl(ttl: str | timedelta | None) -> Duration | None:
-    if isinstance(ttl, timedelta):
-        return checks.ttl(Duration(ttl // timedelta(microseconds=1)))
-    return None if ttl is None else checks.ttl(ttl)
+def _limit(limit: int) -> int:
+    return checks.whole(limit, "the limit", 1, LIMIT_MAX)
+
+
+def _states(states: Iterable[State]) -> tuple[State, ...]:
+    if isinstance(states, str):
+        raise bad_argument(f"states is {checks.quoted(states)}; it is a list, such as ['open']")
+    wanted = [checks.one_of(state, "a state", STATES) for state in records.each(states, "states")]
+    return tuple(state for state in STATES if state in wanted)

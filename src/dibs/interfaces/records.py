@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from dibs.core import model
-from dibs.core.instants import Duration, Instant
+from dibs.core import checks, model
+from dibs.core.instants import LAST_INSTANT, Duration, Instant
 from dibs.core.ledger import Entry, plain
-from dibs.core.refusals import Refused
+from dibs.core.refusals import Refused, bad_argument
 from dibs.core.values import Value
 from dibs.interfaces import payloads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from dibs.board import views
     from dibs.board.outcome import Outcome
-    from dibs.board.views import Owner, Status, TaskView
+    from dibs.board.views import Owner, TaskView
     from dibs.core.events import Ending
     from dibs.core.model import State
     from dibs.interfaces.payloads import Actors
@@ -30,11 +31,45 @@ def moment(instant: Instant) -> datetime:
 
 def instant(moment: datetime) -> Instant:
     """A moment without a zone is local time."""
-    return Instant((moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1))
+    checks.is_a(moment, datetime, "the time", "a datetime")
+    try:
+        found = (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+    except (OverflowError, ValueError, OSError):  # near the first and the last year there is
+        found = -1
+    if not 0 <= found <= LAST_INSTANT:
+        raise bad_argument(f"the time is {moment}; it lies between 1970 and 9999, in UTC")
+    return Instant(found)
 
 
 def span(duration: Duration) -> timedelta:
     return timedelta(microseconds=duration)
+
+
+def microseconds(span: timedelta) -> Duration:
+    return Duration(span // timedelta(microseconds=1))
+
+
+def ttl(given: str | timedelta | None) -> Duration | None:
+    """`"5m"` as on the command line, or a `timedelta`, which may have a fraction of a second."""
+    if given is None or isinstance(given, str):
+        return None if given is None else checks.ttl(given)
+    checks.is_a(given, timedelta, "the ttl", 'text like "5m", or a timedelta')
+    if not span(model.TTL_MIN) <= given <= span(model.TTL_MAX):
+        raise bad_argument(f"the ttl is {given}; it lies between 1 s and 30 d")
+    return microseconds(given)
+
+
+def each(given: Iterable[str] | str, what: str) -> tuple[str, ...]:
+    """Several texts. A text alone is one, not its letters."""
+    if isinstance(given, str):
+        return (given,)
+    try:
+        values = tuple(given)
+    except TypeError:
+        raise bad_argument(f"{what}: {checks.short(repr(given), 40)} is no list of texts") from None
+    for value in values:
+        checks.is_text(value, what)
+    return values
 
 
 class LeaseLost(Refused):
@@ -177,7 +212,7 @@ class Owned(Value):
     expired: bool
 
 
-class Board(Value):
+class Status(Value):
     """The board at a glance."""
 
     counts: Mapping[str, int]
@@ -282,6 +317,6 @@ def owned(owner: Owner) -> Owned:
     return Owned(who, str(owner.token) if owner.token else None, owner.expired)
 
 
-def status(seen: Status) -> Board:
+def status(seen: views.Status) -> Status:
     held = tuple(task(held, seen.actors, seen.now) for held in seen.held)
-    return Board(dict(seen.counts), held, {w.task.key: w.why for w in seen.waiting})
+    return Status(dict(seen.counts), held, {w.task.key: w.why for w in seen.waiting})

@@ -90,6 +90,7 @@ SURFACES = {
     "not_granted": Surface(REFUSED, "ask who owns the database: dibs board grant ROLE"),
     "servers_clock": Surface(REFUSED, "dibs doctor shows how far this machine's clock is off"),
     "forked": Surface(REFUSED, "open the board after the fork, once in each process"),
+    "closed": Surface(REFUSED, "open the board again"),
     # A gate.
     "wrong_kind": Surface(GATE, "dibs list --free"),
     "tier_too_low": Surface(GATE, "dibs list --free"),
@@ -101,6 +102,7 @@ SURFACES = {
     "held": Surface(
         HELD, "dibs list --free shows other work; dibs show {task} says where its holder is"
     ),
+    "held_here": Surface(HELD, "give each worker a session of its own, and a board of its own"),
     "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),
     "token_ahead": Surface(LOST, "stop working on it; dibs doctor"),
     # Storage.

@@ -21,6 +21,9 @@ from dibs.core.refusals import Refusal, Refused, refused
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
+
+    from dibs.board.outcome import Outcome
 
 MARGIN = 10
 """A tenth of the ttl: the holder stops believing so much earlier than the board."""
@@ -30,6 +33,9 @@ RENEWALS = 4
 
 SLICE = 1.0
 """Seconds between two looks at the clock: a wait does not count sleep, the clock does."""
+
+CALLBACK_SECONDS = 1.0
+"""How long the end of the work waits for `on_lost`, which may wait for the work itself."""
 
 TRY_AGAIN = frozenset(("busy", "disk_full", "read_only", "storage_failed"))
 """Refusals that say nothing about the lease."""
@@ -46,12 +52,13 @@ class Keeper:
         token: Token,
         ttl: Duration,
         since: int,
-        on_lost: Callable[[Refusal], None] | None = None,
+        on_lost: Callable[[Refusal], object] | None = None,
     ) -> None:
         """`since` is the time since boot from before the claim was sent."""
         self.lost = threading.Event()
         self.why: Refusal | None = None
         self._board = another(board)
+        self._patience = board.settings.write_wait
         self._machine = board.store.machine
         self._who = who
         self._command = c.Renew(key, token=token)
@@ -60,57 +67,107 @@ class Keeper:
         self._on_lost = on_lost
         self._pid = os.getpid()
         self._turn = threading.Lock()
-        self._stopped = threading.Event()
+        self._stopped = False
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"dibs {key}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopped.set()
-        if self._pid == os.getpid():
-            self._thread.join()
-            self._board.store.close()
-
-    def check(self) -> Refusal | None:
-        """Why the lease is lost, or nothing. Past the deadline it is renewed first."""
+        """No renewal runs any more. `on_lost` may: it is waited for only so long."""
+        self._stopped = True
+        self._over.set()
         if self._pid != os.getpid():
-            return refused("forked", f"the lease belongs to process {self._pid}").refusal
-        if not self.lost.is_set() and self._overdue():
-            self._renew()
+            return
+        with self._turn:
+            self._board.store.close()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(CALLBACK_SECONDS)
+
+    def end(self, act: Callable[[], Outcome]) -> Outcome:
+        """What `act` leads to. Nothing is renewed meanwhile; and never again, if it succeeds."""
+        if self._pid != os.getpid():
+            raise self._forked()
+        with self._turn:
+            outcome = act()
+            self._stopped = True
+        return outcome
+
+    def check(self, *, ask: bool = False) -> Refusal | None:
+        """Why the lease is lost, or nothing. Past the deadline, or if asked to, it renews first."""
+        if self._pid != os.getpid():
+            return self._forked().refusal
+        if ask or self._overdue():
+            problem = self._renew(lambda: ask or self._overdue())
+            if ask and problem is not None and self.why is None:
+                raise problem
         return self.why
 
+    def lose(self, why: Refusal) -> None:
+        """It is lost: `on_lost` is called by the keeper's thread, once."""
+        if not self.lost.is_set():
+            self.why = why
+            self.lost.set()
+            self._over.set()
+
+    def _forked(self) -> Refused:
+        return refused("forked", f"the lease belongs to process {self._pid}")
+
     def _overdue(self) -> bool:
-        return self._age() > self._ttl - self._ttl // MARGIN
+        return self._left() < 0
+
+    def _left(self) -> int:
+        """Until the deadline."""
+        return self._ttl - self._ttl // MARGIN - self._age()
 
     def _age(self) -> int:
         return self._machine.boottime() - self._renewed
 
     def _keep(self) -> None:
         pause = min(SLICE, self._ttl / SECOND / RENEWALS / 2)
-        while not self._stopped.wait(pause) and not self.lost.is_set():
-            if self._age() >= self._ttl // RENEWALS:
-                self._renew()
+        while not self._over.wait(pause):
+            if self._is_due():
+                self._renew(self._is_due)
+        if self.why is not None and self._on_lost is not None:
+            self._on_lost(self.why)
 
-    def _renew(self) -> None:
-        """Once; a store that cannot be asked is asked again, until the deadline."""
+    def _is_due(self) -> bool:
+        return self._age() >= self._ttl // RENEWALS
+
+    def _renew(self, wanted: Callable[[], bool]) -> Refused | None:
+        """Once, if it is still wanted when it is our turn: another thread may have done it, or lost.
+
+        A store that cannot be asked is asked again, until the deadline.
+        """
         with self._turn:
+            if self._stopped or self.lost.is_set() or not wanted():
+                return None
             before = self._machine.boottime()
+            self._wait_at_most(Duration(max(self._left(), self._ttl // MARGIN)))
             try:
                 self._board.execute(self._who, self._command)
             except Refused as problem:
                 if problem.code not in TRY_AGAIN or self._overdue():
-                    self._lose(problem.refusal)
-            except Exception as error:
-                self._lose(refused("bug", f"the keeper failed: {error}").refusal)
-                raise
+                    self.lose(problem.refusal)
+                return problem
+            except Exception as error:  # noqa: BLE001 - reported, and the lease is not believed in
+                self.lose(refused("bug", f"the keeper failed: {error}").refusal)
+                report(error, self._thread)
             else:
                 self._renewed = before
+            return None
 
-    def _lose(self, why: Refusal) -> None:
-        if self.lost.is_set():
-            return
-        self.why = why
-        self.lost.set()
-        if self._on_lost is not None:
-            self._on_lost(why)
+    def _wait_at_most(self, duration: Duration) -> None:
+        """For the board: who waits past the deadline learns too late that the lease is lost."""
+        wait = min(self._patience, duration)
+        self._board.settings = self._board.settings.but(write_wait=wait)
+        store: Any = self._board.store
+        store.wait = wait / SECOND
+
+
+def report(error: Exception, thread: threading.Thread) -> None:
+    """As Python reports what a thread did not catch."""
+    threading.excepthook(
+        threading.ExceptHookArgs((type(error), error, error.__traceback__, thread))
+    )

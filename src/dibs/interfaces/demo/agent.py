@@ -1,36 +1,45 @@
 """One agent of the demo, a process of its own: claims what is free, works, completes.
 
 `python -m dibs.interfaces.demo.agent FOLDER NAME SEED`. Each line that it prints is one thing that
-happened to it.
+happened to it. It lives as long as the process that started it: its standard input says so.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
+import threading
 import time
 
 from dibs.core.refusals import Refused
 from dibs.interfaces.library import Board, open_board
 from dibs.interfaces.records import LeaseLost
+from dibs.machine import this_machine
 
 TTL = "2s"
 WORK_SECONDS = (1.8, 4.2)
 STEP = 0.1
+DIE_WITH_PARENT, KILL = 1, 9
 
 
-def say(what: str, key: str = "") -> None:
-    print(what, key, flush=True)
+def say(what: str, key: str = "", began: int = 0, until: int = 0) -> None:
+    print(what, key, began, until, flush=True)
 
 
 def work(board: Board, key: str, chance: random.Random) -> None:
     """Holds the task while it works; the keeper renews, and `check` says if the lease is lost."""
+    clock = this_machine().boottime
     try:
         with board.hold(key, ttl=TTL) as lease:
-            say("holds", key)
+            began = clock()
+            held = board.show(key).lease
+            say("took" if held is not None and held.reason else "holds", key)
             for _ in range(int(chance.uniform(*WORK_SECONDS) / STEP)):
                 time.sleep(STEP)
+                now = clock()
                 lease.check()
+                say("works", key, began, now)
             lease.complete(f"done by {board.who.name}")
             say("completed", key)
     except LeaseLost:
@@ -39,7 +48,22 @@ def work(board: Board, key: str, chance: random.Random) -> None:
         say(f"refused:{problem.code}", key)
 
 
+def die_with_parent() -> None:
+    """Linux kills it, even when it is stopped; elsewhere the end of its input ends it."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, KILL)
+
+    def watch() -> None:
+        sys.stdin.read()
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main(folder: str, name: str, seed: str) -> None:
+    die_with_parent()
     chance = random.Random(seed)  # noqa: S311 - a demo needs no secrets
     with open_board(folder, agent=name, session=f"{name}-1", environment={}) as board:
         while board.list(limit=1):

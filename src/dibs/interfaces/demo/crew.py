@@ -12,6 +12,7 @@ import threading
 import time
 
 from dibs.core.values import Value
+from dibs.machine import this_machine
 
 AGENTS = 8
 PEOPLE = ("ana", "ben")
@@ -24,6 +25,9 @@ class Said(Value):
     name: str
     what: str
     key: str
+    began: int = 0
+    until: int = 0
+    """What it worked, by its own clock: from having the task to the last check that passed."""
 
 
 class Crew:
@@ -37,6 +41,7 @@ class Crew:
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
         self._seed = seed
+        self._clock = this_machine().boottime
 
     def start(self) -> None:
         for number in range(1, AGENTS + 1):
@@ -47,7 +52,11 @@ class Crew:
     def _start_agent(self, name: str) -> None:
         command = [sys.executable, "-m", "dibs.interfaces.demo.agent", self.folder, name]
         process = subprocess.Popen(
-            [*command, f"{self._seed}-{name}"], stdout=subprocess.PIPE, text=True
+            [*command, f"{self._seed}-{name}"],
+            stdin=subprocess.PIPE,  # it ends with us
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,  # what is typed here is not for them
         )
         self._processes[name] = process
         self._follow(threading.Thread(target=self._listen, args=(name, process), daemon=True))
@@ -58,33 +67,46 @@ class Crew:
 
     def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None, "it is a pipe"
-        for line in process.stdout:
-            what, _, key = line.strip().partition(" ")
-            self.said.put(Said(name, what, key))
+        with process.stdout as lines:
+            for line in lines:
+                what, key, began, until = line.split()
+                self.said.put(Said(name, what, key, int(began), int(until)))
 
     def _person(self, name: str) -> None:
         """A person works through the command line; the second one takes over by force, once."""
         chance = random.Random(f"{self._seed}-{name}")  # noqa: S311
-        forced = name != PEOPLE[-1]
+        has_forced = name != PEOPLE[-1]
         while not self._over.wait(0.2):
-            which = "--free" if forced else "--held"
+            which = "--free" if has_forced else "--held"
             keys = [line.split()[0] for line in self.dibs("list", which)[1].splitlines()[1:]]
             if not keys:
                 continue
             key = chance.choice(keys)
             how = (
                 ("claim", key)
-                if forced
+                if has_forced
                 else ("takeover", key, "--force", "--reason", "a customer waits")
             )
-            if self.dibs(*how, "--as", name)[0] == 0:
-                self.said.put(Said(name, "claimed" if forced else "forced", key))
-                forced = True
-                self._over.wait(chance.uniform(0.5, 1) * PERSON_SECONDS)
-                if self.dibs("complete", key, "--as", name)[0] == 0:
-                    self.said.put(Said(name, "completed", key))
+            code, _, warned = self.dibs(*how, "--as", name)
+            if code == 0:
+                how_it_began = ("took" if warned else "holds") if has_forced else "forces"
+                self._person_works(name, key, chance, how_it_began)
+                has_forced = True
 
-    def dibs(self, *arguments: str) -> tuple[int, str]:
+    def _person_works(self, name: str, key: str, chance: random.Random, how: str) -> None:
+        began = self._clock()
+        self.said.put(Said(name, how, key))
+        self._over.wait(chance.uniform(0.5, 1) * PERSON_SECONDS)
+        done = "forced" if how == "forces" else "works"
+        self.said.put(Said(name, done, key, began, self._clock()))
+        self.dibs("complete", key, "--as", name)
+
+    def heard(self, seconds: float) -> list[Said]:
+        """What was said in this time, or since the last time."""
+        self._over.wait(seconds)
+        return [self.said.get_nowait() for _ in range(self.said.qsize())]
+
+    def dibs(self, *arguments: str) -> tuple[int, str, str]:
         """The command line, as a person types it."""
         done = subprocess.run(
             [sys.executable, "-m", "dibs", *arguments],
@@ -94,7 +116,7 @@ class Crew:
             text=True,
             check=False,
         )
-        return done.returncode, done.stdout
+        return done.returncode, done.stdout, done.stderr
 
     # What is done to them.
 
@@ -108,12 +130,14 @@ class Crew:
         self._processes[name].send_signal(signal.SIGCONT)
 
     def end(self) -> None:
+        """None of them is left, not even one that is stopped."""
         self._over.set()
         for process in self._processes.values():
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.terminate()
+            process.kill()
+        for process in self._processes.values():
             process.wait()
+            assert process.stdin is not None, "it is a pipe"
+            process.stdin.close()
         deadline = time.monotonic() + 10
         for thread in self._threads:
             thread.join(max(0, deadline - time.monotonic()))
