@@ -30,7 +30,7 @@ K = TaskKey("T-1")
 @pytest.fixture(params=STORES)
 def target(request, tmp_path, bench):
     """A place to move to, of each kind."""
-    store = new_store(request.param, tmp_path / "target", bench.machine)
+    store = new_store(request.param, tmp_path / "target", bench.machine, apart=True)
     yield store
     store.close()
 
@@ -191,6 +191,15 @@ def test_a_place_with_another_board_is_refused_and_left_alone(busy, target, monk
     assert busy.agent().do(c.Renew(K)).task.lease.renewals == 2
 
 
+def test_a_board_is_not_moved_within_its_database(tmp_path, monkeypatch):
+    bench = Bench(tmp_path / "x", kind="postgres")
+    bench.add()
+    with pytest.raises(Refused) as problem:
+        carry(bench, new_store("postgres", tmp_path, bench.machine), monkeypatch)
+    assert problem.value.code == "board_exists"
+    bench.close()
+
+
 def test_a_check_changes_nothing(busy, target, monkeypatch):
     before = busy.snapshot()
     assert carry(busy, target, monkeypatch, dry=True).tasks == 4
@@ -208,7 +217,7 @@ def test_only_people_move_boards(busy, target, monkeypatch):
 
 def test_there_and_back_again(busy, tmp_path, monkeypatch):
     """The place that the board left takes it back."""
-    home, away = busy.store, new_store("postgres", tmp_path / "x", busy.machine)
+    home, away = busy.store, new_store("postgres", tmp_path / "x", busy.machine, apart=True)
     carry(busy, away, monkeypatch)
     follow_with(monkeypatch, away, home)
     busy.board = at(away.another())

@@ -98,6 +98,7 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
     number = store.find()
     with store.guarded(), store.connect() as connection:
         connection.execute("BEGIN")
+        connection.execute(f"SET LOCAL lock_timeout = {int(store.wait * 1000)}".encode())
         link = PlainLink(store, connection, number)
         link.ask("lock_board")
         seen = ServerSnapshot(store, connection, number)
@@ -115,6 +116,7 @@ def receive(
 ) -> Contents:
     """All rows in one transaction, `finish` in the same. What was there must be ours to replace."""
     with store.guarded(), store.connect() as connection, connection.transaction():
+        connection.execute(f"SET LOCAL lock_timeout = {int(store.wait * 1000)}".encode())
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
         store.migrate(connection)
         _clear(store, connection, source.board.uid, replace=replace)
@@ -161,7 +163,7 @@ def _there(
     """The boards of this name or this id, if they may be replaced by a copy of the board `uid`."""
     found = connection.execute(
         "SELECT board, uid, moved_to, arriving FROM dibs.board JOIN dibs.home USING (board) "
-        "WHERE name = %s OR uid = %s ORDER BY board FOR UPDATE",
+        "WHERE name = %s OR uid = %s ORDER BY board",
         (store.address.board, uid),
     ).fetchall()
     for _, there, moved_to, arriving in found:
