@@ -188,6 +188,9 @@ class WriteContext(ReadContext):
         return self._transaction(board, self._now(board, stamp), home)
 
     def _transaction(self, board: BoardRow, now: Instant, home: list[str]) -> WriteTransaction:
+        if new_home(home):
+            # What waited for the lock saw it as it was before: another may have written it since.
+            [home] = self.ask("look_at_home")
         actors = self._store.actors_at(board.head)
         return WriteTransaction(
             self, board, now, skewed=False, actors=actors, rises=True, new_home=new_home(home)
