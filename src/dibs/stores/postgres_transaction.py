@@ -49,6 +49,7 @@ class ReadContext(Guarded):
     """`with store.read() as tx`: one snapshot, let go at the end."""
 
     begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    changes = False
 
     def __init__(self, store: PostgresStore, ahead: tuple[Question, ...] = ()) -> None:
         super().__init__(store)
@@ -78,11 +79,9 @@ class ReadContext(Guarded):
         trace: TracebackType | None,
     ) -> None:
         try:
-            with self._store.guarded() as _:
-                self._end(commit=error is None)
-        except BaseException:
-            super().__exit__(kind, error, trace)
-            raise
+            self._end(commit=error is None)
+        except psycopg.Error as cut:
+            super().__exit__(type(cut), cut, trace)
         super().__exit__(kind, error, trace)
 
     def _open(self) -> ReadTransaction:
@@ -148,7 +147,7 @@ class ReadContext(Guarded):
         *,
         commit: bool,
     ) -> None:
-        self._committing = commit
+        self._committing = commit and self.changes
         if commit:
             connection.execute("COMMIT")
             pipeline.__exit__(None, None, None)
@@ -169,6 +168,7 @@ class WriteContext(ReadContext):
     """`with store.write(...) as tx`: the board's lock, the clock after it; commit, or roll back."""
 
     begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+    changes = True
 
     def __enter__(self) -> WriteTransaction:
         transaction = super().__enter__()
