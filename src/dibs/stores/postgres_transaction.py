@@ -45,6 +45,21 @@ class Guarded:
             raise fault_of(error, self._store.where, self._store.wait, self._committing) from error
 
 
+class Quiet(psycopg.Pipeline):
+    """It ends with a sync, and nothing is sent after it.
+
+    The driver's own asks for a flush too. A transaction pooler that has seen the end of the
+    transaction by then gives the client a session for that alone, and waits for an answer to it.
+    """
+
+    def _exit_gen(self) -> Any:
+        try:
+            self._enqueue_sync()
+            yield from self._communicate_gen()
+        finally:
+            yield from self._fetch_gen(flush=False)
+
+
 class ReadContext(Guarded):
     """`with store.read() as tx`: one snapshot, let go at the end."""
 
@@ -63,6 +78,7 @@ class ReadContext(Guarded):
         try:
             self._connection = self._store.borrow()
             self._connection.add_notice_handler(self._notice)
+            self._connection._pipeline = Quiet(self._connection)  # noqa: SLF001 - see there
             pipeline = self._connection.pipeline()
             pipeline.__enter__()
             self._pipeline = pipeline
