@@ -133,6 +133,25 @@ def check_losses(writers, board, back) -> None:
     assert {*late} <= {"token_ahead", "lease_lost"}
 
 
+def test_a_command_that_finds_no_server_waits_for_the_promotion(tmp_path):
+    """It was started while there was none, and has no connection to lose."""
+    with Cluster(synchronous=False) as cluster:
+        repo = Repo.create(tmp_path / "repo", cluster.url())
+        [key] = board_with(cluster.url(), tasks=1)
+        cluster.await_streaming()
+        cluster.standby.configure({"log_connections": "on"})
+        cluster.primary.kill()
+        claim = repo.start("claim", key, "--agent", "codex", "--session", "s1")
+        until(lambda: calls(cluster.standby) > 1 or claim.poll(), "a second try")
+        cluster.promote()
+        _, err = claim.communicate(timeout=60)
+        assert claim.returncode == 0, err
+
+
+def calls(node) -> int:
+    return node.log.read_text().count("connection received: host=")
+
+
 # A restore.
 
 
