@@ -31,7 +31,10 @@ RENEWALS = 4
 SLICE = 1.0
 """Seconds between two looks at the clock: a wait does not count sleep, the clock does."""
 
-TRY_AGAIN = frozenset(("busy", "disk_full", "read_only", "storage_failed"))
+GLANCES = 40
+"""In one ttl: so often is looked whether an answer is still to come, and so late may it be seen."""
+
+TRY_AGAIN = frozenset(("busy", "unreachable", "disk_full", "read_only", "storage_failed"))
 """Refusals that say nothing about the lease."""
 
 
@@ -57,19 +60,24 @@ class Keeper:
         self._command = c.Renew(key, token=token)
         self._ttl = ttl
         self._renewed = since
+        self._asked: int | None = None
+        """Since when a renewal waits for its answer."""
         self._on_lost = on_lost
         self._pid = os.getpid()
         self._turn = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"dibs {key}", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name=f"dibs {key} watch", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+        self._watcher.start()
 
     def stop(self) -> None:
         self._stopped.set()
         if self._pid == os.getpid():
             self._thread.join()
+            self._watcher.join()
             self._board.store.close()
 
     def check(self) -> Refusal | None:
@@ -92,20 +100,38 @@ class Keeper:
             if self._age() >= self._ttl // RENEWALS:
                 self._renew()
 
+    def _watch(self) -> None:
+        """A server that does not answer must not keep the work going: the deadline is our own."""
+        pause = min(SLICE, self._ttl / SECOND / GLANCES)
+        while not self._stopped.wait(pause) and not self.lost.is_set():
+            asked = self._asked
+            waited = asked is not None and self._machine.boottime() - asked > self._ttl // MARGIN
+            if waited and self._overdue():
+                self._lose(refused("unreachable", "the server has not answered in time").refusal)
+
     def _renew(self) -> None:
         """Once; a store that cannot be asked is asked again, until the deadline."""
-        with self._turn:
-            before = self._machine.boottime()
-            try:
-                self._board.execute(self._who, self._command)
-            except Refused as problem:
-                if problem.code not in TRY_AGAIN or self._overdue():
-                    self._lose(problem.refusal)
-            except Exception as error:
-                self._lose(refused("bug", f"the keeper failed: {error}").refusal)
-                raise
-            else:
-                self._renewed = before
+        while not self._turn.acquire(timeout=SLICE):
+            if self.lost.is_set():
+                return
+        try:
+            self._ask()
+        finally:
+            self._asked = None
+            self._turn.release()
+
+    def _ask(self) -> None:
+        before = self._asked = self._machine.boottime()
+        try:
+            self._board.execute(self._who, self._command)
+        except Refused as problem:
+            if problem.code not in TRY_AGAIN or self._overdue():
+                self._lose(problem.refusal)
+        except Exception as error:
+            self._lose(refused("bug", f"the keeper failed: {error}").refusal)
+            raise
+        else:
+            self._renewed = before
 
     def _lose(self, why: Refusal) -> None:
         if self.lost.is_set():
