@@ -186,7 +186,7 @@ class Line:
                 self.proxy.spring()
                 return
             self.asked += asked
-            self.holds = when == AFTER
+            self.holds = self.holds or when == AFTER
             self.server.sendall(raw)
             if when == DURING:
                 self.proxy.spring()

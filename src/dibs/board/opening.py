@@ -6,6 +6,7 @@ import os
 
 from dibs.board.execute import Board, fresh_uid
 from dibs.board.locate import Place, locate
+from dibs.board.persist import persist
 from dibs.board.settings import Settings, from_text, load
 from dibs.core.instants import SECOND
 from dibs.stores.faults import driver_missing
@@ -31,8 +32,9 @@ def open_board(
 
 def open_at(place: Place, machine: Machine | None = None) -> Board:
     settings = load(place.folder)
-    store = store_at(place, settings, machine)
-    return Board(store, settings_in(store, settings))
+    board = Board(store_at(place, settings, machine), settings)
+    board.settings = persist(board, lambda: settings_in(board.store, settings))
+    return board
 
 
 def place_of(place: Place) -> Board:

@@ -54,12 +54,14 @@ class Patience:
 def persist(board: Board, act: Callable[[], Answered]) -> Answered:
     """What `act` answers; it begins anew when it was cut off, and where the board has gone."""
     patience = Patience(board.store.machine, board.settings.write_wait)
+    doubt: Interrupted | None = None
     while True:
         try:
             return act()
-        except Interrupted:
+        except Interrupted as cut:
+            doubt = cut if cut.refusal.facts.get("unknown") else doubt
             if not patience.lasts():
-                raise
+                raise doubt or cut from None
         except Moved as moved:
             if not patience.follows():
                 raise

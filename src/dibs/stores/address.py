@@ -40,7 +40,14 @@ class Address(Value):
     def options(self, wait: float) -> dict[str, Any]:
         """What the driver is told beside the URL, where the URL does not say it."""
         said = dict(parse_qsl(urlsplit(self.url).query))
-        wanted = {"application_name": "dibs", "connect_timeout": max(2, int(wait))}
+        seconds = max(2, int(wait))
+        wanted = {
+            "application_name": "dibs",
+            "connect_timeout": seconds,
+            "tcp_user_timeout": seconds * 1000,  # else a link that is down is noticed in 15 minutes
+            "keepalives_idle": seconds,
+            "keepalives_interval": 1,
+        }
         return {name: value for name, value in wanted.items() if name not in said}
 
 

@@ -45,10 +45,26 @@ class Guarded:
             raise fault_of(error, self._store.where, self._store.wait, self._committing) from error
 
 
+class Quiet(psycopg.Pipeline):
+    """It ends with a sync, and nothing is sent after it.
+
+    The driver's own asks for a flush too. A transaction pooler that has seen the end of the
+    transaction by then gives the client a session for that alone, and waits for an answer to it.
+    """
+
+    def _exit_gen(self) -> Any:
+        try:
+            self._enqueue_sync()
+            yield from self._communicate_gen()
+        finally:
+            yield from self._fetch_gen(flush=False)
+
+
 class ReadContext(Guarded):
     """`with store.read() as tx`: one snapshot, let go at the end."""
 
     begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    changes = False
 
     def __init__(self, store: PostgresStore, ahead: tuple[Question, ...] = ()) -> None:
         super().__init__(store)
@@ -62,6 +78,7 @@ class ReadContext(Guarded):
         try:
             self._connection = self._store.borrow()
             self._connection.add_notice_handler(self._notice)
+            self._connection._pipeline = Quiet(self._connection)  # noqa: SLF001 - see there
             pipeline = self._connection.pipeline()
             pipeline.__enter__()
             self._pipeline = pipeline
@@ -78,11 +95,9 @@ class ReadContext(Guarded):
         trace: TracebackType | None,
     ) -> None:
         try:
-            with self._store.guarded() as _:
-                self._end(commit=error is None)
-        except BaseException:
-            super().__exit__(kind, error, trace)
-            raise
+            self._end(commit=error is None)
+        except psycopg.Error as cut:
+            super().__exit__(type(cut), cut, trace)
         super().__exit__(kind, error, trace)
 
     def _open(self) -> ReadTransaction:
@@ -148,7 +163,7 @@ class ReadContext(Guarded):
         *,
         commit: bool,
     ) -> None:
-        self._committing = commit
+        self._committing = commit and self.changes
         if commit:
             connection.execute("COMMIT")
             pipeline.__exit__(None, None, None)
@@ -169,6 +184,7 @@ class WriteContext(ReadContext):
     """`with store.write(...) as tx`: the board's lock, the clock after it; commit, or roll back."""
 
     begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+    changes = True
 
     def __enter__(self) -> WriteTransaction:
         transaction = super().__enter__()
@@ -188,6 +204,9 @@ class WriteContext(ReadContext):
         return self._transaction(board, self._now(board, stamp), home)
 
     def _transaction(self, board: BoardRow, now: Instant, home: list[str]) -> WriteTransaction:
+        if new_home(home):
+            # What waited for the lock saw it as it was before: another may have written it since.
+            [home] = self.ask("look_at_home")
         actors = self._store.actors_at(board.head)
         return WriteTransaction(
             self, board, now, skewed=False, actors=actors, rises=True, new_home=new_home(home)

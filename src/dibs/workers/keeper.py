@@ -2,7 +2,8 @@
 
 Its belief ends early: the deadline is counted on a clock that includes sleep, from before the
 request was sent, less a tenth. After the deadline the keeper renews before anything else, or the
-work stops. It is a thread of its own process, so it cannot outlive it.
+work stops. It renews in a thread of its own process, so it cannot outlive it; a second thread
+watches the deadline, since a server may never answer, and calls `on_lost`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ SLICE = 1.0
 CALLBACK_SECONDS = 1.0
 """How long the end of the work waits for `on_lost`, which may wait for the work itself."""
 
-TRY_AGAIN = frozenset(("busy", "disk_full", "read_only", "storage_failed"))
+GLANCES = 40
+"""In one ttl: so often is looked whether an answer is still to come, and so late may it be seen."""
+
+TRY_AGAIN = frozenset(("busy", "unreachable", "disk_full", "read_only", "storage_failed"))
 """Refusals that say nothing about the lease."""
 
 
@@ -64,15 +68,19 @@ class Keeper:
         self._command = c.Renew(key, token=token)
         self._ttl = ttl
         self._renewed = since
+        self._asked: int | None = None
+        """Since when a renewal waits for its answer."""
         self._on_lost = on_lost
         self._pid = os.getpid()
         self._turn = threading.Lock()
         self._stopped = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"dibs {key}", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name=f"dibs {key} watch", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+        self._watcher.start()
 
     def stop(self) -> None:
         """No renewal runs any more. `on_lost` may: it is waited for only so long."""
@@ -80,18 +88,25 @@ class Keeper:
         self._over.set()
         if self._pid != os.getpid():
             return
-        with self._turn:
+        if self._turn.acquire(timeout=CALLBACK_SECONDS):
             self._board.store.close()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(CALLBACK_SECONDS)
+            self._turn.release()
+        for thread in (self._thread, self._watcher):
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join(CALLBACK_SECONDS)
 
     def end(self, act: Callable[[], Outcome]) -> Outcome:
         """What `act` leads to. Nothing is renewed meanwhile; and never again, if it succeeds."""
         if self._pid != os.getpid():
             raise self._forked()
-        with self._turn:
+        if not self._take_turn():
+            assert self.why is not None, "lost while we waited"
+            raise Refused(self.why)
+        try:
             outcome = act()
             self._stopped = True
+        finally:
+            self._turn.release()
         return outcome
 
     def check(self, *, ask: bool = False) -> Refusal | None:
@@ -105,7 +120,7 @@ class Keeper:
         return self.why
 
     def lose(self, why: Refusal) -> None:
-        """It is lost: `on_lost` is called by the keeper's thread, once."""
+        """It is lost: `on_lost` is called by the keeper's own thread, once."""
         if not self.lost.is_set():
             self.why = why
             self.lost.set()
@@ -129,8 +144,24 @@ class Keeper:
         while not self._over.wait(pause):
             if self._is_due():
                 self._renew(self._is_due)
+
+    def _watch(self) -> None:
+        """A server that does not answer must not keep the work going: the deadline is our own."""
+        pause = min(SLICE, self._ttl / SECOND / GLANCES)
+        while not self._over.wait(pause):
+            asked = self._asked
+            waited = asked is not None and self._machine.boottime() - asked > self._ttl // MARGIN
+            if waited and self._overdue():
+                self.lose(refused("unreachable", "the server has not answered in time").refusal)
         if self.why is not None and self._on_lost is not None:
             self._on_lost(self.why)
+
+    def _take_turn(self) -> bool:
+        """Waits for it; not if the lease is lost while another thread waits for an answer."""
+        while not self._turn.acquire(timeout=SLICE):
+            if self.lost.is_set():
+                return False
+        return True
 
     def _is_due(self) -> bool:
         return self._age() >= self._ttl // RENEWALS
@@ -140,23 +171,31 @@ class Keeper:
 
         A store that cannot be asked is asked again, until the deadline.
         """
-        with self._turn:
+        if not self._take_turn():
+            return None
+        try:
             if self._stopped or self.lost.is_set() or not wanted():
                 return None
-            before = self._machine.boottime()
-            self._wait_at_most(Duration(max(self._left(), self._ttl // MARGIN)))
-            try:
-                self._board.execute(self._who, self._command)
-            except Refused as problem:
-                if problem.code not in TRY_AGAIN or self._overdue():
-                    self.lose(problem.refusal)
-                return problem
-            except Exception as error:  # noqa: BLE001 - reported, and the lease is not believed in
-                self.lose(refused("bug", f"the keeper failed: {error}").refusal)
-                report(error, self._thread)
-            else:
-                self._renewed = before
-            return None
+            return self._ask()
+        finally:
+            self._asked = None
+            self._turn.release()
+
+    def _ask(self) -> Refused | None:
+        before = self._asked = self._machine.boottime()
+        self._wait_at_most(Duration(max(self._left(), self._ttl // MARGIN)))
+        try:
+            self._board.execute(self._who, self._command)
+        except Refused as problem:
+            if problem.code not in TRY_AGAIN or self._overdue():
+                self.lose(problem.refusal)
+            return problem
+        except Exception as error:  # noqa: BLE001 - reported, and the lease is not believed in
+            self.lose(refused("bug", f"the keeper failed: {error}").refusal)
+            report(error, self._thread)
+        else:
+            self._renewed = before
+        return None
 
     def _wait_at_most(self, duration: Duration) -> None:
         """For the board: who waits past the deadline learns too late that the lease is lost."""

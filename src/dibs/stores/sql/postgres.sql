@@ -51,6 +51,9 @@ SELECT {stamp}
 -- name: look_at_board
 SELECT {board}, {stamp} FROM board WHERE board = :board
 
+-- name: look_at_home
+SELECT {home} FROM home WHERE board = :board
+
 -- name: save_home
 UPDATE home SET system = (SELECT system_identifier::text FROM pg_control_system()),
     timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)

@@ -1,0 +1,296 @@
+"""The server goes away in the middle: every outcome is done, not done, or resolved by its request id."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dibs import Refused
+from kit import soak
+from kit.postgres import DURABLE, QUICK, Node, Server
+from kit.postgres_cluster import Cluster
+from kit.postgres_ground import until
+from kit.postgres_proxy import AFTER, BEFORE, DURING, Proxy
+from kit.repositories import Repo
+from kit.writers import Writers, board_with, name_of, opened_by
+
+KILLS = 10
+MOMENTS = (BEFORE, DURING, AFTER)
+
+
+def test_all_sessions_are_killed_ten_times_and_nothing_acknowledged_is_lost(tmp_path):
+    """The writers are not told; what was cut off they ask again, with the same request id."""
+    chance = random.Random(soak.seed())
+    kills = soak.times(KILLS, share=0.1, each=1.5)
+    node = Node(DURABLE).init().start()
+    try:
+        url = node.url()
+        keys = board_with(url, tasks=40 + kills)
+        with Writers(tmp_path, url, keys, seed=chance.random()) as writers:
+            writers.go_on(2)
+            for _ in range(kills):
+                time.sleep(chance.uniform(0, 0.05))
+                node.kill()
+                node.start()
+                writers.go_on(2)
+            writers.finish()
+        operations = writers.judge(url)
+    finally:
+        node.remove()
+    answers = [op.answer for op in operations if not isinstance(op.answer, str | None)]
+    replayed = sum(answer.replayed for answer in answers)
+    print(
+        f"{len(operations)} operations, {len(answers)} acknowledged, {replayed} done when cut off"
+    )
+    assert [op for op in operations if op.answer is None] == [], "nobody gave up"
+
+
+# One connection.
+
+
+@pytest.fixture(scope="module")
+def node():
+    node = Node(QUICK).init().start()
+    yield node
+    node.remove()
+
+
+@pytest.fixture
+def proxy(node):
+    with Proxy(node.socket) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def database(node):
+    return name_of(Server(node.url(), node).new_database())
+
+
+def verbs(board, key) -> list[str]:
+    return [event.verb for event in board.log(key)]
+
+
+def wait_less(node, database) -> None:
+    """Who does not get through gives up after a second."""
+    with node.connect(database) as connection:
+        connection.execute("UPDATE dibs.home SET settings = 'write_wait = \"1s\"'")
+
+
+CHANGES = [
+    ("claim", {}),
+    ("note", {"text": "half"}),
+    ("renew", {"ttl": "5m", "request_id": "r1"}),  # the lighter kind is not remembered
+    ("release", {}),
+    ("claim", {}),
+    ("complete", {"note": "done"}),
+]
+
+
+@pytest.mark.parametrize("when", MOMENTS)
+def test_whatever_is_cut_off_at_its_commit_is_done_once_and_answered(node, proxy, database, when):
+    """Before the server heard of it, while it was told, and when it had done it."""
+    board_with(node.url(database), tasks=1)
+    with opened_by(proxy.url(database), "codex") as board:
+        proxy.cut_at(when)
+        key = board.add("another").task.key
+        for verb, options in CHANGES:
+            assert proxy.sprung.wait(10)
+            proxy.cut_at(when)
+            answer = getattr(board, verb)(key, **options)
+            assert when == DURING or answer.replayed == (when == AFTER), verb
+        assert proxy.sprung.wait(10)
+        assert answer.token == "1.2"
+        assert verbs(board, key) == [
+            *("added", "claimed", "started", "noted", "renewed", "released"),
+            *("claimed", "started", "completed"),
+        ]
+        assert len(board.list(states=["open", "complete"])) == 2
+        assert board.verify() == ()
+
+
+def test_a_renewal_that_is_cut_off_has_its_answer_and_the_lease_its_time(node, proxy, database):
+    [key] = board_with(node.url(database), tasks=1)
+    with opened_by(proxy.url(database), "codex") as board:
+        before = board.claim(key).lease
+        for when in MOMENTS:
+            proxy.cut_at(when)
+            after = board.renew(key).lease
+            assert proxy.sprung.wait(10)
+            assert after.expires_at > before.expires_at
+            before = after
+        assert before.token == "1.1"
+        assert verbs(board, key) == ["added", "claimed", "started"]
+
+
+def test_a_connection_that_is_cut_at_any_statement_is_made_anew(node, proxy, database):
+    """Every statement of a claim in its turn, before and after the server heard it."""
+    [key] = board_with(node.url(database), tasks=1)
+    with opened_by(proxy.url(database), "codex") as board:
+        board.claim(key)
+        board.release(key)
+        proxy.reset()
+        board.claim(key)
+        statements = [*dict.fromkeys(text[:40] for text in proxy.statements)]
+        for pattern in statements:
+            for when in (BEFORE, AFTER):
+                before = board.release(key).token
+                proxy.cut_at(when, re.escape(pattern))
+                after = board.claim(key).token
+                assert proxy.sprung.wait(10), pattern
+                assert number(after) == number(before) + 1
+        assert board.verify() == ()
+    print(f"cut at {len(statements)} statements")
+    assert len(statements) > 5
+
+
+def number(token: str) -> int:
+    return int(token.partition(".")[2])
+
+
+@pytest.mark.parametrize("when", MOMENTS)
+def test_a_command_whose_commit_is_cut_off_has_its_answer(node, proxy, database, tmp_path, when):
+    [key] = board_with(node.url(database), tasks=1)
+    repo = Repo.create(tmp_path / "repo", proxy.url(database))
+    proxy.cut_at(when, "UPDATE dibs.board")
+    claimed = repo.json("claim", key, "--agent", "codex", "--session", "s1")
+    assert proxy.sprung.is_set()
+    assert claimed["lease"]["token"] == "1.1"
+    with opened_by(node.url(database), "codex") as board:
+        assert verbs(board, key) == ["added", "claimed", "started"]
+
+
+@pytest.mark.parametrize(("when", "done"), [(BEFORE, False), (AFTER, True)])
+def test_who_gives_up_after_a_cut_commit_is_told_that_nobody_knows_and_can_ask_again(
+    node, proxy, database, when, done
+):
+    [key] = board_with(node.url(database), tasks=1)
+    wait_less(node, database)
+    with opened_by(proxy.url(database), "codex") as board:
+        board.show(key)
+        proxy.cut_at(when)
+        proxy.accepts = False  # what is open stays open, until it is cut off
+        with pytest.raises(Refused) as refused:
+            board.claim(key, request_id="r1")
+        assert (refused.value.code, refused.value.refusal.facts["unknown"]) == ("unreachable", True)
+        proxy.accept()
+        answer = board.claim(key, request_id="r1")
+        assert (answer.token, answer.replayed) == ("1.1", done)
+        assert verbs(board, key) == ["added", "claimed", "started"]
+
+
+def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy, database):
+    [key] = board_with(node.url(database), tasks=1)
+    wait_less(node, database)
+    with opened_by(proxy.url(database), "codex") as board:
+        board.show(key)
+        proxy.refuse()
+        with pytest.raises(Refused) as refused:
+            board.claim(key, request_id="r1")
+        assert (refused.value.code, refused.value.refusal.facts["unknown"]) == (
+            "unreachable",
+            False,
+        )
+
+
+# What the server itself ends.
+
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{}'"
+DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = '{}'"
+
+PAUSE = """
+CREATE FUNCTION dibs.pause() RETURNS trigger LANGUAGE plpgsql AS
+'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';
+CREATE TRIGGER pause AFTER INSERT ON dibs.event EXECUTE FUNCTION dibs.pause();
+"""
+
+
+def test_the_victim_of_a_deadlock_tries_again(node, database):
+    """Another has the task and wants the board; a claim has the board, and wants the task last."""
+    [key] = board_with(node.url(database), tasks=1)
+    waiting = WAITING.format(database)
+    node.configure({"deadlock_timeout": "50ms"})
+    with (
+        opened_by(node.url(database), "codex") as board,
+        node.connect(database) as pause,
+        node.connect(database) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        pause.execute(PAUSE)
+        pause.execute("SELECT pg_advisory_lock(1)")
+        other.execute("SET deadlock_timeout = '1min'")
+        with other.transaction():
+            other.execute("SELECT FROM dibs.task FOR UPDATE")
+            claim = pool.submit(board.claim, key)
+            until(lambda: node.ask(waiting) == 1, "a claim that has the board")
+            locked = pool.submit(other.execute, "SELECT FROM dibs.board FOR UPDATE")
+            until(lambda: node.ask(waiting) == 2, "another that waits for the board")
+            pause.execute("SELECT pg_advisory_unlock(1)")
+            locked.result(60)
+        assert claim.result(60).token == "1.1"
+        assert verbs(board, key) == ["added", "claimed", "started"]
+    until(lambda: node.ask(DEADLOCKS.format(database)) == 1, "a deadlock that is counted")
+
+
+FAILS_ONCE = """
+CREATE SEQUENCE dibs.tries;
+CREATE FUNCTION dibs.fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF nextval('dibs.tries') = 1 THEN
+        RAISE EXCEPTION 'not this time' USING ERRCODE = '{}';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER fails_once AFTER INSERT ON dibs.event
+DEFERRABLE INITIALLY {} FOR EACH ROW EXECUTE FUNCTION dibs.fail_once();
+"""
+
+
+@pytest.mark.parametrize("when", ["IMMEDIATE", "DEFERRED"])
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+def test_what_the_server_asks_to_be_tried_again_is_tried_again(node, database, state, when):
+    """At once, and at the commit."""
+    [key] = board_with(node.url(database), tasks=1)
+    with node.connect(database) as connection:
+        connection.execute(FAILS_ONCE.format(state, when))
+    with opened_by(node.url(database), "codex") as board:
+        assert board.claim(key).token == "1.1"
+        assert verbs(board, key) == ["added", "claimed", "started"]
+
+
+# A commit that waits for its standby.
+
+STANDBY = "SELECT pid, query_start FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(synchronous=True) as cluster:
+        yield cluster
+
+
+def waits(cluster):
+    with cluster.primary.connect() as connection:
+        return connection.execute(STANDBY).fetchone()
+
+
+@pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
+def test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again(cluster, end):
+    """The server has it, the standby perhaps not: nobody is told of a success before both have."""
+    database = name_of(Server(cluster.primary.url(), cluster.primary).new_database())
+    [key] = board_with(cluster.url(database), tasks=1)
+    with opened_by(cluster.url(database), "codex") as board, ThreadPoolExecutor() as pool:
+        cluster.cut()
+        claim = pool.submit(board.claim, key)
+        first = until(lambda: waits(cluster), "a commit that waits")
+        assert cluster.primary.ask(f"SELECT {end}({first[0]})")
+        until(lambda: (waits(cluster) or first) != first or claim.done(), "another that waits")
+        assert not claim.done()
+        cluster.join()
+        answer = claim.result(60)
+        assert (answer.token, answer.replayed) == ("1.1", True)
+        assert verbs(board, key) == ["added", "claimed", "started"]
