@@ -15,7 +15,7 @@ from kit.postgres_ground import until
 from kit.repositories import Repo
 from kit.writers import Writers, board_with, name_of, opened_by
 
-ALL = 1_000_000
+ALL = 100_000
 
 
 def code_of(act, *arguments, **options) -> str:

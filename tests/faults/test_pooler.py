@@ -86,6 +86,7 @@ def test_nothing_is_left_in_a_session_that_others_share(node, tmp_path):
                 claims += [pool.submit(claude.note, key, "hello") for _ in range(5)]
                 for claim in claims:
                     claim.result(60)
+            codex.release(key)
             with codex.hold(key, ttl="1s") as lease:
                 until(lambda: claude.show(key).lease.renewals > 1, "renewals by the keeper")
                 lease.complete()

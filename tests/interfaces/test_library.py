@@ -441,7 +441,7 @@ def test_the_keeper_renews_while_the_block_runs(board):
             assert not seen.expired
             lease.check()
         assert seen.expires_at > before
-        [keeper] = [thread for thread in threading.enumerate() if thread.name == "dibs T-1"]
+        [keeper] = [thread for thread in threading.enumerate() if thread.name == "dibs T-1 watch"]
         assert keeper.daemon
     assert not keeper.is_alive()
 
@@ -848,7 +848,7 @@ def test_on_lost_runs_in_the_keepers_thread_whoever_finds_the_loss(board, repo):
         repo.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
         with pytest.raises(LeaseLost):
             lease.check(ask=True)
-    assert told == ["dibs T-1"]
+    assert told == ["dibs T-1 watch"]
 
 
 def test_an_error_in_on_lost_is_reported_and_does_not_hide_the_loss(board, ana, monkeypatch):
@@ -871,7 +871,7 @@ def test_the_end_of_the_block_does_not_wait_for_ever_for_on_lost(board, ana):
     with board.hold("T-1", on_lost=on_lost):
         ana.takeover("T-1", force=True, reason="urgent")
         assert begun.wait(PATIENCE)
-    [keeper] = [thread for thread in threading.enumerate() if thread.name == "dibs T-1"]
+    [keeper] = [thread for thread in threading.enumerate() if thread.name == "dibs T-1 watch"]
     go.set()
     keeper.join(PATIENCE)
 

@@ -38,6 +38,9 @@ SLICE = 1.0
 CALLBACK_SECONDS = 1.0
 """How long the end of the work waits for `on_lost`, which may wait for the work itself."""
 
+GLANCE = 0.05
+"""Seconds between two looks whether the lease was lost while another thread has the turn."""
+
 GLANCES = 40
 """In one ttl: so often is looked whether an answer is still to come, and so late may it be seen."""
 
@@ -158,7 +161,7 @@ class Keeper:
 
     def _take_turn(self) -> bool:
         """Waits for it; not if the lease is lost while another thread waits for an answer."""
-        while not self._turn.acquire(timeout=SLICE):
+        while not self._turn.acquire(timeout=GLANCE):
             if self.lost.is_set():
                 return False
         return True
