@@ -212,7 +212,7 @@ def test_those_who_wait_while_the_epoch_is_raised_do_not_raise_it_again(restored
     )
     with ThreadPoolExecutor() as pool, node.connect(database) as other:
         with other.transaction():
-            other.execute("SELECT FROM dibs.board FOR UPDATE")
+            other.execute("SELECT pg_advisory_xact_lock(1684628083, 1)")
             claims = [pool.submit(board.claim, key) for board, key in zip(boards, keys)]
             until(lambda: node.ask(waiting) == len(boards), "all of them wait")
         tokens = [claim.result(60).token for claim in claims]

@@ -72,7 +72,7 @@ def test_a_claim_that_waited_for_the_lock_has_its_full_time(node, url, raw):
     [key] = board_with(url, tasks=1)
     with opened_by(url, "a1") as board, ThreadPoolExecutor() as pool:
         with raw.transaction():
-            raw.execute("SELECT FROM dibs.board FOR UPDATE")
+            raw.execute("SELECT pg_advisory_xact_lock(1684628083, 1)")
             claim = pool.submit(board.claim, key, ttl="1s")
             await_waiting(node, 1)
             since = node.ask(CLOCK)
@@ -138,3 +138,24 @@ def test_six_processes_that_claim_renew_and_take_over_leave_one_possible_history
 
 def takeovers(board) -> int:
     return sum(event.verb == "taken_over" for event in board.log(limit=100_000))
+
+
+def test_a_renewal_that_comes_later_does_not_pass_a_writer_that_waits(node, url):
+    """Else those who renew all the time would keep every claim waiting for ever."""
+    one, two, three = board_with(url, tasks=3)
+    with (
+        opened_by(url, "holder") as holder,
+        opened_by(url, "later") as later,
+        opened_by(url, "writer") as writer,
+        opened(url) as board,
+        ThreadPoolExecutor() as pool,
+    ):
+        holder.claim(one)
+        later.claim(two)
+        with board.store.renewal(TaskKey(one)):
+            claim = pool.submit(writer.claim, three)
+            await_waiting(node, 1)
+            renewal = pool.submit(later.renew, two)
+            await_waiting(node, 2)
+        assert claim.result(60).token == "1.1"
+        assert renewal.result(60).lease.renewals == 1

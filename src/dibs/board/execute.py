@@ -131,6 +131,8 @@ class Board:
                 return None
             known = replayed(tx, caller, command, request_id)
             if known is not None:
+                if self.store.remote:
+                    tx.touch()
                 return known
             facts = facts_for(tx, caller, command, self.settings, left)
             decision = decide(facts, command, tx.now)

@@ -100,7 +100,7 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
         connection.execute("BEGIN")
         connection.execute(f"SET LOCAL lock_timeout = {int(store.wait * 1000)}".encode())
         link = PlainLink(store, connection, number)
-        link.ask("lock_board")
+        link.ask("take_turn")
         seen = ServerSnapshot(store, connection, number)
         yield seen, WriteTransaction(link, seen.board, seen.now, skewed=False)
         connection.execute("COMMIT")
@@ -181,6 +181,7 @@ def check_free(store: PostgresStore, uid: str) -> None:
 
 def _put_aside(store: PostgresStore, connection: Connection, number: int, name: str) -> None:
     """The board that was there stays, under another name; whoever has it open is sent on."""
+    PlainLink(store, connection, number).ask("take_turn")
     aside = f"{name}-until-{number}"
     connection.execute(
         "UPDATE dibs.board SET uid = uid || '-until-' || board, moved_to = %s WHERE board = %s",

@@ -192,22 +192,26 @@ class WriteContext(ReadContext):
         return transaction
 
     def _open(self) -> WriteTransaction:
+        number = self._take("take_turn")
+        self._ahead[_key("board_in_turn", number)] = self._send("board_in_turn", number)
+        for query, params in self._questions:
+            asked = {**params, **number}
+            self._ahead[_key(query, asked)] = self._send(query, asked)
+        return self._transaction()
+
+    def _take(self, turn: str) -> dict[str, int]:
+        """The board's lock; whoever waits too long for it is refused."""
         assert self._connection is not None, "inside a transaction"
         wait = f"SET LOCAL lock_timeout = {int(self._store.wait * 1000)}"
         self._connection.execute(wait.encode())
         number = {"board": self._store.number}
-        self._ahead[_key("lock_board", number)] = self._send("lock_board", number)
-        for query, params in self._questions:
-            asked = {**params, **number}
-            self._ahead[_key(query, asked)] = self._send(query, asked)
-        board, (stamp, *home) = self._row("lock_board", 5)
-        return self._transaction(board, self._now(board, stamp), home)
+        self._send(turn, number)
+        return number
 
-    def _transaction(self, board: BoardRow, now: Instant, home: list[str]) -> WriteTransaction:
-        if new_home(home):
-            # What waited for the lock saw it as it was before: another may have written it since.
-            [home] = self.ask("look_at_home")
+    def _transaction(self) -> WriteTransaction:
+        board, (stamp, *home) = self._row("board_in_turn", 5)
         actors = self._store.actors_at(board.head)
+        now = self._now(board, stamp)
         return WriteTransaction(
             self, board, now, skewed=False, actors=actors, rises=True, new_home=new_home(home)
         )
@@ -221,18 +225,11 @@ class RenewalContext(WriteContext):
         self._task = task
 
     def _open(self) -> WriteTransaction:
-        assert self._connection is not None, "inside a transaction"
-        wait = f"SET LOCAL lock_timeout = {int(self._store.wait * 1000)}"
-        self._connection.execute(wait.encode())
-        params = {"board": self._store.number, "key": self._task}
-        shared = self._send("share_board", params)
-        task = self._send("lock_task", params)
-        clock = self._send("clock", {})
-        self._ahead[_key("share_board", {"board": self._store.number})] = shared
-        self._ahead[_key("task_by_key", params)] = task
-        board, home = self._row("share_board", 4)
-        [(stamp,)] = clock.fetchall()
-        return self._transaction(board, self._now(board, stamp), list(home))
+        number = self._take("share_turn")
+        params = {**number, "key": self._task}
+        self._ahead[_key("task_by_key", params)] = self._send("lock_task", params)
+        self._ahead[_key("board_in_turn", number)] = self._send("board_in_turn", number)
+        return self._transaction()
 
 
 def new_home(home: list[str]) -> str:

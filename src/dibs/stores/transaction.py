@@ -285,6 +285,10 @@ class ReadTransaction:
 class WriteTransaction(ReadTransaction):
     """The only writer. What it writes is committed together, or not at all."""
 
+    def touch(self) -> None:
+        """What is told again waits, as the first time, until it is safe."""
+        self._change("touch_board")
+
     def register(self, actor: Actor) -> None:
         self._actors = {}
         self._change("save_actor", **rows.actor_columns(actor))

@@ -3,6 +3,9 @@
 -- part: stamp
 (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
+-- part: lock
+1684628083
+
 -- part: home
 home.system, home.timeline, (SELECT system_identifier::text FROM pg_control_system()),
 substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
@@ -28,17 +31,19 @@ FROM (SELECT 1) AS one LEFT JOIN home ON home.name = :name
 SELECT home.name, board.uid, board.tasks, board.seq, board.moved_to, board.arriving
 FROM home JOIN board ON board.board = home.board ORDER BY home.name
 
--- Differs because the clock is the server's. It is read after the lock: a common table expression
--- with a lock is carried out first, whatever waits for it.
--- name: lock_board
-WITH locked AS (SELECT * FROM board WHERE board = :board FOR NO KEY UPDATE)
-SELECT {board}, {stamp}, {home} FROM locked JOIN home USING (board)
+-- Differs because a server has many writers at once. A lock of its own, not that of a row: who waits
+-- for it is served in turn, so that renewals, which share it, cannot keep a writer waiting for ever.
+-- What is asked after it sees what was done before, and the time after the wait.
+-- name: take_turn
+SELECT pg_advisory_xact_lock({lock}, :board::int)
 
--- Differs because renewals go side by side: they share the board's lock, and each locks its task.
--- name: share_board
-WITH locked AS (SELECT * FROM board WHERE board = :board FOR SHARE)
-SELECT {board}, {home} FROM locked JOIN home USING (board)
+-- name: share_turn
+SELECT pg_advisory_xact_lock_shared({lock}, :board::int)
 
+-- name: board_in_turn
+SELECT {board}, {stamp}, {home} FROM board JOIN home USING (board) WHERE board = :board
+
+-- Differs because renewals go side by side: each locks its task, while it shares the board's turn.
 -- name: lock_task
 WITH locked AS
     (SELECT * FROM task WHERE board = :board AND lower(key) = lower(:key) FOR NO KEY UPDATE)
@@ -47,12 +52,13 @@ SELECT {task} FROM locked
 -- name: clock
 SELECT {stamp}
 
+-- Differs because a change may be known here and not yet to a standby: after this, the commit waits.
+-- name: touch_board
+UPDATE board SET floor = floor WHERE board = :board
+
 -- Differs because the clock is the server's.
 -- name: look_at_board
 SELECT {board}, {stamp} FROM board WHERE board = :board
-
--- name: look_at_home
-SELECT {home} FROM home WHERE board = :board
 
 -- name: save_home
 UPDATE home SET system = (SELECT system_identifier::text FROM pg_control_system()),
