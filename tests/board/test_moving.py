@@ -324,7 +324,7 @@ def test_a_keeper_renews_at_the_new_place(tmp_path):
     with board, board.hold(key, ttl="2s") as lease:
         repo.ok("board", "move", "--to", url, "--as", "ana")
         deadline = time.monotonic() + 20
-        while board.show(key).renewals < 6 and time.monotonic() < deadline:
+        while board.show(key).lease.renewals < 6 and time.monotonic() < deadline:
             time.sleep(0.05)
         lease.check()
         assert repo.json("show", key)["task"]["renewals"] >= 6

@@ -1,7 +1,6 @@
 """What happened: past tense, one class per entry of the ledger, each with what it does to a task.
 
-`evolve` is the only place where a task changes. A field named `note` holds free
-text: the ledger keeps its digest, the text stands beside it.
+`evolve` is the only place where a task changes. The ledger keeps the digest of a `note`, not its text.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dibs.core.model import (
     TaskKey,
     Terms,
     Token,
-)
+)  # fmt: skip
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -434,7 +433,7 @@ class ClockSet(Event):
 
 
 class EpochRaised(Event):
-    """Tokens of the board begin with a higher number: what was lost cannot be given out again."""
+    """Tokens of the board begin with a higher number: what was lost is not given out again."""
 
     verb = "epoch_raised"
     epoch: int

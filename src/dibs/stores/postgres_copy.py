@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 
+PAGE = 2_000
+"""Rows that are fetched at a time."""
+
+
 class PlainLink:
     """Questions and changes one by one, on a connection of its own."""
 
@@ -48,12 +52,24 @@ class Rows:
 
     def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         columns = columns_of(self._connection, table)
-        asked = sql.SQL("SELECT {} FROM {} WHERE board = %s ORDER BY {}").format(
+        asked = sql.SQL(
+            "DECLARE {} NO SCROLL CURSOR FOR SELECT {} FROM {} WHERE board = {} ORDER BY {}"
+        ).format(
+            sql.Identifier(f"rows of {table}"),
             sql.SQL(", ").join(map(sql.Identifier, columns)),
             sql.Identifier(SCHEMA, table),
+            sql.Literal(self._number),
             sql.SQL(KEYS[table]),
         )
-        return columns, self._connection.cursor().stream(asked, (self._number,))
+        self._connection.execute(asked)
+        return columns, self._fetched(sql.Identifier(f"rows of {table}"))
+
+    def _fetched(self, cursor: sql.Identifier) -> Iterator[tuple[Any, ...]]:
+        """Page by page: who stops in the middle leaves nothing behind that a rollback waits for."""
+        fetch = sql.SQL("FETCH {} FROM {}").format(sql.Literal(PAGE), cursor)
+        while page := self._connection.execute(fetch).fetchall():
+            yield from page
+        self._connection.execute(sql.SQL("CLOSE {}").format(cursor))
 
     def count(self) -> int:
         asked = sql.SQL("SELECT count(*) FROM {} WHERE board = %s")
