@@ -74,7 +74,7 @@ def served() -> tuple[str, dict[str, str]]:
 
     known = conninfo_to_dict(server().new_database())
     rest = {f"PG{name.upper()}": str(known[name]) for name in ("host", "port") if name in known}
-    return f"postgresql://{known['user']}@/{known['dbname']}", rest | {
+    return f"postgresql://{known.get('user', '')}@/{known['dbname']}", rest | {
         "PGPASSWORD": str(known.get("password", ""))
     }
 
