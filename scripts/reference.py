@@ -32,6 +32,9 @@ TYPED = {
     "force": "takeover --force",
     "set_actor": "actor set",
     "set_clock": "doctor --set-clock",
+    "set_settings": "config --load",
+    "move_board": "board move",
+    "restore_board": "board restore",
 }
 """Verbs of the core that are typed in another way."""
 
@@ -246,7 +249,8 @@ def settings() -> list[str]:
         "",
         "A board's settings are in `settings.toml`, in the folder of the board. The file need not",
         "exist. An unknown name or a value that makes no sense is an error (exit 2). `dibs config`",
-        "prints every setting, its value and where it comes from.",
+        "prints every setting, its value and where it comes from. A board on a server keeps its",
+        "settings there, for all machines alike: a person loads them with `dibs config --load FILE`.",
         "",
         *table(
             ("setting", "default", "means"),
@@ -263,6 +267,7 @@ def settings() -> list[str]:
                 ("`DIBS_AGENT`", "the agent that acts, as `--agent`"),
                 ("`DIBS_SESSION`", "the agent's session, as `--session`; people do not use it"),
                 ("`DIBS_BOARD`", "the folder of the board, an absolute path"),
+                ("`DIBS_URL`", "the address of a board on a server, in place of a folder"),
                 ("`DIBS_DEBUG`", "if set, a bug in dibs prints its traceback"),
                 ("`NO_COLOR`", "if set, nothing is coloured"),
             ],

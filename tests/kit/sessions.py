@@ -1,4 +1,7 @@
-"""Sessions on pages: each `$ ...` line of a `console` block is run, all of a page in one shell."""
+"""Sessions on pages: each `$ ...` line of a `console` block is run, all of a page in one shell.
+
+A page that names `SHOWN` has an empty database on a real server under that address.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 
 from kit.repositories import clean_environment
 
+SHOWN = "postgresql://db.example.org/team"
 MARK = "=== command ==="
 CHANGING = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "INSTANT"),
@@ -18,7 +22,8 @@ CHANGING = (
     (r"\b[0-9a-f]{64}\b", "DIGEST"),
     (r"\b\d+ (s|min)( \d+ s)? (ago|ahead|behind)", "AGE"),
     (r'"host": "[^"]*"', "HOST"),
-    (r"(sqlite +|file system +)[\w.]+", "MACHINE"),
+    (r"(sqlite +|file system +|PostgreSQL )[\w.]+", "MACHINE"),
+    (r"\b1[7-9]\d{8}(\d{6})?\b", "EPOCH"),
     (r"[ \t]+", " "),
 )
 
@@ -47,16 +52,31 @@ def session_of(page: Path) -> list[Step]:
 def outputs(steps: list[Step], folder: Path) -> list[str]:
     """What each command prints; a command that fails must say so with `; echo $?`."""
     script = "".join(f"{step.command}\nprintf '%s %s\\n' '{MARK}' $?\n" for step in steps)
+    real, around = served() if SHOWN in script else (SHOWN, {})
     bin_ = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["sh"], input=script, cwd=folder, env=clean_environment(PATH=bin_, TZ="UTC"), text=True,
+        ["sh"], input=script.replace(SHOWN, real), cwd=folder, text=True,
+        env=clean_environment(PATH=bin_, TZ="UTC", **around),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120,
     )  # fmt: skip
     *parts, rest = re.split(rf"{MARK} (\d+)\n", done.stdout)
     assert rest == "" and len(parts) == 2 * len(steps), done.stdout
     failed = [step.command for step, code in zip(steps, parts[1::2]) if code != "0"]
     assert failed == [], "these fail without saying so"
-    return [said.replace(str(folder.parent), "/tmp") for said in parts[::2]]
+    return [said.replace(str(folder.parent), "/tmp").replace(real, SHOWN) for said in parts[::2]]
+
+
+def served() -> tuple[str, dict[str, str]]:
+    """The address of an empty database, as plain as the one shown; the environment has the rest."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    from kit.postgres import server
+
+    known = conninfo_to_dict(server().new_database())
+    rest = {f"PG{name.upper()}": str(known[name]) for name in ("host", "port") if name in known}
+    return f"postgresql://{known.get('user', '')}@/{known['dbname']}", rest | {
+        "PGPASSWORD": str(known.get("password", ""))
+    }
 
 
 def settled(text: str) -> str:
