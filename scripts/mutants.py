@@ -71,7 +71,7 @@ TABLE = [
     ("a lost lease is not lost", "core/evolve.py", "lost=event.takes and ending.session is not None", "lost=False", LEASES),
     ("an assignment is forgotten", "core/events.py", "assignee=None if lease.bound else self.actor", "assignee=None", LEASES),
     ("a reject prefers nobody", "core/events.py", "preferred=task.author, author=None", "author=None", LEASES),
-    ("a lease is not moved with the clock", "core/events.py", "return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))", "return task", CLOCK),
+    ("a lease is not moved with the clock", "core/board_events.py", "return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))", "return task", CLOCK),
     ("a release declines nothing", "core/decide.py", "if case.holds or case.may_bind:\n        return Decision((e.Released", "if case.holds:\n        return Decision((e.Released", LEASES),
     ("a loss is not acknowledged", "core/decide.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
     # The ledger.

@@ -93,6 +93,7 @@ TAMPERING = {
     "the counter of tasks is changed": "UPDATE board SET tasks = 0",
     "the counter of actors is changed": "UPDATE board SET actors = 0",
     "the counter of keys is changed": "UPDATE board SET keys = 50",
+    "the epoch is raised by hand": "UPDATE board SET epoch = 5",
     "the epoch falls": "UPDATE task SET token_epoch = 7 WHERE id = 1",
     "the clock's floor is raised": "UPDATE board SET floor = floor + 1000000000000",
     "a list is no list": "UPDATE task SET capabilities = '{}' WHERE id = 2",
@@ -201,7 +202,7 @@ def test_a_value_is_written_as_json_in_one_way(value):
 
 
 def test_every_event_has_a_name_of_its_own():
-    assert len(e.BY_VERB) == len(e.EVENTS)
+    assert len(ledger.BY_VERB) == len(ledger.EVENTS)
 
 
 # Who owned what when.

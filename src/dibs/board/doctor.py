@@ -20,7 +20,7 @@ def findings(board: Board) -> list[Finding]:
         check(
             "ledger",
             "; ".join(ledger.faults[:10])
-            or f"sound; {ledger.events} events of {ledger.tasks} tasks and the board",
+            or f"sound; events: {ledger.events}, tasks: {ledger.tasks}",
             fine=not ledger.faults,
         ),
         check("orphans", "; ".join(seen.orphans) or "none", fine=not seen.orphans),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dibs.core import board_events
 from dibs.core import events as e
 from dibs.core.evolve import ending_of
 from dibs.core.instants import SECOND
@@ -13,11 +14,13 @@ BATCH = 1_000_000
 """Leases that are ended in one go: all of them."""
 
 
-def begin_epoch(tx: WriteTransaction, caller: Caller, why: str, known: int = 0) -> int:
+def begin_epoch(
+    tx: WriteTransaction, caller: Caller, why: str, known: int = 0, reason: str = ""
+) -> int:
     """The next epoch, above the highest known and not below the clock. A restore ends every lease."""
     highest = max(tx.board.epoch, tx.highest().epoch, known)
     epoch = max(highest + 1, tx.now // SECOND)
-    tx.append_to_board(e.EpochRaised(epoch=epoch, why=why), caller)
+    tx.append_to_board(board_events.EpochRaised(epoch=epoch, why=why, reason=reason), caller)
     tx.begin_epoch(epoch)
     if why == RESTORE:
         end_every_lease(tx, caller, "restored")

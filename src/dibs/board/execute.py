@@ -9,9 +9,9 @@ from dibs.board.identity import Identity
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.persist import Reading, persist
 from dibs.board.settings import Settings
+from dibs.core import board_events, refusals
 from dibs.core import commands as c
 from dibs.core import events as e
-from dibs.core import refusals
 from dibs.core.decide import Decision, decide
 from dibs.core.evolve import renew
 from dibs.core.facts import Facts, Left
@@ -163,7 +163,9 @@ class Board:
         if isinstance(command, c.SetActor):
             return self._set_actor(tx, caller, command)
         by = self.store.set_clock(tx)
-        entry = tx.append_to_board(e.ClockSet(by=by, reason=command.reason.strip()), caller)
+        entry = tx.append_to_board(
+            board_events.ClockSet(by=by, reason=command.reason.strip()), caller
+        )
         return Outcome(caller, tx.now, entries=(entry,), actors={caller.actor.id: caller.actor})
 
     def _set_actor(self, tx: WriteTransaction, caller: Caller, command: c.SetActor) -> Outcome:
@@ -178,7 +180,9 @@ class Board:
         if changed != actor or aliases != tx.aliases(actor):
             tx.change_actor(changed, aliases)
             entries = (
-                tx.append_to_board(e.ActorChanged(**changed.named(), aliases=aliases), caller),
+                tx.append_to_board(
+                    board_events.ActorChanged(**changed.named(), aliases=aliases), caller
+                ),
             )
         named = {changed.id: changed, caller.actor.id: caller.actor}
         return Outcome(caller, tx.now, None, entries, (), named, tx.skewed, actor=changed)
@@ -229,7 +233,9 @@ def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -
     """The caller itself, or another that it names."""
     actor = actor or caller.actor
     tx.register(actor)
-    event = e.ActorRegistered(id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier)
+    event = board_events.ActorRegistered(
+        id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier
+    )
     tx.append_to_board(event, caller)
 
 

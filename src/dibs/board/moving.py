@@ -16,8 +16,8 @@ from dibs.board.epochs import RESTORE, begin_epoch
 from dibs.board.execute import caller_of, register
 from dibs.board.opening import store_to
 from dibs.board.upkeep import verified
+from dibs.core import board_events
 from dibs.core import commands as c
-from dibs.core import events as e
 from dibs.core.decide import decide
 from dibs.core.facts import Facts
 from dibs.core.instants import Duration
@@ -123,7 +123,9 @@ def _move(
             shifted.append(by)
             caller = known_there(there, board, who)
             there.shift_leases(by)
-            there.append_to_board(e.ClockSet(by=by, reason=f"moved from {source.where}"), caller)
+            there.append_to_board(
+                board_events.ClockSet(by=by, reason=f"moved from {source.where}"), caller
+            )
             there.copy_is(arriving=1)
             there.finish()
             sound(there, target.where)
@@ -164,8 +166,10 @@ def sound(tx: ReadTransaction, where: str) -> None:
 # Backups.
 
 
-def backup(board: Board, path: str, progress: Progress | None = None) -> Moved:
-    """The board as it is now, in one SQLite file, whatever it is kept in."""
+def backup(
+    board: Board, path: str, progress: Progress | None = None, *, as_it_is: bool = False
+) -> Moved:
+    """The board as it is now, in one SQLite file, whatever it is kept in; `as_it_is`: sound or not."""
     path = abspath(path)
     if exists(path):
         raise bad_argument(f"{path} is there already: a backup overwrites nothing")
@@ -181,8 +185,9 @@ def backup(board: Board, path: str, progress: Progress | None = None) -> Moved:
                 seen.board.uid, source.where, path, total, seen.board.seq, seen.board.tasks
             )
             copier(copy).receive(copy, seen, unchanged, counted(progress, total))
-        with copy.read() as tx:
-            sound(tx, path)
+        if not as_it_is:
+            with copy.read() as tx:
+                sound(tx, path)
         copier(copy).make_single(copy)
         put_down(copy.path, path)
     return report
@@ -253,7 +258,7 @@ def make_room(board: Board, who: Identity, reason: str) -> None:
             raise
         return
     if isinstance(board.store, SqliteStore):
-        backup(board, join(board.store.folder, f"before-restore-{stamp}.db"))
+        backup(board, join(board.store.folder, f"before-restore-{stamp}.db"), as_it_is=True)
 
 
 def _restore(
@@ -269,7 +274,7 @@ def _restore(
     def finish(there: WriteTransaction) -> None:
         authorise(there, board, who, c.RestoreBoard(reason))
         caller = known_there(there, board, who)
-        epochs.append(begin_epoch(there, caller, RESTORE, known))
+        epochs.append(begin_epoch(there, caller, RESTORE, known, reason))
         there.copy_is(arriving=0)
         there.finish()
         sound(there, target.where)
@@ -293,7 +298,7 @@ def restore_in_place(board: Board, who: Identity, reason: str) -> Moved:
     with board.store.write("restore") as tx:
         authorise(tx, board, who, c.RestoreBoard(reason))
         caller = known_there(tx, board, who)
-        epoch = begin_epoch(tx, caller, RESTORE)
+        epoch = begin_epoch(tx, caller, RESTORE, reason=reason)
         tx.finish()
     where = board.store.where
     return Moved(tx.board.uid, where, where, 0, tx.board.seq, tx.board.tasks, epoch=epoch)

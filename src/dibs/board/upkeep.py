@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dibs.board.execute import Board
 from dibs.board.views import found
-from dibs.core import events as e
-from dibs.core import ledger
+from dibs.core import board_events, ledger
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, ActorId, Task
@@ -65,7 +64,7 @@ def verified(tx: ReadTransaction) -> Verification:
     own = list(tx.events_of(NO_TASK))
     faults += chain_faults(own, tx.board.head, tx.board.events)
     faults += readable(lambda: actor_faults(own, tx), "the board: its actors")
-    clock = [entry for entry in own if entry.verb == e.ClockSet.verb]
+    clock = [entry for entry in own if entry.verb == board_events.ClockSet.verb]
     tasks = events = 0
     for key in tx.task_keys():
         tasks += 1
@@ -77,7 +76,7 @@ def verified(tx: ReadTransaction) -> Verification:
             f"the ledger has {count} events up to number {highest}; the board counts "
             f"{tx.board.seq}, and its tasks {events}"
         )
-    faults += counter_faults(tx)
+    faults += counter_faults(tx, epoch_in(own))
     faults += time_faults(tx.events())
     return Verification(count, tasks, tuple(faults))
 
@@ -90,13 +89,22 @@ def readable(look: Callable[[], list[str]], what: str) -> list[str]:
         return [f"{what}: it cannot be read ({error})"]
 
 
-def counter_faults(tx: ReadTransaction) -> list[str]:
-    """The board's own counters and its clock's floor fit what is there."""
+def epoch_in(own: list[Entry]) -> int:
+    """The epoch that the board's own events lead to; what cannot be read is told elsewhere."""
+    raised = [entry.facts for entry in own if entry.verb == board_events.EpochRaised.verb]
+    try:
+        return int(ledger.decode(board_events.EpochRaised.verb, raised[-1]).epoch) if raised else 1  # type: ignore[attr-defined]
+    except Refused:
+        return 0
+
+
+def counter_faults(tx: ReadTransaction, epoch: int) -> list[str]:
+    """The board's own counters and its clock's floor fit what is there, its epoch the ledger."""
     board, highest = tx.board, tx.highest()
     checks = {
         "tasks": board.tasks == highest.task,
         "actors": board.actors == highest.actor,
-        "epoch": board.epoch >= max(1, highest.epoch),
+        "epoch": board.epoch == epoch >= highest.epoch,
         "keys": board.keys <= board.tasks,
         "clock's floor": board.floor <= max(board.created, highest.instant),
     }
@@ -147,9 +155,9 @@ def actor_faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
     aliases: dict[ActorId, tuple[str, ...]] = {}
     for entry in own:
         event = entry.event
-        if isinstance(event, e.ActorRegistered):
+        if isinstance(event, board_events.ActorRegistered):
             said[event.id] = Actor(event.id, event.name, event.kind, event.tier)
-        elif isinstance(event, e.ActorChanged):
+        elif isinstance(event, board_events.ActorChanged):
             fields = event.named()
             aliases[event.id] = fields.pop("aliases")
             said[event.id] = Actor(**fields)
@@ -169,7 +177,7 @@ def time_faults(entries: Iterable[Entry]) -> list[str]:
     """Instants never fall between two clock events."""
     faults, last = [], None
     for entry in entries:
-        if last is not None and entry.at < last and entry.verb != e.ClockSet.verb:
+        if last is not None and entry.at < last and entry.verb != board_events.ClockSet.verb:
             faults.append(f"event {entry.seq} is earlier than the one before")
         last = entry.at
     return faults

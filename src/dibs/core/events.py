@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
 
-    from dibs.core.model import Kind, State
+    from dibs.core.model import State
 
 
 class Stint(Value):
@@ -400,54 +400,11 @@ class Unparked(TaskEvent):
         return task.but(parked_by=None)
 
 
-class ActorRegistered(Event):
-    verb = "actor_registered"
-    id: ActorId
-    name: str
-    kind: Kind
-    tier: int
-
-
-class ActorChanged(Event):
-    """The actor as it is from now on."""
-
-    verb = "actor_changed"
-    id: ActorId
-    name: str
-    kind: Kind
-    tier: int
-    capabilities: tuple[str, ...]
-    zone: str
-    aliases: tuple[str, ...]
-
-
-class ClockSet(Event):
-    """The board's clock was re-anchored: running leases moved by as much, so none got shorter."""
-
-    verb = "clock_set"
-    by: Duration
-    reason: str
-
-    def evolve(self, task: Task, at: Instant) -> Task:
-        return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))
-
-
-class EpochRaised(Event):
-    """Tokens of the board begin with a higher number: what was lost is not given out again."""
-
-    verb = "epoch_raised"
-    epoch: int
-    why: str
-
-
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Edited, Scoped, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, Bound, Started, Resumed,
     Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Dropped, Parked, Unparked,
 )  # fmt: skip
-BOARD_EVENTS: tuple[type[Event], ...] = (ActorRegistered, ActorChanged, ClockSet, EpochRaised)
-EVENTS: list[type[Event]] = [Added, *TASK_EVENTS, *BOARD_EVENTS]
-BY_VERB = {kind.verb: kind for kind in EVENTS}
 
 
 def lease_of(task: Task) -> Lease:

@@ -6,7 +6,8 @@ afterwards.
 
 from __future__ import annotations
 
-from dibs.core.events import ClockSet, Ending, Event, Renewed, Stint, TaskEvent, lease_of
+from dibs.core.board_events import ClockSet
+from dibs.core.events import Ending, Event, Renewed, Stint, TaskEvent, lease_of
 from dibs.core.instants import Instant
 from dibs.core.model import EndedLease, Lease, Task
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from _json import encode_basestring, make_encoder  # json itself would load re at every start
 
 from dibs.core import events as e
+from dibs.core.board_events import BOARD_EVENTS
 from dibs.core.checks import short
 from dibs.core.evolve import ended_lease, evolve
 from dibs.core.instants import Instant
@@ -27,6 +28,8 @@ else:
     except ImportError:
         from _sha256 import sha256
 
+EVENTS: list[type[e.Event]] = [e.Added, *e.TASK_EVENTS, *BOARD_EVENTS]
+BY_VERB = {kind.verb: kind for kind in EVENTS}
 NESTED = {"ending": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease}
 TOKENS = ("token", "lost")
 
@@ -91,7 +94,7 @@ def decode(verb: str, facts: str) -> e.Event:
     import json
 
     try:
-        event: e.Event = build(e.BY_VERB[verb], json.loads(facts))
+        event: e.Event = build(BY_VERB[verb], json.loads(facts))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise unreadable(f"an event, {short(verb, 40)}") from None
     return event

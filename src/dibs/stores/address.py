@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dibs.core.checks import quoted
 from dibs.core.refusals import bad_argument
@@ -17,6 +17,7 @@ SCHEMES = ("postgresql", "postgres")
 MAIN = "main"
 """The board's name where the address has none."""
 
+_PARTS = re.compile(r"(\w+://)(?:([^/?]*)@)?(.*)", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -77,8 +78,9 @@ def parse(text: str, what: str = "DIBS_URL") -> Address:
 
 
 def without_password(url: str) -> str:
-    parts = urlsplit(url)
-    user, at, hosts = parts.netloc.rpartition("@")
-    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "password"]
-    netloc = f"{user.partition(':')[0]}{at}{hosts}"
-    return parts._replace(netloc=netloc, query=urlencode(query, safe="/,:")).geturl()
+    """The same address, byte for byte, but for a password behind the user or among the options."""
+    scheme, user, rest = _PARTS.fullmatch(url).groups()  # type: ignore[union-attr]
+    name = f"{user.partition(':')[0]}@" if user is not None else ""
+    place, mark, options = rest.partition("?")
+    kept = "&".join(part for part in options.split("&") if not part.startswith("password="))
+    return f"{scheme}{name}{place}" + (mark + kept if kept else "")

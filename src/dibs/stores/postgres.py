@@ -7,6 +7,7 @@ statements, no session locks, no settings but those of one transaction.
 from __future__ import annotations
 
 import os
+import threading
 
 import psycopg
 from psycopg import errors, pq, sql
@@ -64,6 +65,7 @@ class PostgresStore:
         """The board's own, in this database; 0 until it was looked up."""
         self.settings = ""
         self._pooled = pool
+        self._opening = threading.Lock()
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._pid = os.getpid()
@@ -131,18 +133,19 @@ class PostgresStore:
             self._drop()
 
     def _opened_pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
-        if self._pool is None:
-            from psycopg_pool import ConnectionPool
+        with self._opening:
+            if self._pool is None:
+                from psycopg_pool import ConnectionPool
 
-            self._pool = ConnectionPool(
-                self.address.url,
-                kwargs=self._options(),
-                min_size=1,
-                max_size=self._pooled,
-                timeout=self.wait,
-                open=True,
-            )
-        return self._pool
+                self._pool = ConnectionPool(
+                    self.address.url,
+                    kwargs=self._options(),
+                    min_size=1,
+                    max_size=self._pooled,
+                    timeout=self.wait,
+                    open=True,
+                )
+            return self._pool
 
     def _find(self, connection: psycopg.Connection[Any]) -> None:
         """The board's number and settings, once; refuses what cannot be used."""

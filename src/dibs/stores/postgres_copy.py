@@ -135,7 +135,7 @@ def receive(
         connection.execute(f"SET LOCAL lock_timeout = {int(store.wait * 1000)}".encode())
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
         store.migrate(connection)
-        _clear(store, connection, source.board.uid, replace=replace)
+        settings = _clear(store, connection, source.board.uid, replace=replace)
         [(number,)] = connection.execute("SELECT coalesce(max(board), 0) + 1 FROM dibs.board")
         reckoning = Reckoning(progress)
         for table in TABLES:
@@ -152,7 +152,7 @@ def receive(
         link = PlainLink(store, connection, number)
         home = {"uid": source.board.uid, "name": store.address.board}
         connection.execute(store.queries["add_home"], home)
-        link.change("save_settings", settings=source.settings)
+        link.change("save_settings", settings=source.settings or settings)
         [row] = link.ask("look_at_board")
         now = Instant(store.instant(row[-1]))
         finish(WriteTransaction(link, BoardRow(*row[:-1]), now, skewed=False))
@@ -161,16 +161,21 @@ def receive(
     return reckoning.contents
 
 
-def _clear(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> None:
-    """Takes away a copy that never arrived; gives another name to what is replaced."""
-    name = store.address.board
+def _clear(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
+    """Takes away a copy that never arrived; gives another name to what is replaced.
+
+    Says which settings the board had: a backup of a file knows of none.
+    """
+    name, settings = store.address.board, ""
     for number, arriving in _there(store, connection, uid, replace=replace):
         if arriving:
             for table in ("home", *TABLES[:0:-1], "board"):
                 gone = sql.SQL("DELETE FROM {} WHERE board = %s")
                 connection.execute(gone.format(sql.Identifier(SCHEMA, table)), (number,))
         else:
+            [(settings,)] = PlainLink(store, connection, number).ask("settings")
             _put_aside(store, connection, number, name)
+    return settings
 
 
 def _there(

@@ -373,8 +373,11 @@ class WriteTransaction(ReadTransaction):
 
     def finish(self, *, changed: bool = False) -> None:
         """The board's row, once per transaction that changed anything; the floor rises with it."""
-        if changed or self.board != self._read:
-            self._change("save_board", **self.board.but(floor=self.now).named())
+        board, read = self.board, self._read
+        if changed or board != read:
+            self._change("save_board", **board.but(floor=self.now).named())
+        if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
+            self._change("save_place", moved_to=board.moved_to, arriving=board.arriving)
 
     def _enter(self, task: Task, event: e.Event, caller: Caller) -> tuple[Task, Entry]:
         entry = self._entry(task.id, task.events + 1, task.head, event, caller, token=task.token)

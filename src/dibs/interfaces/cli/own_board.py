@@ -50,7 +50,7 @@ def config(call: Call) -> Answer:
     wrong = tuple(problem.refusal.message for problem in problems)
     values = settings.Settings(**stated)
     source, hint = "settings", f"to change one, write it to {path}"
-    if call.place.url or values.url:
+    if is_on_a_server(call):
         values, source = call.board.settings, "board"
         stated = {name: value for name, value in values.named().items() if value != DEFAULTS[name]}
         hint = "to change them, write all of them to a file: dibs config --load FILE"
@@ -62,6 +62,17 @@ def config(call: Call) -> Answer:
     lines = (*say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")), hint)
     payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
     return Answer(payload, lines, wrong, exit=USAGE if wrong else 0)
+
+
+def is_on_a_server(call: Call) -> bool:
+    """Whether the board's settings are kept with it; a board may have moved there."""
+    try:
+        call.board.settle()
+    except Refused as problem:
+        if problem.code != "no_board" and "setting" not in problem.code:
+            raise
+        return False
+    return call.board.store.remote
 
 
 def load_config(call: Call) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dibs.core import board_events
 from dibs.core import events as e
 from dibs.core.evolve import is_late
 from dibs.core.instants import Instant, about, between, brief, exact, iso
@@ -166,9 +167,10 @@ MORE: dict[type[e.Event], Callable[[Any, Actors], str]] = {
     e.Assigned: lambda event, actors: f"to {actors[event.actor].name}",
     e.HandedOff: lambda event, actors: f"to {actors[event.actor].name}",
     e.Renewed: lambda event, _: f"ttl {exact(event.ttl)}",
-    e.ClockSet: lambda event, _: f"by {'-' if event.by < 0 else '+'}{about(event.by)}",
-    e.ActorRegistered: lambda event, _: f"{event.name}, {event.kind}, tier {event.tier}",
-    e.ActorChanged: lambda event, _: f"{event.name}, {event.kind}, tier {event.tier}",
+    board_events.ClockSet: lambda event, _: f"by {'-' if event.by < 0 else '+'}{about(event.by)}",
+    board_events.EpochRaised: lambda event, _: f"{event.epoch}: {event.why}",
+    board_events.ActorRegistered: lambda event, _: f"{event.name}, {event.kind}, tier {event.tier}",
+    board_events.ActorChanged: lambda event, _: f"{event.name}, {event.kind}, tier {event.tier}",
 }
 
 

@@ -27,8 +27,11 @@ acknowledged
 -- name: save_board
 UPDATE board
 SET epoch = :epoch, floor = :floor, seq = :seq, actors = :actors, tasks = :tasks, keys = :keys,
-    head = :head, events = :events, moved_to = :moved_to, arriving = :arriving
+    head = :head, events = :events
 WHERE board = :board
+
+-- name: save_place
+UPDATE board SET moved_to = :moved_to, arriving = :arriving WHERE board = :board
 
 -- name: arrive
 UPDATE board SET arriving = 0 WHERE uid = :uid AND arriving = 1

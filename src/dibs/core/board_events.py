@@ -1,0 +1,55 @@
+"""What happened to the board itself, as entries of the ledger."""
+
+from __future__ import annotations
+
+from dibs.core.events import Event
+from dibs.core.instants import Duration, Instant
+from dibs.core.model import ActorId, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.core.model import Kind
+
+
+class ActorRegistered(Event):
+    verb = "actor_registered"
+    id: ActorId
+    name: str
+    kind: Kind
+    tier: int
+
+
+class ActorChanged(Event):
+    """The actor as it is from now on."""
+
+    verb = "actor_changed"
+    id: ActorId
+    name: str
+    kind: Kind
+    tier: int
+    capabilities: tuple[str, ...]
+    zone: str
+    aliases: tuple[str, ...]
+
+
+class ClockSet(Event):
+    """The board's clock was re-anchored: running leases moved by as much, so none got shorter."""
+
+    verb = "clock_set"
+    by: Duration
+    reason: str
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))
+
+
+class EpochRaised(Event):
+    """Tokens of the board begin with a higher number: what was lost is not given out again."""
+
+    verb = "epoch_raised"
+    epoch: int
+    why: str
+    reason: str = ""
+
+
+BOARD_EVENTS: tuple[type[Event], ...] = (ActorRegistered, ActorChanged, ClockSet, EpochRaised)

@@ -1,0 +1,252 @@
+"""A board on a server: where it is, who may use it, and what is refused. The rules are tested elsewhere."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+
+import psycopg
+import pytest
+
+from dibs.board.execute import Board, fresh_uid
+from dibs.board.settings import Settings
+from dibs.core import commands as c
+from dibs.core.model import TaskKey
+from dibs.core.refusals import Refused
+from dibs.stores.address import Address, parse, without_password
+from dibs.stores.postgres import PostgresStore
+from kit.boards import Bench, database_apart
+from kit.postgres import server
+
+K = TaskKey("T-1")
+
+
+@pytest.fixture
+def bench(tmp_path):
+    bench = Bench(tmp_path, kind="postgres", apart=True)
+    bench.add()
+    yield bench
+    bench.close()
+
+
+def code_of(call) -> str:
+    with pytest.raises(Refused) as problem:
+        call()
+    return problem.value.code
+
+
+# Addresses.
+
+SHOWN = {
+    "postgresql://ana:geheim@db.example.org/team": "postgresql://ana@db.example.org/team",
+    "postgresql:///team": "postgresql:///team",
+    "postgresql:///?service=team": "postgresql:///?service=team",
+    "postgresql://ana@/x?host=/run/a%20b&port=5": "postgresql://ana@/x?host=/run/a%20b&port=5",
+    "postgresql://h/x?password=geheim&sslmode=require": "postgresql://h/x?sslmode=require",
+    "postgresql://h/x?password=geheim": "postgresql://h/x",
+    "postgresql://a:ge%40heim@h1:5,h2:6/x": "postgresql://a@h1:5,h2:6/x",
+    "postgres://:geheim@h/x": "postgres://@h/x",
+}
+
+
+@pytest.mark.parametrize("url", SHOWN)
+def test_an_address_is_shown_without_its_password_and_else_as_it_is(url):
+    assert without_password(url) == SHOWN[url]
+    assert str(parse(f"{url}#web")) == f"{SHOWN[url]}#web"
+    assert parse(url).has_password == (url != SHOWN[url])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mysql://h/x",
+        "h/x",
+        "",
+        "postgresql://h/x#a b",
+        "postgresql://h/x#../up",
+        "postgresql://h:p/x",
+    ],
+)
+def test_what_is_no_address_is_refused_without_repeating_a_password(text):
+    assert code_of(lambda: parse(text)) == "bad_argument"
+
+
+def test_a_board_without_a_name_is_the_main_one():
+    assert parse("postgresql://h/x") == Address("postgresql://h/x", "main")
+
+
+# Boards.
+
+
+def test_boards_of_one_database_are_apart(bench):
+    other = PostgresStore(Address(bench.store.address.url, "other"))
+    other.create(fresh_uid())
+    board = Board(other, Settings(key_prefix="O"))
+    key = board.execute(bench.person().identity, c.Add(bench.terms())).task.key
+    assert key == "O-1"
+    bench.agent().claim()
+    with other.read() as tx:
+        assert [str(k) for k in tx.task_keys()] == ["O-1"]
+        assert tx.task(K) is None
+    with other.write("a long one"):
+        assert bench.agent().do(c.Renew(K)).task.lease.renewals == 1
+    assert {name for name, *_ in other.boards()} == {bench.store.address.board, "other"}
+    other.close()
+
+
+def test_making_it_twice_keeps_the_board(bench):
+    assert bench.store.create("another") is False
+    assert bench.task().key == K
+
+
+def test_many_make_the_schema_and_the_board_at_once():
+    url = server().new_database()
+    stores = [PostgresStore(Address(url, f"b{n % 2}")) for n in range(6)]
+    made = []
+    threads = [
+        threading.Thread(target=lambda s=store: made.append(s.create(fresh_uid())))
+        for store in stores
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(made) == [False] * 4 + [True] * 2
+
+
+def test_no_schema_no_board_and_a_newer_schema(bench):
+    empty = PostgresStore(Address(server().new_database(), "main"))
+    assert code_of(lambda: empty.read().__enter__()) == "no_board"
+    other = PostgresStore(Address(bench.store.address.url, "nobody"))
+    assert code_of(lambda: other.read().__enter__()) == "no_board"
+    bench.change("INSERT INTO migration VALUES (99)")
+    newer = bench.store.another()
+    assert code_of(lambda: newer.read().__enter__()) == "newer_schema"
+
+
+def test_nothing_depends_on_the_search_path(bench):
+    """A table of the same name in another schema is never meant."""
+    with bench.store.connect() as connection:
+        connection.execute(
+            "CREATE TABLE public.board (board INT); CREATE TABLE public.task (x INT)"
+        )
+        [(name,)] = connection.execute("SELECT current_database()")
+        connection.execute(f'ALTER DATABASE "{name}" SET search_path = public')
+    fresh = Board(bench.store.another(), Settings())
+    assert fresh.execute(bench.agent().identity, c.Claim(K)).task.lease is not None
+
+
+# Who may use it.
+
+
+@pytest.fixture
+def role(bench):
+    name = f"r{fresh_uid()[:13]}"
+    server().new_role(name)
+    bench.store.grant(name)
+    return PostgresStore(
+        Address(bench.store.address.url.replace("postgres@", f"{name}@"), bench.store.address.board)
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE dibs.event SET facts = '{}'",
+        "DELETE FROM dibs.event",
+        "TRUNCATE dibs.event",
+        "DELETE FROM dibs.task",
+        "UPDATE dibs.ended_lease SET actor = 1",
+        "UPDATE dibs.board SET moved_to = '/tmp/mine'",
+        "ALTER TABLE dibs.event DISABLE TRIGGER ALL",
+        "DROP TRIGGER the_ledger_is_never_updated ON dibs.event",
+        "CREATE TABLE dibs.mine (x INT)",
+        "DROP SCHEMA dibs CASCADE",
+        "SET session_replication_role = replica",
+    ],
+)
+def test_a_role_with_few_rights_works_and_cannot_change_the_ledger_or_the_schema(
+    bench, role, statement
+):
+    board = Board(role, Settings())
+    codex = bench.agent()
+    assert board.execute(codex.identity, c.Claim(K)).task.lease.session == "s1"
+    board.execute(codex.identity, c.Complete(K, note="done"))
+    with role.connect() as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(statement)
+    role.close()
+
+
+def test_a_role_without_rights_is_told_so(bench):
+    name = server().new_role(f"r{fresh_uid()[:13]}")
+    url = bench.store.address.url.replace("postgres@", f"{name}@")
+    stranger = PostgresStore(Address(url, bench.store.address.board))
+    assert code_of(lambda: stranger.read().__enter__()) == "not_granted"
+
+
+def test_nobody_answers():
+    away = PostgresStore(Address("postgresql://ana:geheim@127.0.0.1:1/x", "main"), wait=0.1)
+    with pytest.raises(Refused) as problem:
+        away.read().__enter__()
+    assert problem.value.code == "unreachable"
+    assert "geheim" not in problem.value.refusal.message
+
+
+# Connections.
+
+
+def test_threads_share_a_pool_and_write_one_after_the_other(bench):
+    pooled = PostgresStore(bench.store.address, pool=4)
+    board = Board(pooled, Settings())
+    who = bench.person().identity
+    threads = [
+        threading.Thread(target=board.execute, args=(who, c.Note(K, note=f"note {n}")))
+        for n in range(12)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with bench.store.read() as tx:
+        assert len(tx.notes(tx.task(K).id)) == 12
+    pooled.close()
+    assert bench.faults() == ()
+
+
+def test_a_connection_does_not_cross_a_fork(bench):
+    bench.now()
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=lambda: answers.put(code_of(bench.store.read().__enter__)))
+    child.start()
+    assert answers.get(timeout=60) == "forked"
+    child.join()
+    assert bench.task().key == K
+
+
+def test_settings_on_a_server_are_the_same_for_everybody(bench):
+    from dibs.board.opening import settings_in
+
+    bench.store.save_settings('ttl_agent = "3h"\nself_review = true\n')
+    seen = settings_in(bench.store.another(), Settings())
+    assert (seen.ttl_agent, seen.self_review) == (3 * 3600 * 1_000_000, True)
+
+
+def test_a_wrong_setting_on_a_server_is_told(bench):
+    from dibs.board.opening import settings_in
+
+    bench.store.save_settings("no_such = 1\n")
+    assert code_of(lambda: settings_in(bench.store.another(), Settings())) == "unknown_setting"
+
+
+def test_doctor_tells_what_the_server_promises(bench):
+    found = {finding.what: finding for finding in bench.store.health()}
+    assert {"server", "fsync", "synchronous_commit", "standbys", "server's clock", "pooler"} <= set(
+        found
+    )
+    assert (found["fsync"].level, found["standbys"].level) == ("ok", "note")
+
+
+def test_a_database_of_its_own_has_the_schema():
+    with psycopg.connect(database_apart()) as connection:
+        assert connection.execute("SELECT max(number) FROM dibs.migration").fetchall() == [(1,)]
