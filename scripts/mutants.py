@@ -123,7 +123,7 @@ TABLE = [
     ("the floor does not rise", "stores/transaction.py", "board.but(floor=self.now)", "board", CLOCK),
     ("leases stay when the clock is set", "stores/sqlite.py", "transaction.shift_leases(by)", "pass", CLOCK),
     # A server.
-    ("writers do not take turns", "stores/sql/postgres.sql", "SELECT pg_advisory_xact_lock({", "SELECT pg_advisory_xact_lock_shared({", LOCKS + "::test_two_claims_at_once_come_one_after_the_other"),
+    ("writers do not take turns", "stores/sql/postgres.sql", "true), pg_advisory_xact_lock({", "true), pg_advisory_xact_lock_shared({", LOCKS + "::test_two_claims_at_once_come_one_after_the_other"),
     ("a transaction's instant is its begin", "stores/sql/postgres.sql", "clock_timestamp()", "now()", LOCKS + "::test_a_claim_that_waited_for_the_lock_has_its_full_time"),
     ("a renewal takes no turn", "stores/postgres_transaction.py", 'number = self._take("share_turn")', 'number = {"board": self._store.number}', LOCKS + "::test_a_claim_that_meets_a_renewal_waits_for_it_and_is_told_the_new_time"),
     ("renewals wait for each other", "stores/sql/postgres.sql", "pg_advisory_xact_lock_shared(", "pg_advisory_xact_lock(", LOCKS + "::test_renewals_of_different_tasks_do_not_wait_for_each_other"),

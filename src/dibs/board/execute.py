@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
 
+TAKES_UP = (c.Claim, c.Start, c.Takeover)
 BOARD_COMMANDS = (c.SetActor, c.SetClock)
 BoardCommand = c.SetActor | c.SetClock
 
@@ -61,6 +62,8 @@ class Board:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
         self.settings = settings
+        self._met: dict[str, ActorId] = {}
+        """Who called before: what will be asked about them is known ahead."""
 
     def read(self) -> Reading:
         """A consistent look at the board, wherever it is."""
@@ -119,8 +122,10 @@ class Board:
         self, who: Identity, command: c.Command, request_id: str | None, left: Left | None
     ) -> Outcome | None:
         """One transaction; nothing if it began a new epoch, in which to try again."""
-        with self.store.write(what(command), questions(who, command)) as tx:
+        ahead = questions(who, command, self._met.get(who.name), request_id)
+        with self.store.write(what(command), ahead) as tx:
             caller, is_new = caller_of(tx, who, self.settings)
+            self._met[who.name] = caller.actor.id
             if tx.new_home:
                 from dibs.board.epochs import begin_epoch
 
@@ -188,12 +193,21 @@ class Board:
         return Outcome(caller, tx.now, None, entries, (), named, tx.skewed, actor=changed)
 
 
-def questions(who: Identity, command: c.Command) -> tuple[Question, ...]:
-    """What a command asks first, whatever comes of it."""
-    caller = ("actor_by_name", {"folded": folded(who.name)})
+def questions(
+    who: Identity, command: c.Command, actor: ActorId | None, request_id: str | None
+) -> tuple[Question, ...]:
+    """What a command asks first, whatever comes of it. A wrong guess costs nothing but itself."""
+    ahead: list[Question] = []
     if isinstance(command, c.TaskCommand):
-        return (caller, ("task_by_key", {"key": command.task}))
-    return (caller,)
+        ahead.append(("task_by_key", {"key": command.task}))
+    if actor is None:
+        ahead.append(("actor_by_name", {"folded": folded(who.name)}))
+        return tuple(ahead)
+    if request_id:
+        ahead.append(("request", {"actor": actor, "id": request_id}))
+    if isinstance(command, TAKES_UP) and who.place is not None:
+        ahead.append(("session", {"actor": actor, "name": who.session}))
+    return tuple(ahead)
 
 
 # Who calls.

@@ -218,6 +218,11 @@ class PostgresStore:
 
     # Transactions.
 
+    @property
+    def patience(self) -> str:
+        """How long a lock is waited for, in milliseconds."""
+        return str(int(self.wait * 1000))
+
     def read(self) -> ReadContext:
         return ReadContext(self)
 

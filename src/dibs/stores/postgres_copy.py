@@ -114,9 +114,8 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
     number = store.find()
     with store.guarded(), store.connect() as connection:
         connection.execute("BEGIN")
-        connection.execute(f"SET LOCAL lock_timeout = {int(store.wait * 1000)}".encode())
         link = PlainLink(store, connection, number)
-        link.ask("take_turn")
+        link.ask("take_turn", wait=store.patience)
         seen = ServerSnapshot(store, connection, number)
         yield seen, WriteTransaction(link, seen.board, seen.now, skewed=False)
         connection.execute("COMMIT")
@@ -132,7 +131,7 @@ def receive(
 ) -> Contents:
     """All rows in one transaction, `finish` in the same. What was there must be ours to replace."""
     with store.guarded(), store.connect() as connection, connection.transaction():
-        connection.execute(f"SET LOCAL lock_timeout = {int(store.wait * 1000)}".encode())
+        connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
         store.migrate(connection)
         settings = _clear(store, connection, source.board.uid, replace=replace)
@@ -202,7 +201,7 @@ def check_free(store: PostgresStore, uid: str) -> None:
 
 def _put_aside(store: PostgresStore, connection: Connection, number: int, name: str) -> None:
     """The board that was there stays, under another name; whoever has it open is sent on."""
-    PlainLink(store, connection, number).ask("take_turn")
+    PlainLink(store, connection, number).ask("take_turn", wait=store.patience)
     aside = f"{name}-until-{number}"
     connection.execute(
         "UPDATE dibs.board SET uid = uid || '-until-' || board, moved_to = %s WHERE board = %s",

@@ -201,11 +201,8 @@ class WriteContext(ReadContext):
 
     def _take(self, turn: str) -> dict[str, int]:
         """The board's lock; whoever waits too long for it is refused."""
-        assert self._connection is not None, "inside a transaction"
-        wait = f"SET LOCAL lock_timeout = {int(self._store.wait * 1000)}"
-        self._connection.execute(wait.encode())
         number = {"board": self._store.number}
-        self._send(turn, number)
+        self._send(turn, {**number, "wait": self._store.patience})
         return number
 
     def _transaction(self) -> WriteTransaction:

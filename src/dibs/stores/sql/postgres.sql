@@ -33,12 +33,13 @@ FROM home JOIN board ON board.board = home.board ORDER BY home.name
 
 -- Differs because a server has many writers at once. A lock of its own, not that of a row: who waits
 -- for it is served in turn, so that renewals, which share it, cannot keep a writer waiting for ever.
--- What is asked after it sees what was done before, and the time after the wait.
+-- What is asked after it sees what was done before, and the time after the wait. `wait`: how long, in
+-- milliseconds; a setting of this transaction alone.
 -- name: take_turn
-SELECT pg_advisory_xact_lock({lock}, :board::int)
+SELECT set_config('lock_timeout', :wait, true), pg_advisory_xact_lock({lock}, :board::int)
 
 -- name: share_turn
-SELECT pg_advisory_xact_lock_shared({lock}, :board::int)
+SELECT set_config('lock_timeout', :wait, true), pg_advisory_xact_lock_shared({lock}, :board::int)
 
 -- name: board_in_turn
 SELECT {board}, {stamp}, {home} FROM board JOIN home USING (board) WHERE board = :board
