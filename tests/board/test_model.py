@@ -540,6 +540,8 @@ OneOwner.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-OneOwnerOnAServer.TestCase.settings = settings(OneOwner.TestCase.settings, max_examples=25)
+OneOwnerOnAServer.TestCase.settings = settings(
+    OneOwner.TestCase.settings, max_examples=8, stateful_step_count=30
+)
 TestOneOwner = OneOwner.TestCase
 TestOneOwnerOnAServer = OneOwnerOnAServer.TestCase

@@ -245,6 +245,21 @@ CASES = {
             ("kind_is_fixed", lambda s: s.say(kind="service")),
         ],
     ),
+    "set_settings": (
+        c.SetSettings(),
+        [("people_only", lambda s: s.fact(caller=Caller(ANA, "")))],
+    ),
+    "move_board": (
+        c.MoveBoard(),
+        [("people_only", lambda s: s.fact(caller=Caller(ANA, "")))],
+    ),
+    "restore_board": (
+        c.RestoreBoard(),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="a mistake")),
+        ],
+    ),
     "set_clock": (
         c.SetClock(),
         [

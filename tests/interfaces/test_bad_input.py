@@ -227,6 +227,7 @@ WITHOUT_KEY = {
     "config": "config",
     "actor": "actor list",
     "doctor": "doctor",
+    "board": "board list",
     "demo": "demo",
 }
 KEY_IS_OPTIONAL = ("renew", "log")
@@ -386,6 +387,24 @@ INSTANTS = [
     bad("log --forced --refused", "two different lists"),
     bad("list --free --held", "--free goes neither"),
     bad("doctor --reason why", "--reason goes with --set-clock"),
+    bad("board", "the following arguments are required"),
+    bad("board copy", "say one of list, move, backup, restore, grant"),
+    bad("board list more", "goes with nothing else"),
+    bad(f"board move {PERSON}", "dibs board move --to"),
+    bad(f"board move --to mysql://db/x {PERSON}", "it looks like postgresql://"),
+    bad(f"board move --to postgresql://ana:geheim@db/x {PERSON}", "the address holds a password"),
+    refused(f"board move --to /nowhere/at/all {AGENT}", 1, "people_only", "only a person"),
+    bad("board backup", "to which file?"),
+    bad("board backup /no/such/folder/x.db", "there is no folder"),
+    bad("board backup /", "is there already"),
+    bad(f"board restore {PERSON}", "dibs board restore FILE"),
+    bad(f"board restore x.db --in-place {PERSON}", "dibs board restore FILE"),
+    bad(f"board restore nothing.db --reason r {PERSON}", "there is no file"),
+    refused(f"board restore --in-place --reason r {AGENT}", 1, "people_only", "only a person"),
+    refused(f"board restore --in-place {PERSON}", 2, "reason_missing", "needs a reason"),
+    bad("board grant", "to whom?"),
+    bad("board grant agents", "this is for boards on a server"),
+    bad(f"config --load nothing.toml {PERSON}", "cannot be read"),
     bad("who T-1 --at 9999-12-30", "is in the future"),
     bad("who T-1 --at 0001-01-02", "no board is that old"),
     bad(f"block T-1 --reason r --on nobody-here {PERSON}", "neither a task nor an actor"),
@@ -735,9 +754,11 @@ ENVIRONMENTS = [
     bad("list", "it is an absolute path", DIBS_BOARD="~/dibs"),
     bad("list", "it is an absolute path", DIBS_BOARD=HUGE_WORD),
     *(
-        bad(line, "DIBS_URL is set", DIBS_URL="postgresql://db/x")
+        bad(line, "it looks like postgresql://host/database#board", DIBS_URL="mysql://ana:geheim@db/x")
         for line in ("list", "init", "config", f"claim T-1 {AGENT}")
     ),
+    bad("list", "is no name of a board", DIBS_URL="postgresql://db/x#a b"),
+    bad("list", "its port is not a number", DIBS_URL="postgresql://db:port/x"),
     bad("claim T-1", "a name is empty", DIBS_AGENT="", DIBS_SESSION="s1"),
     bad("claim T-1", "is a placeholder", DIBS_AGENT="<name>", DIBS_SESSION="s1"),
     bad("claim T-1", "cannot be a name", DIBS_AGENT="a b", DIBS_SESSION="s1"),

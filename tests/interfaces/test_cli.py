@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.core import commands, refusals
+from dibs.core.decide import OF_THE_BOARD
 from dibs.core.order import GUARDS
 from dibs.core.refusals import Refusal
 from dibs.interfaces import surfaces
@@ -41,10 +42,13 @@ def test_every_verb_of_the_list_is_written_and_every_written_verb_is_listed():
 
 
 def test_every_command_of_the_core_is_reached_by_a_verb():
-    typed = {"force": "takeover", "set_actor": "actor", "set_clock": "doctor"}
+    typed = {
+        "force": "takeover", "set_actor": "actor", "set_clock": "doctor", "set_settings": "config",
+        "move_board": "board", "restore_board": "board",
+    }  # fmt: skip
     reached = {typed.get(verb, verb) for verb in GUARDS}
     assert reached <= set(verbs.MODULES)
-    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {"add", "set_actor", "set_clock"}
+    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {"add", *OF_THE_BOARD}
     assert classes == set(GUARDS)
 
 
@@ -212,6 +216,7 @@ def test_what_is_free_for_somebody_is_what_it_can_claim(repo):
     assert [t["key"] for t in repo.json("list", "--free", "--as", "ana")["tasks"]] == [free, human]
 
 
+@of_a_file
 def test_status_shows_what_waits_behind_many_that_do_not(repo):
     for _ in range(25):
         repo.ok("claim", repo.add(), *A, "--reserve")

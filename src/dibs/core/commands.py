@@ -210,7 +210,7 @@ class SetSettings(Command):
 
 class RestoreBoard(Command):
     verb = "restore_board"
-    reason: str
+    reason: str = ""
 
 
 class SetClock(Command):
