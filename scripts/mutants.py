@@ -138,12 +138,12 @@ TABLE = [
     ("an outage ends the work", "workers/keeper.py", '"busy", "unreachable", ', '"busy", ', CUT_OFF + "::test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits"),
     ("nobody watches the deadline", "workers/keeper.py", "if waited and self._overdue():", "if False:", CUT_OFF + "::test_a_keeper_that_gets_no_answer_stops_the_work_before_the_lease_runs_out"),
     # Moving.
-    ("a copy is the board at once", "board/moving.py", "there.copy_is(arriving=1)", "there.copy_is(arriving=0)", MOVING),
+    ("a copy is the board at once", "board/moving.py", "there.arriving_from(source.where)", "there.is_here()", MOVING),
     ("the source is not fenced", "board/moving.py", "tx.fence(target.where)", "pass", MOVING),
     ("leases keep the old clock", "board/moving.py", "there.shift_leases(by)", "pass", MOVING),
     ("a restore keeps leases", "board/epochs.py", "if why == RESTORE:", "if False:", MOVING),
     ("an epoch may be used twice", "board/epochs.py", "highest = max(tx.board.epoch, tx.highest().epoch, known)\n    epoch = max(highest + 1, tx.now // SECOND)", "epoch = tx.board.epoch", MOVING),
-    ("any board is replaced", "stores/sqlite_copy.py", "if there != uid or not (moved_to or arriving or replace):", "if False:", MOVING),
+    ("any board is replaced", "stores/sqlite_copy.py", "if there != uid or not ((moved_to and arriving != ARRIVED) or replace):", "if False:", MOVING),
     ("a backup overwrites", "board/moving.py", "    if exists(path):\n        raise", "    if False:\n        raise", MOVING),
     # Identity.
     ("a harness makes no agent", "board/identity.py", "    if harness:\n        raise refused(", "    if False:\n        raise refused(", IDENTITY),

@@ -169,7 +169,7 @@ def cut_off(patch, step, target) -> None:
     if step == "copying":
         patch.setattr("dibs.stores.copying.STEP", 5)
     if step == "before the fence":
-        patch.setattr(WriteTransaction, "copy_is", stop)
+        patch.setattr(WriteTransaction, "arriving_from", stop)
     if step == "fencing":
         patch.setattr(WriteTransaction, "fence", stop)
     if step == "arriving":
@@ -225,6 +225,48 @@ def test_there_and_back_again(busy, tmp_path, monkeypatch):
     assert (accepts(home.another()), accepts(away.another())) == (True, False)
     with at(home.another()).read() as tx:
         assert tx.task(K).lease.session == "s1"
+
+
+def test_a_move_back_that_fails_leaves_the_way_to_the_board(busy, tmp_path, monkeypatch):
+    """The old place leads on until the board is really back."""
+    home, away = busy.store, new_store("postgres", tmp_path / "x", busy.machine, apart=True)
+    carry(busy, away, monkeypatch)
+    follow_with(monkeypatch, away, home)
+    busy.board = at(away.another())
+    with monkeypatch.context() as patch:
+        cut_off(patch, "fencing", home)
+        with pytest.raises(KeyboardInterrupt):
+            carry(busy, home.another(), patch)
+    client = at(home.another())
+    assert client.execute(busy.agent().identity, c.Renew(K)).task.lease.renewals == 2
+    assert client.store.where == away.where
+
+
+def test_settings_go_with_the_board_there_and_back(tmp_path, monkeypatch):
+    bench = Bench(tmp_path / "dibs")
+    bench.add()
+    (tmp_path / "dibs" / "settings.toml").write_text('ttl_agent = "30m"\n')
+    home, away = bench.store, new_store("postgres", tmp_path / "x", bench.machine, apart=True)
+    carry(bench, away, monkeypatch)
+    assert away.another().stated_settings() == 'ttl_agent = "30m"\n'
+    away.save_settings('identity = "strict"\n')
+    follow_with(monkeypatch, away, home)
+    bench.board = at(away.another())
+    carry(bench, home.another(), monkeypatch)
+    assert (tmp_path / "dibs" / "settings.toml").read_text() == 'identity = "strict"\n'
+    assert (tmp_path / "dibs" / "settings.toml.old").read_text() == 'ttl_agent = "30m"\n'
+
+
+def test_a_restore_that_is_refused_leaves_nothing(tmp_path):
+    bench = Bench(tmp_path / "dibs")
+    bench.add()
+    (tmp_path / "broken.db").write_bytes(b"no backup" * 1000)
+    before = sorted(path.name for path in (tmp_path / "dibs").iterdir())
+    with pytest.raises(Refused) as problem:
+        moving.restore(bench.board, str(tmp_path / "broken.db"), bench.person().identity, "why")
+    assert "broken.db is no backup" in problem.value.refusal.message
+    assert sorted(path.name for path in (tmp_path / "dibs").iterdir()) == before
+    bench.close()
 
 
 def test_an_address_with_a_password_is_not_written_down(bench):

@@ -391,7 +391,7 @@ INSTANTS = [
     bad("board copy", "say one of list, move, backup, restore, grant"),
     bad("board list more", "goes with nothing else"),
     bad(f"board move {PERSON}", "dibs board move --to"),
-    bad(f"board move --to mysql://db/x {PERSON}", "it looks like postgresql://"),
+    bad(f"board move --to mysql://db/x {PERSON}", "one looks like postgresql://"),
     bad(f"board move --to postgresql://ana:geheim@db/x {PERSON}", "the address holds a password"),
     refused(f"board move --to /nowhere/at/all {AGENT}", 1, "people_only", "only a person"),
     bad("board backup", "to which file?"),
@@ -754,7 +754,7 @@ ENVIRONMENTS = [
     bad("list", "it is an absolute path", DIBS_BOARD="~/dibs"),
     bad("list", "it is an absolute path", DIBS_BOARD=HUGE_WORD),
     *(
-        bad(line, "it looks like postgresql://host/database#board", DIBS_URL="mysql://ana:geheim@db/x")
+        bad(line, "one looks like postgresql://host/database#board", DIBS_URL="mysql://ana:geheim@db/x")
         for line in ("list", "init", "config", f"claim T-1 {AGENT}")
     ),
     bad("list", "is no name of a board", DIBS_URL="postgresql://db/x#a b"),

@@ -46,6 +46,8 @@ SHOWN = {
     "postgresql://h/x?password=geheim": "postgresql://h/x",
     "postgresql://a:ge%40heim@h1:5,h2:6/x": "postgresql://a@h1:5,h2:6/x",
     "postgres://:geheim@h/x": "postgres://@h/x",
+    "postgresql://h/x?passwor%64=geheim": "postgresql://h/x",
+    "postgresql://h/x?sslpassword=geheim&oauth_client_secret=g": "postgresql://h/x",
 }
 
 
@@ -59,16 +61,33 @@ def test_an_address_is_shown_without_its_password_and_else_as_it_is(url):
 @pytest.mark.parametrize(
     "text",
     [
-        "mysql://h/x",
-        "h/x",
-        "",
-        "postgresql://h/x#a b",
-        "postgresql://h/x#../up",
-        "postgresql://h:p/x",
+        "mysql://h/x", "h/x", "", "postgresql://h/x#a b", "postgresql://h/x#../up", "postgresql://h:p/x",
+        "host=h password=geheim", "postgresql:/u:geheim@h/d", "postgresql://u:p@geheim@h/x",
+        "postgresql://u:p#geheim@h/x",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_address_is_refused_without_repeating_a_password(text):
-    assert code_of(lambda: parse(text)) == "bad_argument"
+    with pytest.raises(Refused) as problem:
+        parse(text)
+    assert problem.value.code == "bad_argument"
+    assert "geheim" not in problem.value.refusal.message
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ana:ge%heim@127.0.0.1:1/x", "postgresql://h/x?foo=bar"]
+)
+def test_an_address_that_the_driver_cannot_read_is_told_without_its_words(url):
+    with pytest.raises(Refused) as problem:
+        PostgresStore(Address(url)).read().__enter__()
+    assert problem.value.code == "bad_argument"
+    assert "heim" not in problem.value.refusal.message
+
+
+def test_who_is_not_let_in_is_told_at_once():
+    url = server().new_database(tcp=True)
+    for wrong in (url.replace("correct", "wrong"), url.rpartition("/")[0] + "/nowhere"):
+        store = PostgresStore(Address(wrong))
+        assert code_of(lambda store=store: store.read().__enter__()) == "not_let_in"
 
 
 def test_a_board_without_a_name_is_the_main_one():
@@ -175,6 +194,12 @@ def test_a_role_with_few_rights_works_and_cannot_change_the_ledger_or_the_schema
     with role.connect() as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute(statement)
     role.close()
+
+
+def test_who_owns_nothing_grants_nothing(bench, role):
+    other = server().new_role(f"r{fresh_uid()[:13]}")
+    assert code_of(lambda: role.grant(other)) == "not_granted"
+    assert code_of(lambda: bench.store.grant("nobody here")) == "bad_argument"
 
 
 def test_a_role_without_rights_is_told_so(bench):

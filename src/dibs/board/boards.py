@@ -9,6 +9,7 @@ from dibs.core import commands as c
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
 from dibs.stores.sqlite import SqliteStore
+from dibs.stores.transaction import ARRIVED, ARRIVING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,14 +34,16 @@ def all_boards(board: Board) -> list[Known]:
         with board.read() as tx:
             return [Known(store.where, tx.board.uid, tx.board.tasks, tx.board.seq)]
     return [
-        Known(name, uid, tasks, events, state_of(moved_to, arriving=bool(arriving)))
+        Known(name, uid, tasks, events, state_of(moved_to, arriving))
         for name, uid, tasks, events, moved_to, arriving in server(board).boards()
     ]
 
 
-def state_of(moved_to: str, *, arriving: bool) -> str:
-    if arriving:
-        return "has not arrived"
+def state_of(moved_to: str, arriving: int) -> str:
+    if arriving == ARRIVED:
+        return ""
+    if arriving == ARRIVING:
+        return f"has not arrived from {moved_to}"
     return f"moved to {moved_to}" if moved_to else ""
 
 

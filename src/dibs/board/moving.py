@@ -117,16 +117,18 @@ def _move(
             copier(target).check_free(target, seen.board.uid)
             return report
         shifted: list[Duration] = []
+        began = source.machine.boottime()
 
         def finish(there: WriteTransaction) -> None:
-            by = Duration(there.now - seen.now)
+            passed = source.machine.boottime() - began  # copying takes its time, on both clocks
+            by = Duration(there.now - seen.now - passed)
             shifted.append(by)
             caller = known_there(there, board, who)
             there.shift_leases(by)
             there.append_to_board(
                 board_events.ClockSet(by=by, reason=f"moved from {source.where}"), caller
             )
-            there.copy_is(arriving=1)
+            there.arriving_from(source.where)
             there.finish()
             sound(there, target.where)
 
@@ -229,27 +231,37 @@ def restore(
     """The board as it was in the backup; every lease ends, and tokens begin higher."""
     if not os.path.isfile(path):
         raise bad_argument(f"there is no file {path}")
-    make_room(board, who, reason)
     target = board.store
     with tempfile.TemporaryDirectory(prefix="dibs-restore-") as folder:
         os.chmod(folder, 0o700)
         shutil.copyfile(path, join(folder, FILE))
         old = SqliteStore(folder, machine=target.machine)
         try:
-            with old.read() as tx:
-                sound(tx, path)
+            make_room(board, who, reason, uid_of(old, path))
             with copier(old).snapshot(old) as seen:
                 return _restore(board, seen, who, reason, path, progress)
         finally:
             old.close()
 
 
-def make_room(board: Board, who: Identity, reason: str) -> None:
+def uid_of(backup: SqliteStore, path: str) -> str:
+    """Which board a backup is of; what is none, or is not sound, is refused."""
+    try:
+        with backup.read() as tx:
+            sound(tx, path)
+            return tx.board.uid
+    except Refused as problem:
+        raise bad_argument(f"{path} is no backup that can be used: {problem}") from None
+
+
+def make_room(board: Board, who: Identity, reason: str, uid: str) -> None:
     """What is there stays, beside the board: a sound one as a backup, a damaged one as it is."""
     try:
         board.settle()
         with board.read() as tx:
             authorise(tx, board, who, c.RestoreBoard(reason))
+            if tx.board.uid != uid:
+                raise faults.board_exists(board.store.where, tx.board.uid)
             stamp = tx.now
     except Refused as problem:
         if problem.code == "corrupt" and isinstance(board.store, SqliteStore):
@@ -275,7 +287,7 @@ def _restore(
         authorise(there, board, who, c.RestoreBoard(reason))
         caller = known_there(there, board, who)
         epochs.append(begin_epoch(there, caller, RESTORE, known, reason))
-        there.copy_is(arriving=0)
+        there.is_here()
         there.finish()
         sound(there, target.where)
 

@@ -59,23 +59,32 @@ def create_at(place: Place, machine: Machine | None = None) -> tuple[Board, bool
 def store_at(place: Place, settings: Settings, machine: Machine | None = None) -> Store:
     """A server's board if an address is given, by the environment or the settings; else a file."""
     url = place.url or settings.url
-    return store_to(url or place.folder, machine, settings)
+    if url:
+        return store_at_address(url, machine, settings)
+    return store_to(place.folder, machine, settings)
 
 
 def store_to(where: str, machine: Machine | None, settings: Settings) -> Store:
-    wait = settings.write_wait / SECOND
-    if "://" not in where:
+    """A folder, or an address: as a forwarding record or a person names it."""
+    scheme = where.partition(":")[0]
+    if scheme == where or not scheme.isalpha():
         from dibs.stores.sqlite import SqliteStore
 
-        return SqliteStore(where, machine=machine, wait=wait)
+        return SqliteStore(where, machine=machine, wait=settings.write_wait / SECOND)
+    return store_at_address(where, machine, settings, "this")
+
+
+def store_at_address(
+    url: str, machine: Machine | None, settings: Settings, what: str = "DIBS_URL"
+) -> Store:
     from dibs.stores.address import parse
 
-    address = parse(where)
+    address = parse(url, what)
     try:
         from dibs.stores.postgres import PostgresStore
     except ImportError:
         raise driver_missing(str(address)) from None
-    return PostgresStore(address, machine=machine, wait=wait)
+    return PostgresStore(address, machine=machine, wait=settings.write_wait / SECOND)
 
 
 def settings_in(store: Store, local: Settings) -> Settings:

@@ -133,6 +133,10 @@ def from_text(text: str, where: str) -> Settings:
         stated = tomllib.loads(text)
     except ValueError as error:
         raise refused("bad_setting", f"{where}: {checks.short(str(error))}") from None
+    if "url" in stated:
+        raise refused(
+            "bad_setting", f"{where}: url says where a board is; it stands beside a folder"
+        )
     return Settings(**{key: check_one(where, key, value) for key, value in stated.items()})
 
 

@@ -188,6 +188,7 @@ def checkup(board: Board) -> Checkup:
     store = board.store
     health = store.health()
     with board.read() as tx:
+        wall = store.machine.wall()
         future = tuple(tx.keys_renewed_after(tx.now))
         return Checkup(
             uid=tx.board.uid,
@@ -196,7 +197,7 @@ def checkup(board: Board) -> Checkup:
             ledger=verified(tx),
             orphans=tuple(tx.orphans()),
             now=tx.now,
-            wall=store.machine.wall(),
+            wall=wall,
             skewed=tx.skewed,
             future=future,
         )

@@ -69,6 +69,7 @@ SURFACES = {
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
+    "not_let_in": Surface(USAGE, "look at the role, its password and the database in the address"),
     "driver_missing": Surface(USAGE, "pip install 'dibs[postgres]'"),
     "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),
     # Refused.
@@ -117,9 +118,6 @@ SURFACES = {
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
     "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
     "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),
-    "board_arriving": Surface(
-        AGAIN, "run it again; dibs board move, run again, ends what it began"
-    ),
     "busy": Surface(AGAIN, "run it again; if one process keeps the lock, look at that process"),
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from dibs.core.checks import quoted
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
 
@@ -60,15 +59,15 @@ def parse(text: str, what: str = "DIBS_URL") -> Address:
     """An address from its text; what cannot be one is refused, and no password is repeated."""
     url, _, board = text.partition("#")
     if not is_address(url):
-        scheme = quoted(url.partition("://")[0])
-        raise bad_argument(
-            f"{what} begins with {scheme}; it looks like postgresql://host/database#board"
-        )
+        raise bad_argument(f"{what} is no address; one looks like postgresql://host/database#board")
     name = unquote(board) or MAIN
     if not _NAME.fullmatch(name):
         raise bad_argument(
-            f"{what}: {quoted(name)} is no name of a board; it is letters, digits, '.', '_' and '-'"
+            f"{what}: what stands behind # is no name of a board; it is letters, digits, '.', '_' and "
+            "'-' (in a password, # is written %23)"
         )
+    if url.partition("?")[0].count("@") > 1:
+        raise bad_argument(f"{what} has more than one @; in a password, @ is written %40")
     try:
         urlsplit(url).port  # noqa: B018 - refused here, not by the driver
     except ValueError:
@@ -77,10 +76,15 @@ def parse(text: str, what: str = "DIBS_URL") -> Address:
     return Address(url, name)
 
 
+def is_secret(option: str) -> bool:
+    """Whether an option of an address holds one; its name may be written with %."""
+    return any(word in unquote(option).lower() for word in ("password", "secret"))
+
+
 def without_password(url: str) -> str:
     """The same address, byte for byte, but for a password behind the user or among the options."""
     scheme, user, rest = _PARTS.fullmatch(url).groups()  # type: ignore[union-attr]
     name = f"{user.partition(':')[0]}@" if user is not None else ""
     place, mark, options = rest.partition("?")
-    kept = "&".join(part for part in options.split("&") if not part.startswith("password="))
+    kept = "&".join(part for part in options.split("&") if not is_secret(part.partition("=")[0]))
     return f"{scheme}{name}{place}" + (mark + kept if kept else "")

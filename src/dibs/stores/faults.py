@@ -83,8 +83,20 @@ def unreachable(where: str, detail: str, *, unknown: bool = False) -> Refused:
     return Interrupted(refused("unreachable", message, path=where, unknown=unknown).refusal)
 
 
+def bad_address(where: str) -> Refused:
+    return refused("bad_argument", f"the address cannot be read by the driver: {where}")
+
+
+def not_let_in(where: str, detail: str) -> Refused:
+    return refused("not_let_in", f"the server lets nobody in: {where} ({detail})", path=where)
+
+
 def not_granted(where: str, detail: str) -> Refused:
     return refused("not_granted", f"the server does not allow it: {where} ({detail})", path=where)
+
+
+def unknown_role(where: str, role: str) -> Refused:
+    return refused("bad_argument", f"there is no role {short(role, 60)} in {where}")
 
 
 def servers_clock(where: str) -> Refused:
@@ -94,21 +106,13 @@ def servers_clock(where: str) -> Refused:
 
 
 def board_moved(where: str, to: str, uid: str) -> Refused:
-    message = f"the board has moved from {where} to {to}"
+    message = f"the board is not in {where}; it is in {to}"
     return Moved(refused("board_moved", message, path=where, to=to, board=uid).refusal)
 
 
 def board_exists(where: str, uid: str) -> Refused:
     return refused(
         "board_exists", f"there is a board in {where} already: {uid}", path=where, board=uid
-    )
-
-
-def board_arriving(where: str) -> Refused:
-    return refused(
-        "board_arriving",
-        f"a board is being moved to {where} and has not arrived: its old place is still in charge",
-        path=where,
     )
 
 
@@ -119,8 +123,6 @@ def driver_missing(where: str) -> Refused:
 
 
 def moved_away(board: BoardRow, where: str) -> None:
-    """Refuses a board that is not here any more, or not here yet."""
-    if board.moved_to:
+    """Refuses a board that is not here any more, or not here yet; its place is told."""
+    if board.is_elsewhere:
         raise board_moved(where, board.moved_to, board.uid)
-    if board.arriving:
-        raise board_arriving(where)

@@ -195,9 +195,16 @@ class PostgresStore:
     def grant(self, role: str) -> None:
         """What a client needs: no right to change or to remove an event, nor to change the schema."""
         name = sql.Identifier(role)
+        warned: list[str] = []
         with self.guarded(), self.connect() as connection, connection.transaction():
-            for right in queries.grants():
-                connection.execute(sql.SQL(right).format(role=name))
+            connection.add_notice_handler(lambda notice: warned.append(str(notice.message_primary)))
+            try:
+                for right in queries.grants():
+                    connection.execute(sql.SQL(right).format(role=name))
+            except errors.UndefinedObject:
+                raise faults.unknown_role(self.where, role) from None
+            if warned:  # who owns nothing may grant nothing, and the server calls that a success
+                raise faults.not_granted(self.where, warned[0])
 
     def another(self) -> PostgresStore:
         return PostgresStore(self.address, machine=self.machine, wait=self.wait)

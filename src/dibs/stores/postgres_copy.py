@@ -12,7 +12,7 @@ from dibs.stores import faults
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
 from dibs.stores.dialect import SCHEMA
 from dibs.stores.postgres import MIGRATION_LOCK, PostgresStore
-from dibs.stores.transaction import BoardRow, WriteTransaction
+from dibs.stores.transaction import ARRIVED, ARRIVING, BoardRow, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _clear(store: PostgresStore, connection: Connection, uid: str, *, replace: b
     """
     name, settings = store.address.board, ""
     for number, arriving in _there(store, connection, uid, replace=replace):
-        if arriving:
+        if arriving == ARRIVING:
             for table in ("home", *TABLES[:0:-1], "board"):
                 gone = sql.SQL("DELETE FROM {} WHERE board = %s")
                 connection.execute(gone.format(sql.Identifier(SCHEMA, table)), (number,))
@@ -187,7 +187,7 @@ def _there(
         (store.address.board, uid),
     ).fetchall()
     for _, there, moved_to, arriving in found:
-        if there != uid or not (moved_to or arriving or replace):
+        if there != uid or not ((moved_to and arriving != ARRIVED) or replace):
             raise faults.board_exists(store.where, there)
     return [(number, arriving) for number, _, _, arriving in found]
 
@@ -204,7 +204,8 @@ def _put_aside(store: PostgresStore, connection: Connection, number: int, name: 
     PlainLink(store, connection, number).ask("take_turn", wait=store.patience)
     aside = f"{name}-until-{number}"
     connection.execute(
-        "UPDATE dibs.board SET uid = uid || '-until-' || board, moved_to = %s WHERE board = %s",
+        "UPDATE dibs.board SET uid = uid || '-until-' || board, moved_to = %s, arriving = 0 "
+        "WHERE board = %s",
         (str(store.address.to_keep()), number),
     )
     connection.execute("UPDATE dibs.home SET name = %s WHERE board = %s", (aside, number))

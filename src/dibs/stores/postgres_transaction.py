@@ -245,6 +245,10 @@ def fault_of(error: psycopg.Error, where: str, wait: float, committing: bool) ->
     """What an error of the server or the network means to the caller."""
     state = error.sqlstate or ""
     detail = str(error).strip().partition("\n")[0]
+    if isinstance(error, psycopg.ProgrammingError) and not state:
+        return faults.bad_address(where)  # what the driver says of it may hold a password
+    if not state and any(sign in detail for sign in NOT_LET_IN):
+        return faults.not_let_in(where, detail)
     if state == "55P03":
         return faults.busy(where, "another writer", wait)
     if state == "53100":
@@ -258,6 +262,12 @@ def fault_of(error: psycopg.Error, where: str, wait: float, committing: bool) ->
         return faults.unreachable(where, detail, unknown=unknown)
     return faults.storage_failed(where, detail)
 
+
+NOT_LET_IN = (
+    "authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry",
+    "definition of service", "is not permitted to log in",
+)  # fmt: skip
+"""What a server says to who will never be let in with this address: it has no codes for it."""
 
 NOTHING_DONE = ("40001", "40P01", "25006")
 AGAIN = NOTHING_DONE

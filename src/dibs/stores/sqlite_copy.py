@@ -14,7 +14,7 @@ from dibs.stores.clock import anchor_here, read_clock
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
 from dibs.stores.queue import wait_for_turn
 from dibs.stores.sqlite import BOARD, Guarded, SqliteStore
-from dibs.stores.transaction import BoardRow, WriteTransaction
+from dibs.stores.transaction import ARRIVED, BoardRow, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def _receive(
             raise
     finally:
         store.close()
-    keep_settings(store.folder, source.settings)
+    if not replace:
+        keep_settings(store.folder, source.settings)
     return contents
 
 
@@ -152,7 +153,7 @@ def _clear(store: SqliteStore, connection: apsw.Connection, uid: str, *, replace
     for (name,) in names:
         connection.execute(f"DROP TABLE {name}")
     connection.pragma("user_version", 0)
-    return 0 if moved_to or arriving else floor
+    return 0 if moved_to and arriving != ARRIVED else floor
 
 
 def _there(
@@ -161,7 +162,7 @@ def _there(
     """The board that is there, if it may be replaced by a copy of the board `uid`."""
     [found] = connection.execute("SELECT uid, floor, moved_to, arriving FROM board")
     there, floor, moved_to, arriving = found
-    if there != uid or not (moved_to or arriving or replace):
+    if there != uid or not ((moved_to and arriving != ARRIVED) or replace):
         raise faults.board_exists(store.where, there)
     return there, floor, moved_to, arriving
 
@@ -196,9 +197,13 @@ def make_single(store: SqliteStore) -> None:
 
 
 def keep_settings(folder: str, settings: str) -> None:
-    """Beside the board, unless there are some."""
+    """The board's settings come with it; those that stood there before stay beside, unused."""
     path = join(folder, SETTINGS)
-    if settings and not os.path.exists(path):
+    if settings_of(folder) == settings:
+        return
+    if os.path.exists(path):
+        os.replace(path, f"{path}.old")
+    if settings:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(settings)

@@ -50,6 +50,7 @@ BATCH = 1_000
 """Rows read at a time where all are wanted: a read transaction holds one page of them."""
 
 NO_TASK = TaskId(0)
+ARRIVING, ARRIVED = 1, 2
 
 
 class BoardRow(Value):
@@ -67,6 +68,11 @@ class BoardRow(Value):
     events: int
     moved_to: str = ""
     arriving: int = 0
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Moved away, or a copy that has not arrived: `moved_to` leads to the board."""
+        return bool(self.moved_to) and self.arriving != ARRIVED
 
 
 class Highest(Value):
@@ -354,11 +360,15 @@ class WriteTransaction(ReadTransaction):
 
     def fence(self, moved_to: str) -> None:
         """The board is elsewhere from now on."""
-        self.board = self.board.but(moved_to=moved_to)
+        self.board = self.board.but(moved_to=moved_to, arriving=0)
 
-    def copy_is(self, *, arriving: int) -> None:
-        """A copy that was carried here is the board, or not yet."""
-        self.board = self.board.but(arriving=arriving, moved_to="")
+    def arriving_from(self, source: str) -> None:
+        """A copy that was carried here is not the board yet: that is still at its source."""
+        self.board = self.board.but(moved_to=source, arriving=ARRIVING)
+
+    def is_here(self) -> None:
+        """What was carried here is the board."""
+        self.board = self.board.but(moved_to="", arriving=0)
 
     def shift_leases(self, by: Duration) -> None:
         self._change("tasks_shifted", by=by)

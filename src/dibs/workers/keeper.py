@@ -153,7 +153,7 @@ class Keeper:
         pause = min(SLICE, self._ttl / SECOND / GLANCES)
         while not self._over.wait(pause):
             asked = self._asked
-            waited = asked is not None and self._machine.boottime() - asked > self._ttl // MARGIN
+            waited = asked is not None and self._machine.boottime() - asked > self._ttl // GLANCES
             if waited and self._overdue():
                 self.lose(refused("unreachable", "the server has not answered in time").refusal)
         if self.why is not None and self._on_lost is not None:

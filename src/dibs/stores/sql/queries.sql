@@ -34,7 +34,7 @@ WHERE board = :board
 UPDATE board SET moved_to = :moved_to, arriving = :arriving WHERE board = :board
 
 -- name: arrive
-UPDATE board SET arriving = 0 WHERE uid = :uid AND arriving = 1
+UPDATE board SET arriving = 2 WHERE uid = :uid AND arriving = 1
 
 -- Actors and sessions.
 

@@ -15,8 +15,9 @@ CREATE TABLE board (
     keys     INTEGER NOT NULL CHECK (keys >= 0),  -- the last number given out in a key
     head     TEXT    NOT NULL,                    -- of the board's own chain of events
     events   INTEGER NOT NULL CHECK (events >= 0),
-    moved_to TEXT    NOT NULL,                    -- where the board is now, if not here
-    arriving INTEGER NOT NULL CHECK (arriving IN (0, 1))  -- a copy that is not the board yet
+    moved_to TEXT    NOT NULL,  -- where the board is now, if not here
+    -- 1: a copy that is not the board yet, which is still at `moved_to`; 2: it has come from there.
+    arriving INTEGER NOT NULL CHECK (arriving IN (0, 1, 2))
 ) STRICT;
 
 CREATE TABLE actor (
