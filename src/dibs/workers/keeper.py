@@ -102,9 +102,9 @@ class Keeper:
         """What `act` leads to. Nothing is renewed meanwhile; and never again, if it succeeds."""
         if self._pid != os.getpid():
             raise self._forked()
-        if not self._take_turn():
-            assert self.why is not None, "lost while we waited"
-            raise Refused(self.why)
+        if not self._turn.acquire(timeout=self._patience / SECOND):
+            # A renewal still waits for a server that is away.
+            raise Refused(self.why or refused("unreachable", "a renewal has no answer yet").refusal)
         try:
             outcome = act()
             self._stopped = True
