@@ -13,6 +13,7 @@ from pathlib import Path
 import apsw
 import cycles
 import peer
+import postgres
 import size
 import start
 import writers
@@ -24,13 +25,21 @@ from dibs.machine import this_machine
 HERE = Path(__file__).parent
 RESULTS = HERE / "RESULTS.md"
 
-FULL = (start.measure, cycles.measure, size.measure, writers.measure, peer.measure)
+FULL = (
+    start.measure,
+    cycles.measure,
+    size.measure,
+    writers.measure,
+    peer.measure,
+    postgres.measure,
+)
 QUICK = (
     lambda: start.measure(10, 1),
     lambda: cycles.measure(5),
     lambda: size.measure((1_000, 100_000), 3),
     lambda: writers.measure((2, 8), 2.0, 1),
     lambda: peer.measure(4),
+    lambda: postgres.measure((1, 8), 0.5, 1),
 )
 
 HEAD = """\
