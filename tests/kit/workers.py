@@ -165,6 +165,7 @@ def run_worker(pipe: int, folder: str, orders: dict) -> None:
     board = open_board(folder)
     worker = Worker(pipe, board, orders)
     signal.signal(signal.SIGTERM, worker.end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     if orders.get("again"):
         worker.ask(orders["again"])
     worker.work()
@@ -218,6 +219,8 @@ def decide_too_early() -> None:
 def nursery(folder: str, pipe: int) -> None:
     """Obeys one line at a time; when nobody is left to give orders, everybody is killed."""
     children: set[int] = set()
+    # A worker that is told to end before it can hear it hears it later: the mask is inherited.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     for line in sys.stdin:
         orders = json.loads(line)
         if "start" in orders:
