@@ -127,6 +127,7 @@ def be_writer(session: str, orders: dict) -> None:
         with dibs.open_board(agent=session, session=session) as board:
             writer = Writer(board, session, orders, out)
             signal.signal(signal.SIGTERM, writer.end)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
             writer.work()
         code = 0
     except BaseException:
@@ -138,6 +139,7 @@ def be_writer(session: str, orders: dict) -> None:
 def main() -> None:
     orders = json.loads(sys.stdin.readline())
     children = []
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # inherited until it can be heard
     for session in orders["sessions"]:
         pid = os.fork()
         if pid == 0:
