@@ -132,7 +132,7 @@ TABLE = [
     ("nothing is tried again", "board/persist.py", "if not patience.lasts():", "if True:", LOST + "::test_a_connection_that_is_cut_at_any_statement_is_made_anew"),
     ("a retry has another request id", "board/execute.py", "self._execute(who, command, asked, request_id)", "self._execute(who, command, request_id or fresh_uid(), request_id)", LOST + "::test_whatever_is_cut_off_at_its_commit_is_done_once_and_answered"),
     ("a cut commit is known", "stores/postgres_transaction.py", "unknown = committing and", "unknown = False and", LOST + "::test_who_gives_up_after_a_cut_commit_is_told_that_nobody_knows_and_can_ask_again"),
-    ("deadlocks are failures", "stores/postgres_transaction.py", "if state in AGAIN or", "if", LOST + "::test_the_victim_of_a_deadlock_tries_again"),
+    ("deadlocks are failures", "stores/postgres_transaction.py", "if state in NOTHING_DONE or", "if", LOST + "::test_the_victim_of_a_deadlock_tries_again"),
     ("a cancelled commit is a success", "stores/postgres_transaction.py", 'notice.sqlstate == "01000"', "False", LOST + "::test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again"),
     ("a pipeline ends with a flush", "stores/postgres_transaction.py", "_fetch_gen(flush=False)", "_fetch_gen(flush=True)", "tests/faults/test_pooler.py::test_nothing_is_sent_after_the_end_of_a_transaction"),
     ("an outage ends the work", "workers/keeper.py", '"busy", "unreachable", ', '"busy", ', CUT_OFF + "::test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits"),
@@ -143,7 +143,7 @@ TABLE = [
     ("leases keep the old clock", "board/moving.py", "there.shift_leases(by)", "pass", MOVING),
     ("a restore keeps leases", "board/epochs.py", "if why == RESTORE:", "if False:", MOVING),
     ("an epoch may be used twice", "board/epochs.py", "highest = max(tx.board.epoch, tx.highest().epoch, known)\n    epoch = max(highest + 1, tx.now // SECOND)", "epoch = tx.board.epoch", MOVING),
-    ("any board is replaced", "stores/sqlite_copy.py", "if there != uid or not ((moved_to and arriving != ARRIVED) or replace):", "if False:", MOVING),
+    ("any board is replaced", "stores/sqlite_copy.py", "if there != uid or not (is_elsewhere(moved_to, arriving) or replace):", "if False:", MOVING),
     ("a backup overwrites", "board/moving.py", "    if exists(path):\n        raise", "    if False:\n        raise", MOVING),
     # Identity.
     ("a harness makes no agent", "board/identity.py", "    if harness:\n        raise refused(", "    if False:\n        raise refused(", IDENTITY),

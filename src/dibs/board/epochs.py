@@ -9,7 +9,7 @@ from dibs.core.instants import SECOND
 from dibs.core.model import Caller
 from dibs.stores.transaction import WriteTransaction
 
-PROMOTION, RESTORE = "promotion", "restore"
+RESTORE = "restore"
 BATCH = 1_000_000
 """Leases that are ended in one go: all of them."""
 
@@ -27,10 +27,8 @@ def begin_epoch(
     return epoch
 
 
-def end_every_lease(tx: WriteTransaction, caller: Caller, why: str) -> int:
-    held = tx.tasks_held(BATCH)
-    for task in held:
+def end_every_lease(tx: WriteTransaction, caller: Caller, why: str) -> None:
+    for task in tx.tasks_held(BATCH):
         event = e.LeaseEnded(ending=ending_of(task, tx.now), why=why)
         changed, _ = tx.append(task, event, caller)
         tx.save(changed)
-    return len(held)

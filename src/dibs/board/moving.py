@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dibs.core.model import Caller
     from dibs.stores.copying import Snapshot
     from dibs.stores.store import Store
-    from dibs.stores.transaction import ReadTransaction, WriteTransaction
+    from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
     Progress = Callable[[int, int], None]
 
@@ -52,6 +52,10 @@ class Moved(Value):
     tasks: int
     shifted: Duration = Duration(0)
     epoch: int = 0
+
+
+def carried(board: BoardRow, source: str, target: str, rows: int = 0) -> Moved:
+    return Moved(board.uid, source, target, rows, board.seq, board.tasks)
 
 
 def copier(store: Store) -> Any:
@@ -76,8 +80,7 @@ def move(
     source, target = board.store, target_of(board, to)
     if source.where == target.where:  # an earlier run was cut off behind its last step
         with board.read() as tx:
-            here = tx.board
-        return Moved(here.uid, source.where, target.where, 0, here.seq, here.tasks)
+            return carried(tx.board, source.where, target.where)
     moved = _move(board, source, target, who, progress, dry=dry)
     if not dry:
         target.arrive(moved.uid)
@@ -110,9 +113,7 @@ def _move(
         authorise(tx, board, who, c.MoveBoard())
         sound(tx, source.where)
         total = seen.count()
-        report = Moved(
-            seen.board.uid, source.where, target.where, total, seen.board.seq, seen.board.tasks
-        )
+        report = carried(seen.board, source.where, target.where, total)
         if dry:
             copier(target).check_free(target, seen.board.uid)
             return report
@@ -183,9 +184,7 @@ def backup(
         copy = SqliteStore(join(folder, "copy"), machine=source.machine)
         with copier(source).snapshot(source) as seen:
             total = seen.count()
-            report = Moved(
-                seen.board.uid, source.where, path, total, seen.board.seq, seen.board.tasks
-            )
+            report = carried(seen.board, source.where, path, total)
             copier(copy).receive(copy, seen, unchanged, counted(progress, total))
         if not as_it_is:
             with copy.read() as tx:
@@ -257,7 +256,6 @@ def uid_of(backup: SqliteStore, path: str) -> str:
 def make_room(board: Board, who: Identity, reason: str, uid: str) -> None:
     """What is there stays, beside the board: a sound one as a backup, a damaged one as it is."""
     try:
-        board.settle()
         with board.read() as tx:
             authorise(tx, board, who, c.RestoreBoard(reason))
             if tx.board.uid != uid:
@@ -278,9 +276,7 @@ def _restore(
 ) -> Moved:
     target, total = board.store, seen.count()
     known = highest_epoch(board)
-    report = Moved(
-        seen.board.uid, abspath(path), target.where, total, seen.board.seq, seen.board.tasks
-    )
+    report = carried(seen.board, abspath(path), target.where, total)
     epochs: list[int] = []
 
     def finish(there: WriteTransaction) -> None:
@@ -313,4 +309,4 @@ def restore_in_place(board: Board, who: Identity, reason: str) -> Moved:
         epoch = begin_epoch(tx, caller, RESTORE, reason=reason)
         tx.finish()
     where = board.store.where
-    return Moved(tx.board.uid, where, where, 0, tx.board.seq, tx.board.tasks, epoch=epoch)
+    return carried(tx.board, where, where).but(epoch=epoch)

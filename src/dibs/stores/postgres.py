@@ -69,7 +69,8 @@ class PostgresStore:
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._pid = os.getpid()
-        self.queries = {name: dialect.query(text) for name, text in _queries().items()}
+        loaded = queries.load("postgres")
+        self.queries = {name: dialect.query(text) for name, text in loaded.items()}
         self._actors: tuple[str, dict[Any, Any]] = ("", {})
 
     # Opening.
@@ -77,7 +78,6 @@ class PostgresStore:
     def create(self, uid: str) -> bool:
         """Makes the schema, if it is not there, and the board. False if there was a board."""
         with self.guarded(), self.connect() as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
             self.migrate(connection)
             name = {"name": self.address.board}
             [(_, number, _)] = connection.execute(self.queries["find_board"], name)
@@ -91,7 +91,8 @@ class PostgresStore:
 
     @staticmethod
     def migrate(connection: psycopg.Connection[Any]) -> None:
-        """Under the lock, in the caller's transaction: all steps that are missing."""
+        """In the caller's transaction, one program at a time: all steps that are missing."""
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
         connection.execute("CREATE TABLE IF NOT EXISTS dibs.migration (number BIGINT PRIMARY KEY)")
         [(known,)] = connection.execute("SELECT coalesce(max(number), 0) FROM dibs.migration")
@@ -161,7 +162,6 @@ class PostgresStore:
             raise faults.no_board(self.where)
         if version < queries.newest():
             with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
                 self.migrate(connection)
         self.number = number
 
@@ -264,7 +264,3 @@ class PostgresStore:
 
     def guarded(self) -> Guarded:
         return Guarded(self)
-
-
-def _queries() -> dict[str, str]:
-    return queries.load("postgres")

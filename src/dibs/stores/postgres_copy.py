@@ -11,8 +11,8 @@ from dibs.core.instants import Instant
 from dibs.stores import faults
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
 from dibs.stores.dialect import SCHEMA
-from dibs.stores.postgres import MIGRATION_LOCK, PostgresStore
-from dibs.stores.transaction import ARRIVED, ARRIVING, BoardRow, WriteTransaction
+from dibs.stores.postgres import PostgresStore
+from dibs.stores.transaction import ARRIVING, BoardRow, WriteTransaction, is_elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +132,6 @@ def receive(
     """All rows in one transaction, `finish` in the same. What was there must be ours to replace."""
     with store.guarded(), store.connect() as connection, connection.transaction():
         connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
         store.migrate(connection)
         settings = _clear(store, connection, source.board.uid, replace=replace)
         [(number,)] = connection.execute("SELECT coalesce(max(board), 0) + 1 FROM dibs.board")
@@ -187,7 +186,7 @@ def _there(
         (store.address.board, uid),
     ).fetchall()
     for _, there, moved_to, arriving in found:
-        if there != uid or not ((moved_to and arriving != ARRIVED) or replace):
+        if there != uid or not (is_elsewhere(moved_to, arriving) or replace):
             raise faults.board_exists(store.where, there)
     return [(number, arriving) for number, _, _, arriving in found]
 

@@ -257,7 +257,7 @@ def fault_of(error: psycopg.Error, where: str, wait: float, committing: bool) ->
         return faults.not_granted(where, detail)
     if state in ("42P01", "3F000"):
         return faults.no_board(where)
-    if state in AGAIN or state[:2] in ("08", "53", "57") or not state:
+    if state in NOTHING_DONE or state[:2] in ("08", "53", "57") or not state:
         unknown = committing and state not in NOTHING_DONE
         return faults.unreachable(where, detail, unknown=unknown)
     return faults.storage_failed(where, detail)
@@ -270,4 +270,3 @@ NOT_LET_IN = (
 """What a server says to who will never be let in with this address: it has no codes for it."""
 
 NOTHING_DONE = ("40001", "40P01", "25006")
-AGAIN = NOTHING_DONE

@@ -14,7 +14,7 @@ from dibs.stores.clock import anchor_here, read_clock
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
 from dibs.stores.queue import wait_for_turn
 from dibs.stores.sqlite import BOARD, Guarded, SqliteStore
-from dibs.stores.transaction import ARRIVED, BoardRow, WriteTransaction
+from dibs.stores.transaction import BoardRow, WriteTransaction, is_elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _clear(store: SqliteStore, connection: apsw.Connection, uid: str, *, replace
     for (name,) in names:
         connection.execute(f"DROP TABLE {name}")
     connection.pragma("user_version", 0)
-    return 0 if moved_to and arriving != ARRIVED else floor
+    return 0 if is_elsewhere(moved_to, arriving) else floor
 
 
 def _there(
@@ -162,7 +162,7 @@ def _there(
     """The board that is there, if it may be replaced by a copy of the board `uid`."""
     [found] = connection.execute("SELECT uid, floor, moved_to, arriving FROM board")
     there, floor, moved_to, arriving = found
-    if there != uid or not ((moved_to and arriving != ARRIVED) or replace):
+    if there != uid or not (is_elsewhere(moved_to, arriving) or replace):
         raise faults.board_exists(store.where, there)
     return there, floor, moved_to, arriving
 

@@ -53,6 +53,10 @@ NO_TASK = TaskId(0)
 ARRIVING, ARRIVED = 1, 2
 
 
+def is_elsewhere(moved_to: str, arriving: int) -> bool:
+    return bool(moved_to) and arriving != ARRIVED
+
+
 class BoardRow(Value):
     """The board itself: its counters, its clock's floor, the head of its own chain."""
 
@@ -72,7 +76,7 @@ class BoardRow(Value):
     @property
     def is_elsewhere(self) -> bool:
         """Moved away, or a copy that has not arrived: `moved_to` leads to the board."""
-        return bool(self.moved_to) and self.arriving != ARRIVED
+        return is_elsewhere(self.moved_to, self.arriving)
 
 
 class Highest(Value):
