@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def status(call: Call) -> Answer:
-    seen = views.status(call.board)
+    from dibs.board import waiting
+
+    seen = waiting.status(call.board)
     return Answer(payloads.status(seen), pages.status(seen))
 
 
