@@ -40,6 +40,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "log": "the ledger: who owned what when",
         "who": "who owns a task, or owned it at an instant",
     },
+    "work": {
+        "run": "run a command under a task: claim it, renew it, then complete or fail it",
+    },
     "board": {
         "init": "make a board for this repository",
         "config": "show every setting and where it comes from",
