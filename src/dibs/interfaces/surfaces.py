@@ -66,6 +66,9 @@ SURFACES = {
     "no_session": Surface(
         USAGE, "export DIBS_SESSION=NAME in this terminal, or say --session NAME; one for each run"
     ),
+    "cannot_start": Surface(
+        USAGE, "look at the command after --; {task} was given back, if it could be"
+    ),
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
     "unconfirmed": Surface(USAGE, "look with --dry-run, then say --yes"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),

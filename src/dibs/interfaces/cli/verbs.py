@@ -47,6 +47,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "work": {
         "sweep": "end the leases of the dead, and offer their tasks again",
+        "run": "run a command under a task: claim it, renew it, then complete or fail it",
     },
     "board": {
         "init": "make a board for this repository",
@@ -60,15 +61,15 @@ GROUPS: dict[str, dict[str, str]] = {
 
 ALIASES = {"done": "complete"}
 
-MODULES = (
-    {
-        verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
-        for group, verbs in GROUPS.items()
-        for verb in verbs
-    }
-    | {"sweep": "dibs.interfaces.cli.several"}
-    | {"demo": "dibs.interfaces.cli.demo", "board": "dibs.interfaces.cli.boards"}
-)
+MODULES = {
+    verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
+    for group, verbs in GROUPS.items()
+    for verb in verbs
+} | {
+    "demo": "dibs.interfaces.cli.demo",
+    "board": "dibs.interfaces.cli.boards",
+    "sweep": "dibs.interfaces.cli.several",
+}
 
 
 def meaning(verb: str) -> str:
