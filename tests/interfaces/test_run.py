@@ -12,8 +12,8 @@ import pytest
 
 from dibs.core.instants import HOUR, MINUTE
 from dibs.machine import this_machine
-from dibs.workers.liveness import end_survivors
 from dibs.workers.run import rest_after
+from dibs.workers.survivors import end_survivors
 from kit.boards import of_a_file
 from kit.hands import Hand
 from kit.repositories import DIBS
@@ -251,6 +251,18 @@ def test_the_session_lives_as_long_as_the_run_also_when_the_command_claims(repo)
         assert run.ended().code == 0
 
 
+def test_the_session_of_a_run_inside_a_run_ends_with_the_inner_one(repo):
+    """Also after renewals, which are sent from a place that is tied to the outer one."""
+    outer, inner = repo.add(), repo.add()
+    script = f"{DIBS} run {inner} --session s2 --ttl 1s -- sh -c '{here('it')}; {wait_for('word')}'"
+    with Running(repo, outer, script, *A) as run:
+        parent = this_machine().parent(run.pid_of("it"))
+        until(lambda: (shown(repo, inner)["renewals"] or 0) >= 2)
+        assert process_of_session(repo, "codex-2", "s2") == this_machine().process(parent)
+        run.tell("word")
+        assert run.ended().code == 0
+
+
 def test_a_session_with_other_tasks_does_not_end_with_the_run(repo):
     key, other = repo.add(), repo.add()
     repo.ok("claim", other, *A)
@@ -458,6 +470,7 @@ def test_E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_foun
         it, child, grandchild = family_of(run)
         run.send(signal.SIGKILL)
         until(lambda: not lives(it))
+        repo.ok("claim", key, "--agent", "heir", "--session", "s9")
         machine = this_machine()
         assert {process.pid for process in machine.carrying(run.mark)} >= {child, grandchild}
         assert end_survivors(machine, run.mark, 0.2) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dibs.board.opening import open_board
 from dibs.machine import this_machine
-from dibs.workers.liveness import end_survivors, mark_of
+from dibs.workers.survivors import end_survivors, mark_of
 from kit.repositories import DIBS, Ran, Repo
 
 DEADLINE = 60
@@ -41,7 +41,7 @@ class Running:
         self.process = subprocess.Popen(
             [DIBS, "run", key, *options, "--", "sh", "-c", script], cwd=repo.folder,
             env=repo.environment(SEEN=str(self.folder), **environment), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=as_in_a_terminal,
         )  # fmt: skip
         self.pid = self.process.pid
         self.mark = mark_of(this_machine().process(self.pid))
@@ -75,6 +75,12 @@ class Running:
         out, err = self.process.communicate(timeout=DEADLINE)
         told = [said.decode("utf-8", "backslashreplace") for said in (out, err)]
         return Ran(self.process.returncode, *told)
+
+
+def as_in_a_terminal() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and the tests may be that."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def here(name: str) -> str:
