@@ -117,7 +117,7 @@ def test_an_end_that_the_rules_refuse_gives_the_task_back(repo):
 def test_output_passes_through_while_the_command_runs(repo):
     key = repo.add()
     with Running(repo, key, f"echo first; {wait_for('word')}; echo last", *A) as run:
-        assert run.process.stdout.readline() == b"first\n"
+        assert run.line() == "first\n"
         assert shown(repo, key)["state"] == "in_progress"
         run.tell("word")
         ran = run.ended()
@@ -438,7 +438,7 @@ def test_what_a_command_makes_of_a_signal_is_its_own_affair(repo):
     with Running(repo, key, script, *A) as run:
         run.pid_of("it")
         run.send(signal.SIGINT)
-        assert run.process.stdout.readline() == b"int\n"
+        assert run.line() == "int\n"
         run.send(signal.SIGUSR1)
         ran = run.ended()
     assert (ran.code, ran.out) == (0, "usr\n")
