@@ -1,0 +1,285 @@
+"""Whether two scopes overlap: is there a path that both match? Decided exactly.
+
+A scope is some patterns, relative to the repository, `/` between their segments:
+
+| written | means |
+|---|---|
+| `src/auth` | that path and everything below it; so does `src/auth/` |
+| `*` | any run of characters within a segment, also none; a segment itself is never empty |
+| `?` | one character, never `/` |
+| `[a-z]`, `[!a-z]` | one character of these, or one of all others; `[^a-z]` is the same |
+| `**` | as a whole segment: any number of segments, also none; elsewhere the same as `*` |
+| `a/**` | everything below `a`, but not `a` itself, as git has it |
+| `src/*/` | with a `/` at its end, a glob too means what it matches and everything below |
+| `@web` | an area: it overlaps with the same name, and matches no path |
+
+There is no escape: `[[]`, `[*]` and `[@]` are the characters themselves, and a `[` that nothing
+closes is one. Names are compared in Unicode's composed form (NFC); with `fold`, letters of both
+cases are the same, one by one: `ß` is not `SS`.
+
+Segments in a path and characters in a segment are the same problem, a sequence with gaps, and
+`_meet` solves both, in a number of steps that grows with the lengths and not with the stars.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeVar
+
+    Ranges = tuple[tuple[int, int], ...]
+    """Characters, as ranges of code points: in order, apart, and at least one."""
+    Character = int | Ranges
+    Segment = tuple[Character | None, ...]
+    Pattern = tuple[Segment | None, ...]
+    Item = TypeVar("Item", bound=Segment | Character)
+
+GAP = None
+"""Any run of items, also none."""
+
+FIRST, LAST = 1, 0x10FFFF
+LAST_CASED = 0x1FFFF
+"""Beyond it no script has letters of two cases."""
+SLASH = ord("/")
+ANY: Ranges = ((FIRST, SLASH - 1), (SLASH + 1, LAST))
+ANY_SEGMENT: Segment = (ANY, GAP)
+WILD = "*?["
+AREA = "@"
+
+
+def overlap(one: tuple[str, ...], other: tuple[str, ...], *, fold: bool = False) -> bool:
+    """Whether there is a path that both match, or an area that both name."""
+    if not {*_areas(one)}.isdisjoint(_areas(other)):
+        return True
+    theirs = [(_head(text, fold), text) for text in map(_composed, other)]
+    compiled: dict[str, Pattern] = {}
+    for text in map(_composed, one):
+        head = _head(text, fold)
+        for first, there in theirs:
+            if first and head and first != head:
+                continue
+            for each in (text, there):
+                if each not in compiled:
+                    compiled[each] = _pattern(each, fold)
+            if _share_a_path(compiled[text], compiled[there]):
+                return True
+    return False
+
+
+def matches(scope: tuple[str, ...], path: str, *, fold: bool = False) -> bool:
+    """Whether a path, relative to the repository, lies in a scope."""
+    named = tuple(
+        tuple(_code(character, fold) for character in name)
+        for name in _composed(path).split("/")
+        if name
+    )
+    compiled = (_pattern(_composed(pattern), fold) for pattern in scope)
+    return any(_share_a_path(pattern, named) for pattern in compiled)
+
+
+def _areas(scope: tuple[str, ...]) -> Iterable[str]:
+    return (pattern for pattern in scope if pattern.startswith(AREA))
+
+
+def _head(text: str, fold: bool) -> str:
+    """The first segment, if it is a plain name: two that differ have no path in common."""
+    first = text.partition("/")[0]
+    if any(character in WILD for character in first):
+        return ""
+    return "".join(chr(_code(character, fold)) for character in first) if fold else first
+
+
+# Sequences with gaps.
+
+
+def _meet(
+    one: tuple[Item | None, ...], other: tuple[Item | None, ...], places: Callable[[Item], int]
+) -> bool:
+    """Whether some sequence fits both. `places` says which items of `other` fit an item of `one`.
+
+    Goes through `one` item by item, and keeps the places in `other` where one can be by then: bit
+    `n` is the place before item `n`. No two gaps stand side by side.
+    """
+    gaps = sum(1 << place for place, item in enumerate(other) if item is GAP)
+    end = 1 << len(other)
+    reached = 1 | (1 & gaps) << 1
+    known: dict[Item, int] = {}
+    for item in one:
+        if item is GAP:  # it takes whatever stands in `other` from the first place on
+            reached = 2 * end - (reached & -reached)
+            continue
+        if item not in known:
+            known[item] = places(item)
+        reached = (reached & known[item]) << 1 | reached & gaps
+        if not reached:
+            return False
+        reached |= (reached & gaps) << 1
+    return bool(reached & end)
+
+
+def _share_a_path(one: Pattern, other: Pattern) -> bool:
+    def places(name: Segment) -> int:
+        return sum(
+            1 << place
+            for place, there in enumerate(other)
+            if there is not GAP and _share_a_name(name, there)
+        )
+
+    return bool(one and other) and _meet(one, other, places)
+
+
+def _share_a_name(one: Segment, other: Segment) -> bool:
+    letters: dict[int, int] = {}
+    classes: list[tuple[int, Ranges]] = []
+    for place, item in enumerate(other):
+        if isinstance(item, int):
+            letters[item] = letters.get(item, 0) | 1 << place
+        elif item is not GAP:
+            classes.append((1 << place, item))
+
+    def places(item: Character) -> int:
+        if isinstance(item, int):
+            found, ranges = letters.get(item, 0), _only(item)
+        else:
+            found, ranges = 0, item
+            for code, there in letters.items():
+                found |= there if _share_a_character(item, _only(code)) else 0
+        return found | sum(bit for bit, there in classes if _share_a_character(ranges, there))
+
+    return one == other or _meet(one, other, places)
+
+
+def _only(code: int) -> Ranges:
+    return ((code, code),)
+
+
+def _share_a_character(one: Ranges, other: Ranges) -> bool:
+    return any(max(low, first) <= min(high, last) for low, high in one for first, last in other)
+
+
+# From text to patterns.
+
+
+def _composed(text: str) -> str:
+    if text.isascii():
+        return text
+    from unicodedata import normalize
+
+    return normalize("NFC", text)
+
+
+def _pattern(text: str, fold: bool) -> Pattern:
+    """Empty if no path can match it."""
+    if text.startswith(AREA):
+        return ()
+    names = text.rstrip("/").split("/")
+    segments = [GAP if name == "**" else _segment(name, fold) for name in names]
+    if () in segments:
+        return ()
+    plain = all(isinstance(item, int) for segment in segments for item in segment or (GAP,))
+    if names[-1] == "**":
+        segments[-1:] = [ANY_SEGMENT, GAP]
+    elif plain or text.endswith("/"):
+        segments.append(GAP)
+    return _without_double_gaps(segments)
+
+
+def _segment(name: str, fold: bool) -> Segment:
+    """Empty if no name can match it."""
+    items: list[Character | None] = []
+    place = 0
+    while place < len(name):
+        character = name[place]
+        close = _close(name, place)
+        if character == "*":
+            items.append(GAP)
+        elif character == "?":
+            items.append(ANY)
+        elif close:
+            items.append(_class(name[place + 1 : close], fold))
+            place = close
+        else:
+            items.append(_code(character, fold))
+        place += 1
+    return () if () in items else _without_double_gaps(items)
+
+
+def _without_double_gaps(items: list[Item | None]) -> tuple[Item | None, ...]:
+    return tuple(
+        item
+        for place, item in enumerate(items)
+        if item is not GAP or place == 0 or items[place - 1] is not GAP
+    )
+
+
+def _close(name: str, place: int) -> int:
+    """Where the class ends that begins here; 0 if none does. A `]` that comes first is a member."""
+    if name[place] != "[":
+        return 0
+    negated = name[place + 1 : place + 2] in ("!", "^")
+    return max(0, name.find("]", place + 2 + negated))
+
+
+def _class(inner: str, fold: bool) -> Ranges:
+    """The characters of `a-z` or `!a-z`; maybe none."""
+    negated = inner[0] in "!^"
+    members = inner[1:] if negated else inner
+    ranges = []
+    while members:
+        is_range = members[1:2] == "-" and len(members) > 2
+        ranges.append((ord(members[0]), ord(members[2 if is_range else 0])))
+        members = members[3 if is_range else 1 :]
+    chosen = _folded(ranges) if fold else ranges
+    never = [SLASH, *_cased()] if fold else [SLASH]
+    excluded = chosen if negated else _others(chosen)
+    return _others([*excluded, *((code, code) for code in never)])
+
+
+def _others(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """All characters that lie in none of these ranges."""
+    left, start = [], FIRST
+    for low, high in sorted(ranges):
+        if low > high:
+            continue
+        if start < low:
+            left.append((start, low - 1))
+        start = max(start, high + 1)
+    return (*left, (start, LAST)) if start <= LAST else tuple(left)
+
+
+# Letters of two cases.
+
+
+def _code(character: str, fold: bool) -> int:
+    return ord(_lower(character) if fold else character)
+
+
+def _lower(character: str) -> str:
+    """The one character that stands for all cases of a letter: `k` also for the sign of Kelvin."""
+    for lower in (character.lower(), character.casefold()):
+        character = lower if len(lower) == 1 else character
+    return character
+
+
+_known: dict[int, int] = {}
+
+
+def _cased() -> dict[int, int]:
+    """Each character that another one stands for, and which. Found once, when it is needed."""
+    if not _known:
+        for code in range(LAST_CASED + 1):
+            lower = ord(_lower(chr(code)))
+            if lower != code:
+                _known[code] = lower
+    return _known
+
+
+def _folded(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """With the characters that stand for others in these ranges."""
+    lower = {
+        there
+        for code, there in _cased().items()
+        if any(low <= code <= high for low, high in ranges)
+    }
+    return ranges + [(code, code) for code in lower]
