@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Character = int | Ranges
     Segment = tuple[Character | None, ...]
     Pattern = tuple[Segment | None, ...]
-    Item = TypeVar("Item", bound=Segment | Character)
+    Item = TypeVar("Item")
 
 GAP = None
 """Any run of items, also none."""
@@ -147,7 +147,8 @@ def _share_a_name(one: Segment, other: Segment) -> bool:
                 found |= there if _share_a_character(item, _only(code)) else 0
         return found | sum(bit for bit, there in classes if _share_a_character(ranges, there))
 
-    return one == other or _meet(one, other, places)
+    # mypy joins the kinds of items to `object`.
+    return one == other or _meet(one, other, places)  # type: ignore[arg-type]
 
 
 def _only(code: int) -> Ranges:
