@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from dibs.board.execute import caller_of
+from dibs.board.callers import caller_of
 from dibs.board.identity import HARNESSES, Given, Surroundings, ancestors, harness_of, identify
 from dibs.board.upkeep import verify
 from dibs.board.views import actors, session_of_process

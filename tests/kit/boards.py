@@ -7,8 +7,9 @@ import itertools
 
 import pytest
 
-from dibs.board.execute import Board, fresh_uid
+from dibs.board.execute import Board
 from dibs.board.identity import Identity
+from dibs.board.known import fresh_uid
 from dibs.board.outcome import Outcome
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify

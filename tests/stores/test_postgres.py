@@ -8,7 +8,8 @@ import threading
 import psycopg
 import pytest
 
-from dibs.board.execute import Board, fresh_uid
+from dibs.board.execute import Board
+from dibs.board.known import fresh_uid
 from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core.model import TaskKey

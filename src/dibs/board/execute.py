@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from time import time_ns
-
+from dibs.board.callers import caller_of, changed_actor, newcomer, register, session_at
 from dibs.board.identity import Identity
+from dibs.board.known import facts_for, fresh_uid
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.persist import Reading, persist
 from dibs.board.settings import Settings
-from dibs.core import board_events, refusals
+from dibs.core import board_events
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Decision, decide
@@ -18,25 +17,16 @@ from dibs.core.facts import Facts, Left
 from dibs.core.instants import Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import (
-    AGENT,
-    HUMAN,
-    Actor,
     ActorId,
     Caller,
-    EndedLease,
     LoggedRefusal,
-    Session,
-    Task,
-    TaskKey,
     Token,
 )
-from dibs.core.refusals import Refusal, Refused, refused
+from dibs.core.refusals import Refusal, Refused
 from dibs.stores.transaction import Request, folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from dibs.machine import Machine
     from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
@@ -210,75 +200,6 @@ def questions(
     return tuple(ahead)
 
 
-# Who calls.
-
-
-def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[Caller, bool]:
-    """The caller, and whether it is new: it is registered only if its command is accepted."""
-    known = tx.actor_named(who.name)
-    actor = known or newcomer(tx, who.name, HUMAN if who.person else AGENT, settings)
-    if actor.is_human != who.person:
-        option = "--as" if actor.is_human else "--agent"
-        raise refused(
-            "wrong_kind_of_name",
-            f"{actor.name} is registered as {'a person' if actor.is_human else refusals.a(actor.kind)}",
-            actor=actor.name,
-            kind=actor.kind,
-            option=option,
-        )
-    session = who.session
-    if who.person and known is not None and session.partition("/")[0]:
-        session = own_session(tx, known, session)
-    return Caller(actor, session, who.harness), known is None
-
-
-def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:
-    """A person who names herself as her session, by any of her names, means herself."""
-    root, slash, child = session.partition("/")
-    names = {folded(name) for name in (person.name, *tx.aliases(person))}
-    return slash + child if folded(root) in names else session
-
-
-def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> Actor:
-    return Actor(ActorId(tx.board.actors + 1), name, kind, settings.default_tier)
-
-
-def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
-    """The caller itself, or another that it names."""
-    actor = actor or caller.actor
-    tx.register(actor)
-    event = board_events.ActorRegistered(
-        id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier
-    )
-    tx.append_to_board(event, caller)
-
-
-def changed_actor(
-    tx: ReadTransaction, actor: Actor, command: c.SetActor
-) -> tuple[Actor, tuple[str, ...]]:
-    """The actor with its new settings, and its aliases. A former name stays as an alias."""
-    wanted = {f: v for f, v in command.named().items() if f in Actor.fields and v is not None}
-    changed = actor.but(**wanted)
-    aliases = dict.fromkeys((*tx.aliases(actor), *command.add_aliases))
-    if changed.name != actor.name:
-        aliases[actor.name] = None
-    dropped = {folded(name) for name in (*command.remove_aliases, changed.name)}
-    kept = tuple(sorted((name for name in aliases if folded(name) not in dropped), key=folded))
-    for name in (changed.name, *kept):
-        other = tx.actor_named(name)
-        if other is not None and other.id != actor.id:
-            raise refused("name_taken", f"{name} is a name of {other.name}", actor=other.name)
-    return changed, kept
-
-
-def session_at(who: Identity, caller: Caller, decision: Decision) -> Session | None:
-    """Where the session works: worth knowing when it takes a task up, or has a process."""
-    takes_up = any(isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events)
-    if who.place is None or caller.is_child or not (takes_up or who.place.process is not None):
-        return None
-    return who.place.but(actor=caller.actor.id, name=caller.session)
-
-
 # What is written.
 
 
@@ -303,80 +224,6 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
         tx.save(task)
     named = actors_named(tx, task, decision.events)
     return Outcome(caller, tx.now, task, tuple(entries), decision.events, named, tx.skewed)
-
-
-# What is known.
-
-
-def facts_for(
-    tx: ReadTransaction, caller: Caller, command: c.Command, settings: Settings, left: Left | None
-) -> Facts:
-    facts = Facts(caller, settings.rules, tx.board.epoch, left=left)
-    if isinstance(command, c.Add):
-        return facts_for_add(tx, facts, command, settings.key_prefix)
-    if isinstance(command, c.SetActor):
-        own = folded(command.actor) == folded(caller.actor.name)
-        return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
-    if isinstance(command, c.SetClock):
-        return facts
-    assert isinstance(command, c.TaskCommand), command.verb
-    task = tx.task(command.task)
-    if task is None:
-        raise Refused(refusals.unknown_task(command.task))
-    if isinstance(command, c.Block) and command.on:
-        check_cause(tx, command.on)
-    lease = task.lease
-    to: str = getattr(command, "to", "")
-    another = lease is not None and lease.bound and not lease.held_by(caller)
-    return facts.but(
-        task=task,
-        actors=actors_named(tx, task),
-        receiver=tx.actor_named(to) if to else None,
-        former=former_lease(tx, task, caller),
-        holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
-    )
-
-
-def former_lease(tx: ReadTransaction, task: Task, caller: Caller) -> EndedLease | None:
-    """The last lease that the caller's session had and lost or gave up, if it holds none now."""
-    never_held = task.token.number == 0
-    if never_held or (task.lease is not None and task.lease.held_by(caller)):
-        return None
-    return tx.last_lease_of(task.id, caller.actor.id, caller.holding_session)
-
-
-def check_cause(tx: ReadTransaction, on: str) -> None:
-    if tx.actor_named(on) is None and tx.task(TaskKey(on)) is None:
-        raise refused(
-            "bad_argument", f"{on} is neither a task nor an actor: what does it wait for?"
-        )
-
-
-def facts_for_add(tx: ReadTransaction, facts: Facts, command: c.Add, prefix: str) -> Facts:
-    known = None
-    if command.channel is not None and command.origin_ask_ref is not None:
-        known = tx.task_of_origin(command.channel, command.origin_ask_ref)
-    if command.key is not None:
-        taken = tx.task(command.key) is not None
-        return facts.but(task=known, fresh_uid=fresh_uid(), key_is_taken=taken)
-    return facts.but(task=known, fresh_uid=fresh_uid(), fresh_key=fresh_key(tx, prefix))
-
-
-def fresh_key(tx: ReadTransaction, prefix: str) -> TaskKey:
-    """The next number that was never given out, nor taken by an imported key."""
-    number = tx.board.keys + 1
-    while tx.task(TaskKey(f"{prefix}-{number}")) is not None:
-        number += 1
-    return TaskKey(f"{prefix}-{number}")
-
-
-def fresh_uid() -> str:
-    """A UUIDv7: the time in milliseconds, then chance."""
-    bits = (time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
-    bits = bits & ~(0xF << 76) | 0x7 << 76
-    bits = bits & ~(0x3 << 62) | 0x2 << 62
-    digits = f"{bits:032x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def look_first(

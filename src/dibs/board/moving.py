@@ -12,8 +12,8 @@ import shutil
 import tempfile
 from os.path import abspath, dirname, exists, join
 
+from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
-from dibs.board.execute import caller_of, register
 from dibs.board.opening import store_to
 from dibs.board.upkeep import verified
 from dibs.core import board_events

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from dibs.board.execute import Board, fresh_uid
+from dibs.board.execute import Board
+from dibs.board.known import fresh_uid
 from dibs.board.locate import Place, locate
 from dibs.board.persist import persist
 from dibs.board.settings import Settings, from_text, load

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.board.execute import Board, caller_of
+from dibs.board.callers import caller_of
+from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.board.outcome import actors_named
 from dibs.core import commands as c

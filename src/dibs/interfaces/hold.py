@@ -6,8 +6,8 @@ import os
 import threading
 from contextlib import suppress
 
+from dibs.board.callers import caller_of
 from dibs.board.execute import Board as Rules
-from dibs.board.execute import caller_of
 from dibs.board.identity import Identity
 from dibs.board.outcome import Outcome, actors_named
 from dibs.core import checks, ledger, refusals

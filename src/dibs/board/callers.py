@@ -1,0 +1,85 @@
+"""Who calls: the actor and session behind an identity, and what is kept of them."""
+
+from __future__ import annotations
+
+from dibs.board.identity import Identity
+from dibs.board.settings import Settings
+from dibs.core import board_events, refusals
+from dibs.core import commands as c
+from dibs.core import events as e
+from dibs.core.decide import Decision
+from dibs.core.model import AGENT, HUMAN, Actor, ActorId, Caller, Session
+from dibs.core.refusals import refused
+from dibs.stores.transaction import folded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dibs.stores.transaction import ReadTransaction, WriteTransaction
+
+
+def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[Caller, bool]:
+    """The caller, and whether it is new: it is registered only if its command is accepted."""
+    known = tx.actor_named(who.name)
+    actor = known or newcomer(tx, who.name, HUMAN if who.person else AGENT, settings)
+    if actor.is_human != who.person:
+        option = "--as" if actor.is_human else "--agent"
+        raise refused(
+            "wrong_kind_of_name",
+            f"{actor.name} is registered as {'a person' if actor.is_human else refusals.a(actor.kind)}",
+            actor=actor.name,
+            kind=actor.kind,
+            option=option,
+        )
+    session = who.session
+    if who.person and known is not None and session.partition("/")[0]:
+        session = own_session(tx, known, session)
+    return Caller(actor, session, who.harness), known is None
+
+
+def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:
+    """A person who names herself as her session, by any of her names, means herself."""
+    root, slash, child = session.partition("/")
+    names = {folded(name) for name in (person.name, *tx.aliases(person))}
+    return slash + child if folded(root) in names else session
+
+
+def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> Actor:
+    return Actor(ActorId(tx.board.actors + 1), name, kind, settings.default_tier)
+
+
+def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
+    """The caller itself, or another that it names."""
+    actor = actor or caller.actor
+    tx.register(actor)
+    event = board_events.ActorRegistered(
+        id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier
+    )
+    tx.append_to_board(event, caller)
+
+
+def changed_actor(
+    tx: ReadTransaction, actor: Actor, command: c.SetActor
+) -> tuple[Actor, tuple[str, ...]]:
+    """The actor with its new settings, and its aliases. A former name stays as an alias."""
+    wanted = {f: v for f, v in command.named().items() if f in Actor.fields and v is not None}
+    changed = actor.but(**wanted)
+    aliases = dict.fromkeys((*tx.aliases(actor), *command.add_aliases))
+    if changed.name != actor.name:
+        aliases[actor.name] = None
+    dropped = {folded(name) for name in (*command.remove_aliases, changed.name)}
+    kept = tuple(sorted((name for name in aliases if folded(name) not in dropped), key=folded))
+    for name in (changed.name, *kept):
+        other = tx.actor_named(name)
+        if other is not None and other.id != actor.id:
+            raise refused("name_taken", f"{name} is a name of {other.name}", actor=other.name)
+    return changed, kept
+
+
+def session_at(who: Identity, caller: Caller, decision: Decision) -> Session | None:
+    """Where the session works: worth knowing when it takes a task up, or has a process."""
+    takes_up = any(isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events)
+    if who.place is None or caller.is_child or not (takes_up or who.place.process is not None):
+        return None
+    return who.place.but(actor=caller.actor.id, name=caller.session)
