@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dibs.board.callers import caller_of, changed_actor, newcomer, register, session_at
 from dibs.board.identity import Identity
-from dibs.board.known import facts_for, fresh_uid
+from dibs.board.known import NOTHING, Evidence, facts_for, fresh_uid
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.persist import Reading, persist
 from dibs.board.settings import Settings
 from dibs.core import board_events
 from dibs.core import commands as c
 from dibs.core import events as e
-from dibs.core.decide import Decision, decide
-from dibs.core.evolve import renew
+from dibs.core.decide import Change, Decision, decide
+from dibs.core.event import lease_of
+from dibs.core.evolve import renew, taken_by
 from dibs.core.facts import Facts, Left
 from dibs.core.instants import Instant
 from dibs.core.ledger import Entry
@@ -20,9 +21,11 @@ from dibs.core.model import (
     ActorId,
     Caller,
     LoggedRefusal,
+    Task,
     Token,
 )
 from dibs.core.refusals import Refusal, Refused
+from dibs.core.values import Value
 from dibs.stores.transaction import Request, folded
 
 TYPE_CHECKING = False
@@ -33,8 +36,11 @@ if TYPE_CHECKING:
 
 
 TAKES_UP = (c.Claim, c.Start, c.Takeover)
-BOARD_COMMANDS = (c.SetActor, c.SetClock)
-BoardCommand = c.SetActor | c.SetClock
+LOOKS_ROUND = (c.Retry, c.Reset, c.Sweep)
+"""Commands for which it matters who is dead."""
+
+BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume)
+BoardCommand = c.SetActor | c.SetClock | c.Pause | c.Resume
 
 
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
@@ -44,6 +50,14 @@ class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be
         super().__init__(worktree)
         self.token = token
         self.worktree = worktree
+
+
+class Plan(Value):
+    """What a command would lead to."""
+
+    decision: Decision
+    facts: Facts
+    now: Instant
 
 
 class Board:
@@ -77,15 +91,44 @@ class Board:
         outcome = None
         if isinstance(command, c.Renew) and stated is None:
             outcome = self._renew(who, command)
-        left = None
+        seen = self._look_round() if isinstance(command, LOOKS_ROUND) else NOTHING
         while outcome is None:
             try:
-                outcome = self._attempt(who, command, asked, left)
+                outcome = self._attempt(who, command, asked, seen)
             except LookFirst as look:
                 from dibs.board.left_behind import uncommitted
 
-                left = Left(look.token, uncommitted(look.worktree))
+                seen = seen.but(left=Left(look.token, uncommitted(look.worktree)))
+            except Refused as problem:
+                dead = self._look_at_holder(command, problem, seen)
+                if dead is None:
+                    raise
+                seen = seen.but(deaths=dead.deaths)
         return outcome
+
+    def _look_round(self) -> Evidence:
+        from dibs.board.liveness import look
+
+        return look(self)
+
+    def _look_at_holder(
+        self, command: c.Command, problem: Refused, seen: Evidence
+    ) -> Evidence | None:
+        """The process of a holder that stands in the way may be dead: then it is no holder."""
+        if problem.code != "held" or seen.deaths or not isinstance(command, TAKES_UP):
+            return None
+        from dibs.board.liveness import look_at
+
+        dead = look_at(self, command.task)
+        return dead if dead.deaths else None
+
+    def plan(self, who: Identity, command: c.Command) -> Plan:
+        """What the command would lead to now. Nothing is changed."""
+        seen = self._look_round() if isinstance(command, LOOKS_ROUND) else NOTHING
+        with self.read() as tx:
+            caller, _ = caller_of(tx, who, self.settings)
+            facts = facts_for(tx, caller, command, self.settings, seen)
+            return Plan(decide(facts, command, tx.now), facts, tx.now)
 
     def _renew(self, who: Identity, command: c.Renew) -> Outcome | None:
         """A renewal that is nothing else, if the store has a lighter way for it."""
@@ -96,7 +139,7 @@ class Board:
             caller, is_new = caller_of(tx, who, self.settings)
             if is_new or tx.new_home:
                 return None
-            facts = facts_for(tx, caller, command, self.settings, None)
+            facts = facts_for(tx, caller, command, self.settings)
             decision = decide(facts, command, tx.now)
             session = session_at(who, caller, decision)
             if decision.events or decision.refusal or (session and not tx.knows(session)):
@@ -109,7 +152,7 @@ class Board:
             tx.log_refusal(logged(tx.now, who, command, refusal))
 
     def _attempt(
-        self, who: Identity, command: c.Command, request_id: str | None, left: Left | None
+        self, who: Identity, command: c.Command, request_id: str | None, seen: Evidence
     ) -> Outcome | None:
         """One transaction; nothing if it began a new epoch, in which to try again."""
         ahead = questions(who, command, self._met.get(who.name), request_id)
@@ -129,13 +172,13 @@ class Board:
                 if self.store.remote:
                     tx.touch()
                 return known
-            facts = facts_for(tx, caller, command, self.settings, left)
+            facts = facts_for(tx, caller, command, self.settings, seen)
             decision = decide(facts, command, tx.now)
             refusal = decision.refusal
             if refusal is not None:
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
-                look_first(decision, left, tx, self.store.machine)
+                look_first(decision, seen.left, tx, self.store.machine)
                 if is_new:
                     register(tx, caller)
                 session = session_at(who, caller, decision)
@@ -157,6 +200,8 @@ class Board:
     def _administer(self, tx: WriteTransaction, caller: Caller, command: BoardCommand) -> Outcome:
         if isinstance(command, c.SetActor):
             return self._set_actor(tx, caller, command)
+        if isinstance(command, c.Pause | c.Resume):
+            return set_pause(tx, caller, command)
         by = self.store.set_clock(tx)
         entry = tx.append_to_board(
             board_events.ClockSet(by=by, reason=command.reason.strip()), caller
@@ -217,13 +262,41 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
             assert isinstance(event, e.TaskEvent), event.verb
             task, entry = tx.append(task, event, caller)
         entries.append(entry)
+    changed = [carried_out(tx, change, caller, entries) for change in decision.others]
     if decision.renews:
         assert task is not None, "only a task's lease is renewed"
         task = renew(task, tx.now)
     if task is not None and task != facts.task and facts.task is not None:
         tx.save(task)
-    named = actors_named(tx, task, decision.events)
-    return Outcome(caller, tx.now, task, tuple(entries), decision.events, named, tx.skewed)
+    task = next((other for other in changed if task and other.id == task.id), task)
+    events = decision.events + tuple(e for change in decision.others for e in change.events)
+    named = actors_named(tx, task, events)
+    keys = {other.id: other.key for other in changed}
+    return Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
+
+
+def carried_out(tx: WriteTransaction, change: Change, caller: Caller, entries: list[Entry]) -> Task:
+    """One of many tasks: its events and its row, or only that it is suspect."""
+    task = change.task
+    for event in change.events:
+        task, entry = tx.append(task, event, caller)
+        entries.append(entry)
+    if change.suspect is not None:
+        task = task.but(lease=lease_of(task).but(suspect=change.suspect))
+    tx.save(task)
+    return task
+
+
+def set_pause(tx: WriteTransaction, caller: Caller, command: c.Pause | c.Resume) -> Outcome:
+    """Who stopped what offers work stands in the board's row; a second pause changes nothing."""
+    pauses, is_paused = isinstance(command, c.Pause), tx.board.paused_by is not None
+    entries: tuple[Entry, ...] = ()
+    if pauses != is_paused:
+        reason = command.reason.strip() if isinstance(command, c.Pause) else ""
+        event = board_events.Paused(reason=reason) if pauses else board_events.Unpaused()
+        tx.pause(caller.actor.id if pauses else None, reason)
+        entries = (tx.append_to_board(event, caller),)
+    return Outcome(caller, tx.now, entries=entries, actors={caller.actor.id: caller.actor})
 
 
 def look_first(
@@ -231,8 +304,8 @@ def look_first(
 ) -> None:
     """Before a lease is taken from its holder: where its work lies, if that is on this host."""
     for event in decision.events:
-        ending: e.Ending | None = getattr(event, "ending", None)
-        if left is None and ending and event.takes and ending.worktree:
+        ending = taken_by(event)
+        if left is None and ending and ending.worktree:
             session = tx.session(ending.actor, ending.session or "")
             if session and session.host == machine.host():
                 raise LookFirst(ending.token, ending.worktree)

@@ -9,42 +9,164 @@ from dibs.board.outcome import actors_named
 from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core import refusals
-from dibs.core.facts import Facts, Left
-from dibs.core.model import Caller, EndedLease, Task, TaskKey
+from dibs.core.event import Ending
+from dibs.core.facts import Death, Facts, Left, Rival
+from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey
 from dibs.core.refusals import Refused, refused
+from dibs.core.values import Value
 from dibs.stores.transaction import folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dibs.stores.transaction import ReadTransaction
 
 
+TAKES = (c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Next)
+"""Commands after which somebody may hold a task who did not before."""
+
+OF_MANY = (c.Next, c.Reset, c.Sweep)
+WIDE = (c.Depend, c.Drop, c.Retry)
+"""Commands about one task for which its neighbours matter."""
+
+
+class Evidence(Value):
+    """What was looked up before the transaction: it cannot be undone, only be out of date."""
+
+    left: Left | None = None
+    deaths: Mapping[TaskId, Death] = {}
+    living: frozenset[TaskId] = frozenset()
+
+
+NOTHING = Evidence()
+
+
 def facts_for(
-    tx: ReadTransaction, caller: Caller, command: c.Command, settings: Settings, left: Left | None
+    tx: ReadTransaction,
+    caller: Caller,
+    command: c.Command,
+    settings: Settings,
+    seen: Evidence = NOTHING,
 ) -> Facts:
-    facts = Facts(caller, settings.rules, tx.board.epoch, left=left)
+    facts = Facts(
+        caller,
+        settings.rules,
+        tx.board.epoch,
+        left=seen.left,
+        deaths=seen.deaths,
+        living=seen.living,
+    )
     if isinstance(command, c.Add):
         return facts_for_add(tx, facts, command, settings.key_prefix)
     if isinstance(command, c.SetActor):
         own = folded(command.actor) == folded(caller.actor.name)
         return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
-    if isinstance(command, c.SetClock):
+    if isinstance(command, c.SetClock | c.Pause | c.Resume):
         return facts
+    if isinstance(command, OF_MANY):
+        from dibs.board.many import facts_for_many
+
+        return facts_for_many(tx, facts, command)
     assert isinstance(command, c.TaskCommand), command.verb
     task = tx.task(command.task)
     if task is None:
         raise Refused(refusals.unknown_task(command.task))
     if isinstance(command, c.Block) and command.on:
         check_cause(tx, command.on)
-    lease = task.lease
+    facts = facts_of_task(tx, facts, task, command)
+    if isinstance(command, WIDE):
+        from dibs.board.many import widened
+
+        return widened(tx, facts, task, command)
+    return facts
+
+
+def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Command) -> Facts:
+    caller, lease = facts.caller, task.lease
     to: str = getattr(command, "to", "")
     another = lease is not None and lease.bound and not lease.held_by(caller)
-    return facts.but(
+    facts = facts.but(
         task=task,
         actors=actors_named(tx, task),
         receiver=tx.actor_named(to) if to else None,
         former=former_lease(tx, task, caller),
         holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
+    )
+    if task.waits_on:
+        facts = facts.but(causes={one.key: one.state for one in tx.dependencies(task.id)})
+    if lease is None and task.token.number and isinstance(command, TAKES):
+        facts = facts.but(swept=swept_lease(tx, task, facts))
+    scope = task.scope + getattr(command, "add", ())
+    if scope and asks_for_scope(tx, facts, task, command):
+        subject = facts.receiver or caller.actor
+        session = None if facts.receiver else caller.holding_session
+        rivals = rivals_of(tx, tx.held_scopes(), task.id, scope, subject.id, session)
+        return with_rivals(tx, facts, rivals)
+    return facts
+
+
+# Scopes.
+
+
+def asks_for_scope(tx: ReadTransaction, facts: Facts, task: Task, command: c.Command) -> bool:
+    """Somebody is to hold it anew, or goes on after expiry, or wants more."""
+    lease = task.lease
+    own = (
+        lease is not None
+        and lease.actor == facts.caller.actor.id
+        and (not lease.bound or lease.held_by(facts.caller))
+    )
+    if lease is not None and own and not isinstance(command, c.Handoff):
+        return not lease.live(tx.now) or bool(getattr(command, "add", ()))
+    return isinstance(command, TAKES)
+
+
+def rivals_of(
+    tx: ReadTransaction,
+    held: list[Rival],
+    task: TaskId,
+    scope: tuple[str, ...],
+    actor: ActorId,
+    session: str | None,
+) -> tuple[Rival, ...]:
+    """Live leases of other sessions that reserve a path of the scope. No session: that of any."""
+    from dibs.core.scopes import overlap
+
+    def is_another(rival: Rival) -> bool:
+        own = rival.actor == actor and (session is None or rival.session in (None, session))
+        return not own and rival.task != task and tx.now <= rival.expires
+
+    return tuple(rival for rival in held if is_another(rival) and overlap(scope, rival.scope))
+
+
+def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[Rival, ...]) -> Facts:
+    named = {rival.actor: tx.actor(rival.actor) for rival in rivals}
+    return facts.but(rivals=rivals, actors={**facts.actors, **named})
+
+
+# Former holders.
+
+
+def swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Ending | None:
+    """The lease that a sweep ended, if nobody has held the task since: where its work lies."""
+    last = tx.last_ended_lease(task.id)
+    if last is None or last.cause not in SWEPT or last.session is None:
+        return None
+    session = tx.session(last.actor, last.session)
+    left = facts.left
+    return Ending(
+        token=last.token,
+        actor=last.actor,
+        session=last.session,
+        acquired=last.acquired,
+        renewed=last.renewed,
+        expires=last.expires,
+        renewals=last.renewals,
+        late=last.ended > last.expires,
+        worktree=session.worktree if session else "",
+        branch=session.branch if session else "",
+        uncommitted=left.uncommitted if left and left.token == last.token else (),
     )
 
 
@@ -64,6 +186,11 @@ def check_cause(tx: ReadTransaction, on: str) -> None:
 
 
 def facts_for_add(tx: ReadTransaction, facts: Facts, command: c.Add, prefix: str) -> Facts:
+    if command.after:
+        from dibs.board.many import causes_of
+
+        causes = causes_of(tx, command.after)
+        facts = facts.but(on=tuple(causes), causes={key: one.state for key, one in causes.items()})
     known = None
     if command.channel is not None and command.origin_ask_ref is not None:
         known = tx.task_of_origin(command.channel, command.origin_ask_ref)

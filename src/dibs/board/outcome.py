@@ -6,7 +6,7 @@ from dibs.core import events as e
 from dibs.core.evolve import is_late, taken_by
 from dibs.core.instants import Instant
 from dibs.core.ledger import Entry
-from dibs.core.model import Actor, ActorId, Caller, Task
+from dibs.core.model import Actor, ActorId, Caller, Task, TaskId, TaskKey
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ class Outcome(Value):
     actor: Actor | None = None
     """The actor that was set."""
     replayed: bool = False
+    keys: Mapping[TaskId, TaskKey] = {}
+    """Of the tasks that were changed beside the one that the command is about."""
 
     @property
     def late(self) -> bool:

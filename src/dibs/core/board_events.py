@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.core.events import Event
+from dibs.core.event import Event
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import ActorId, Task
 
@@ -43,6 +43,17 @@ class ClockSet(Event):
         return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))
 
 
+class Paused(Event):
+    """Nothing is offered until somebody resumes."""
+
+    verb = "paused"
+    reason: str
+
+
+class Unpaused(Event):
+    verb = "unpaused"
+
+
 class EpochRaised(Event):
     """Tokens of the board begin with a higher number: what was lost is not given out again."""
 
@@ -52,4 +63,6 @@ class EpochRaised(Event):
     reason: str = ""
 
 
-BOARD_EVENTS: tuple[type[Event], ...] = (ActorRegistered, ActorChanged, ClockSet, EpochRaised)
+BOARD_EVENTS: tuple[type[Event], ...] = (
+    ActorRegistered, ActorChanged, ClockSet, Paused, Unpaused, EpochRaised,
+)  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.core.instants import Duration
-from dibs.core.model import TaskKey, Terms, Token
+from dibs.core.instants import Duration, Instant
+from dibs.core.model import GRACE, SWEPT_AT_ONCE, TaskKey, Terms, Token
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ class Command(Value):
 TYPED = {
     "force": "takeover --force", "set_actor": "actor set", "set_clock": "doctor --set-clock",
     "move_board": "board move", "restore_board": "board restore",
-    "set_settings": "config --load",
+    "set_settings": "config --load", "pause": "dispatch --pause", "resume": "dispatch --resume",
 }  # fmt: skip
 
 
@@ -50,10 +50,11 @@ class Add(Command):
     key: TaskKey | None = None
     channel: str | None = None
     origin_ask_ref: str | None = None
+    after: tuple[TaskKey, ...] = ()
 
 
 class Edit(HoldersCommand):
-    """Changes the terms that are given; `None` leaves one as it is."""
+    """Changes the terms that are given; `None` leaves one as it is, and the instant 0 is none."""
 
     verb = "edit"
     title: str | None = None
@@ -63,12 +64,21 @@ class Edit(HoldersCommand):
     capabilities: tuple[str, ...] | None = None
     constraints: tuple[str, ...] | None = None
     max_attempts: int | None = None
+    not_before: Instant | None = None
 
 
 class Scope(HoldersCommand):
     verb = "scope"
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
+
+
+class Depend(HoldersCommand):
+    """The task waits until these are complete; or does not wait for those any more."""
+
+    verb = "depend"
+    on: tuple[TaskKey, ...] = ()
+    not_on: tuple[TaskKey, ...] = ()
 
 
 class Note(TaskCommand):
@@ -81,6 +91,15 @@ class Claim(TaskCommand):
     ttl: Duration | None = None
     reserve: bool = False
     reason: str = ""
+
+
+class Next(Command):
+    """Claims what is offered first. `most`: not if the actor holds as many already."""
+
+    verb = "next"
+    ttl: Duration | None = None
+    reserve: bool = False
+    most: int | None = None
 
 
 class Start(TaskCommand):
@@ -133,8 +152,11 @@ class Stop(HoldersCommand):
 
 
 class Release(HoldersCommand):
+    """`rest`: a try that did not succeed; the task rests so long, and attempts used up fail it."""
+
     verb = "release"
     note: str = ""
+    rest: Duration | None = None
 
 
 class Handoff(HoldersCommand):
@@ -186,6 +208,47 @@ class Drop(HoldersCommand):
     reason: str = ""
 
 
+class Retry(TaskCommand):
+    """A failed task, or one whose holder is dead or late, is open again."""
+
+    verb = "retry"
+    force: bool = False
+    reason: str = ""
+
+
+class Reset(Command):
+    """The tasks, and what depends on them, begin anew. `to`: assigned to somebody in the same step."""
+
+    verb = "reset"
+    tasks: tuple[TaskKey, ...]
+    only: bool = False
+    redo: bool = False
+    to: str = ""
+    mine: bool = False
+    park: bool = False
+    yes: bool = False
+    reason: str = ""
+
+
+class Sweep(Command):
+    """Ends the leases of the dead, at most `limit` of them."""
+
+    verb = "sweep"
+    grace: Duration = GRACE
+    limit: int = SWEPT_AT_ONCE
+
+
+class Pause(Command):
+    """Nothing is offered until somebody resumes."""
+
+    verb = "pause"
+    reason: str = ""
+
+
+class Resume(Command):
+    verb = "resume"
+
+
 class SetActor(Command):
     """A person changes an actor: name, kind, tier, capabilities, zone, aliases."""
 
@@ -221,6 +284,6 @@ class SetClock(Command):
 
 
 TASK_COMMANDS: tuple[type[TaskCommand], ...] = (
-    Edit, Scope, Note, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
-    Release, Handoff, Block, Unblock, Submit, Accept, Reject, Complete, Fail, Drop,
+    Edit, Scope, Depend, Note, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
+    Release, Handoff, Block, Unblock, Submit, Accept, Reject, Complete, Fail, Drop, Retry,
 )  # fmt: skip

@@ -11,8 +11,8 @@ from dibs.core import events as e
 from dibs.core import guards as g
 from dibs.core.evolve import ending_of, evolve, stint_until
 from dibs.core.facts import Case, Facts
-from dibs.core.instants import Duration, Instant
-from dibs.core.model import IN_PROGRESS, OPEN, Lease, Terms
+from dibs.core.instants import Duration, Instant, later
+from dibs.core.model import COMPLETE, IN_PROGRESS, OPEN, Lease, Task, TaskKey, Terms
 from dibs.core.order import GUARDS, ON_OWN_LEASE
 from dibs.core.refusals import Refusal
 from dibs.core.values import Value
@@ -21,18 +21,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dibs.core.events import Event
+    from dibs.core.events import Event, TaskEvent
+
+
+class Change(Value):
+    """What happens to one of many tasks: events; or it is only marked as suspect since an instant."""
+
+    task: Task
+    events: tuple[TaskEvent, ...] = ()
+    suspect: Instant | None = None
 
 
 class Decision(Value):
     """What follows: events, whether the lease runs on from now, and the refusal, if it is one.
 
-    A refusal with an event is a former holder's result, kept as a late note.
+    A refusal with an event is a former holder's result, kept as a late note. `others`: what
+    happens to tasks beside the one that the command is about.
     """
 
     events: tuple[Event, ...] = ()
     renews: bool = False
     refusal: Refusal | None = None
+    others: tuple[Change, ...] = ()
 
 
 def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
@@ -44,6 +54,10 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
         refusal = guard(case)
         if refusal is not None:
             return deny(case, refusal)
+    if verb in OF_MANY:
+        from dibs.core.recovery import ACTS as MANY
+
+        return MANY[verb](case, command)
     return ACTS[verb](case, command)
 
 
@@ -82,14 +96,16 @@ def begin(
     """Go on with one's own lease, or begin a new one in the place of the old."""
     if case.holds or case.may_bind:
         return go_on(case, ttl, start=start)
-    ending = end(case)
+    ending, death, swept = end(case), case.death, case.facts.swept
+    why = death.cause if death else "expired"
     event = begun(
         token=case.task.token.next_in(case.facts.epoch),
         actor=case.caller.actor.id,
         session=case.caller.holding_session,
         ttl=ttl or case.facts.rules.ttl_for(case.caller.actor),
-        reason=reason or ("expired" if ending else ""),
+        reason=reason or (why if ending or swept else ""),
         ending=ending,
+        former=None if ending else swept,
     )
     starts = (e.Started(),) if start and case.task.state == OPEN else ()
     return Decision((event, *starts))
@@ -97,6 +113,10 @@ def begin(
 
 def claim(case: Case, command: c.Claim) -> Decision:
     return take(case, command.ttl, command.reason, start=not command.reserve)
+
+
+def next_(case: Case, command: c.Next) -> Decision:
+    return take(case, command.ttl, "", start=not command.reserve)
 
 
 def start(case: Case, command: c.Start) -> Decision:
@@ -150,7 +170,7 @@ def release(case: Case, command: c.Release) -> Decision:
     """Give back; for one who no longer holds it, a success that does nothing more than say so."""
     former = case.facts.former
     if case.holds or case.may_bind:
-        return Decision((e.Released(ending=end(case), note=command.note.strip()),))
+        return Decision((given_back(case, command),))
     if case.another_holds and former is None:
         return Decision(refusal=g.held(case))
     events: list[Event] = []
@@ -159,6 +179,16 @@ def release(case: Case, command: c.Release) -> Decision:
     if case.lease is None and case.task.assignee == case.caller.actor.id:
         events.append(e.Released(note=command.note.strip()))
     return Decision(tuple(events))
+
+
+def given_back(case: Case, command: c.Release) -> e.Released:
+    """After a try that did not succeed the task rests, or fails if that was the last one."""
+    note, ending, task = command.note.strip(), end(case), case.task
+    if command.rest is None or task.state != IN_PROGRESS:
+        return e.Released(ending=ending, note=note)
+    if task.attempts >= task.terms.max_attempts:
+        return e.Released(ending=ending, note=note, gives_up=True)
+    return e.Released(ending=ending, note=note, rests_until=later(case.now, command.rest))
 
 
 # Leaving.
@@ -189,7 +219,12 @@ def block(case: Case, command: c.Block) -> Decision:
 
 def drop(case: Case, command: c.Drop) -> Decision:
     overruled = case.another_holds
-    dropped = e.Dropped(ending=end(case), reason=command.reason.strip(), overruled=overruled)
+    dropped = e.Dropped(
+        ending=end(case),
+        reason=command.reason.strip(),
+        overruled=overruled,
+        waiting=case.facts.waiting,
+    )
     return Decision((dropped,))
 
 
@@ -223,6 +258,8 @@ def add(case: Case, command: c.Add) -> Decision:
         scope=command.scope,
         channel=command.channel,
         origin_ask_ref=command.origin_ask_ref,
+        after=case.facts.on,
+        waits_on=open_ones(case, case.facts.on),
     )
     return Decision((added,))
 
@@ -230,6 +267,8 @@ def add(case: Case, command: c.Add) -> Decision:
 def edit(case: Case, command: c.Edit) -> Decision:
     before = case.task.terms
     wanted = {f: v for f, v in command.named().items() if f in Terms.fields and v is not None}
+    if wanted.get("not_before") == 0:
+        wanted["not_before"] = None
     after = before.but(**wanted)
     return as_holder(case, *((e.Edited(terms=after),) if after != before else ()))
 
@@ -241,8 +280,21 @@ def scope(case: Case, command: c.Scope) -> Decision:
     return as_holder(case, *((e.Scoped(scope=after),) if after != before else ()))
 
 
+def depend(case: Case, _command: c.Depend) -> Decision:
+    now = case.facts.after
+    on = tuple(key for key in case.facts.on if key not in now)
+    not_on = tuple(key for key in case.facts.not_on if key in now)
+    if not on and not not_on:
+        return as_holder(case)
+    after = (now | set(on)) - set(not_on)
+    waits = open_ones(case, tuple(after))
+    return as_holder(case, e.Depended(on=on, not_on=not_on, waits_on=waits))
+
+
 def note(case: Case, command: c.Note) -> Decision:
-    return as_holder(case, e.Noted(note=command.note.strip()))
+    """Always accepted; it renews a lease that has expired only if its scope is still free."""
+    noted = e.Noted(note=command.note.strip())
+    return Decision((noted,)) if case.late and case.facts.rivals else as_holder(case, noted)
 
 
 def park(case: Case, command: c.Park) -> Decision:
@@ -292,11 +344,14 @@ def running(case: Case, events: tuple[Event, ...]) -> Lease:
     return e.lease_of(task)
 
 
+def open_ones(case: Case, keys: tuple[TaskKey, ...]) -> int:
+    return sum(case.facts.causes[key] != COMPLETE for key in keys)
+
+
 def end(case: Case) -> e.Ending | None:
     """How the lease stands as it ends, and where its work lies."""
     session, left = case.facts.holder_session, case.facts.left
-    where = (session.worktree, session.branch) if session else ("", "")
-    ending = ending_of(case.task, case.now, *where)
+    ending = ending_of(case.task, case.now, session, dead=case.death is not None)
     if ending is None or left is None or left.token != ending.token:
         return ending
     return ending.but(uncommitted=left.uncommitted)
@@ -307,12 +362,15 @@ def started_first(case: Case) -> tuple[Event, ...]:
     return (e.Started(),) if case.task.state != IN_PROGRESS else ()
 
 
-OF_THE_BOARD = ("set_actor", "set_clock", "set_settings", "move_board", "restore_board")
+OF_THE_BOARD = (
+    "set_actor", "set_clock", "set_settings", "move_board", "restore_board", "pause", "resume",
+)  # fmt: skip
+OF_MANY = ("retry", "reset", "sweep")
 
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
-    act.__name__: act
+    act.__name__.rstrip("_"): act
     for act in (
-        add, edit, scope, note, claim, start, takeover, force, assign, unassign, park, unpark,
+        add, edit, scope, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
         renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
     )
 }  # fmt: skip

@@ -5,8 +5,19 @@
 
 from __future__ import annotations
 
+from dibs.core.event import (
+    Ending,
+    EndsLease,
+    Event,
+    Stint,
+    TaskEvent,
+    begun_anew,
+    lease_of,
+    without_a_lease,
+)
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import (
+    ATTEMPTS_MAX,
     BLOCKED,
     COMPLETE,
     DROPPED,
@@ -22,67 +33,10 @@ from dibs.core.model import (
     Terms,
     Token,
 )  # fmt: skip
-from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
-
-    from dibs.core.model import State
-
-
-class Stint(Value):
-    """One unbroken period of work that is over."""
-
-    started: Instant
-    ended: Instant
-
-
-class Ending(Value):
-    """How a lease stood when it ended: its last renewal, and the stint that ended with it."""
-
-    token: Token
-    actor: ActorId
-    session: str | None
-    acquired: Instant
-    renewed: Instant
-    expires: Instant
-    renewals: int
-    late: bool
-    stint: Stint | None = None
-    worktree: str = ""
-    branch: str = ""
-    uncommitted: tuple[str, ...] = ()
-
-
-class Event(Value):
-    """One entry of the ledger."""
-
-    verb: ClassVar[str]
-    cause: ClassVar[str] = ""
-    """Why a lease ended, if the event ends one."""
-
-    @property
-    def takes(self) -> bool:
-        """Whether a lease that this event ends is taken from its holder, not given up by it."""
-        return False
-
-
-class TaskEvent(Event):
-    """An event about one task."""
-
-    def evolve(self, task: Task, at: Instant) -> Task:
-        raise NotImplementedError
-
-
-class EndsLease(TaskEvent):
-    """An event after which no lease runs."""
-
-    state: ClassVar[State]
-    ending: Ending | None = None
-
-    def evolve(self, task: Task, at: Instant) -> Task:
-        return task.but(state=self.state, lease=None)
 
 
 class Added(Event):
@@ -95,6 +49,8 @@ class Added(Event):
     scope: tuple[str, ...] = ()
     channel: str | None = None
     origin_ask_ref: str | None = None
+    after: tuple[TaskKey, ...] = ()
+    waits_on: int = 0
 
     def task(self, task_id: TaskId, creator: ActorId, at: Instant) -> Task:
         return Task(
@@ -108,6 +64,7 @@ class Added(Event):
             scope=self.scope,
             channel=self.channel,
             origin_ask_ref=self.origin_ask_ref,
+            waits_on=self.waits_on,
         )
 
 
@@ -127,6 +84,18 @@ class Scoped(TaskEvent):
         return task.but(scope=self.scope)
 
 
+class Depended(TaskEvent):
+    """What it waits for changed. `waits_on`: how many of these are not complete; not kept by replay."""
+
+    verb = "depended"
+    on: tuple[TaskKey, ...] = ()
+    not_on: tuple[TaskKey, ...] = ()
+    waits_on: int = 0
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(waits_on=self.waits_on)
+
+
 class Noted(TaskEvent):
     """A note; `late` names the verb of a former holder whose text was kept."""
 
@@ -139,7 +108,10 @@ class Noted(TaskEvent):
 
 
 class LeaseBegun(TaskEvent):
-    """A new lease, fresh in every field; `ending` tells of the one that it replaced, if any."""
+    """A new lease, fresh in every field; `ending` tells of the one that it replaced, if any.
+
+    `former` tells of one that a sweep had ended before: who worked on it, and where that lies.
+    """
 
     token: Token
     actor: ActorId
@@ -147,6 +119,7 @@ class LeaseBegun(TaskEvent):
     ttl: Duration
     reason: str = ""
     ending: Ending | None = None
+    former: Ending | None = None
     is_attempt: ClassVar[bool] = True
     """Whether the new holder of a task in progress tries anew, or goes on with the same attempt."""
 
@@ -170,6 +143,7 @@ class LeaseBegun(TaskEvent):
             lease=lease,
             assignee=None if lease.bound else self.actor,
             preferred=None,
+            rests_until=None,
             attempts=task.attempts + (in_progress and self.is_attempt),
         )
 
@@ -254,19 +228,29 @@ class Renewed(TaskEvent):
 
 
 class Released(EndsLease):
+    """Given back; after a try that did not succeed with a rest, or, if that was the last one, failed."""
+
     verb = "released"
     cause = "release"
     note: str = ""
+    rests_until: Instant | None = None
+    gives_up: bool = False
 
     def evolve(self, task: Task, at: Instant) -> Task:
-        return task.but(state=without_a_lease(task), lease=None, assignee=None)
+        state = FAILED if self.gives_up else without_a_lease(task)
+        return task.but(state=state, lease=None, assignee=None, rests_until=self.rests_until)
 
 
 class LeaseEnded(EndsLease):
-    """The board itself ended a lease, for the reason that it gives."""
+    """The board itself ended a lease, for the reason that it gives.
+
+    `gives_up`: the attempts are used up. `unassigns`: an agent's assignment ends with its lease.
+    """
 
     verb = "lease_ended"
     why: str = ""
+    gives_up: bool = False
+    unassigns: bool = False
 
     @property
     def cause(self) -> str:  # type: ignore[override]
@@ -277,7 +261,11 @@ class LeaseEnded(EndsLease):
         return True
 
     def evolve(self, task: Task, at: Instant) -> Task:
-        return task.but(state=without_a_lease(task), lease=None)
+        return task.but(
+            state=FAILED if self.gives_up else without_a_lease(task),
+            lease=None,
+            assignee=None if self.unassigns else task.assignee,
+        )
 
 
 class Unassigned(EndsLease):
@@ -367,14 +355,51 @@ class Failed(EndsLease):
     note: str = ""
 
 
+class Retried(EndsLease):
+    """Open again for another try; `raised`: a person allowed one more than there were."""
+
+    verb = "retried"
+    cause = "retry"
+    reason: str = ""
+    raised: bool = False
+
+    @property
+    def takes(self) -> bool:
+        return True
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        terms = task.terms
+        if self.raised:
+            terms = terms.but(max_attempts=min(ATTEMPTS_MAX, terms.max_attempts + 1))
+        return begun_anew(task).but(attempts=task.attempts, terms=terms)
+
+
+class Reset(EndsLease):
+    """As if nobody had ever worked on it; `of` names the task whose reset led here, if another's."""
+
+    verb = "reset"
+    cause = "reset"
+    reason: str = ""
+    of: str = ""
+    overruled: bool = False
+
+    @property
+    def takes(self) -> bool:
+        return self.overruled
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return begun_anew(task)
+
+
 class Dropped(EndsLease):
-    """`overruled` says that another's lease was ended by a person."""
+    """`overruled` says that another's lease was ended by a person; `waiting` names who waits for it."""
 
     verb = "dropped"
     cause = "drop"
     state = DROPPED
     reason: str = ""
     overruled: bool = False
+    waiting: tuple[TaskKey, ...] = ()
 
     @property
     def takes(self) -> bool:
@@ -401,19 +426,7 @@ class Unparked(TaskEvent):
 
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
-    Edited, Scoped, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, Bound, Started, Resumed,
+    Edited, Scoped, Depended, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, Bound, Started, Resumed,
     Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
-    Rejected, Completed, Failed, Dropped, Parked, Unparked,
+    Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip
-
-
-def lease_of(task: Task) -> Lease:
-    if task.lease is None:
-        message = f"{task.key} has no lease"
-        raise ValueError(message)
-    return task.lease
-
-
-def without_a_lease(task: Task) -> State:
-    """The state of a task whose lease ends without naming one: nobody is at work on it."""
-    return OPEN if task.state == IN_PROGRESS else task.state

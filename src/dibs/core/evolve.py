@@ -9,7 +9,7 @@ from __future__ import annotations
 from dibs.core.board_events import ClockSet
 from dibs.core.events import Ending, Event, Renewed, Stint, TaskEvent, lease_of
 from dibs.core.instants import Instant
-from dibs.core.model import EndedLease, Lease, Task
+from dibs.core.model import EndedLease, Lease, Session, Task
 
 
 def evolve(task: Task, event: TaskEvent | ClockSet, at: Instant) -> Task:
@@ -45,15 +45,18 @@ def is_late(event: Event) -> bool:
 
 
 def taken_by(event: Event) -> Ending | None:
-    """The lease that the event took from somebody."""
+    """The lease that the event took from somebody, or that a sweep had taken before."""
     ending: Ending | None = getattr(event, "ending", None)
-    return ending if ending is not None and event.takes else None
+    if ending is not None and event.takes:
+        return ending
+    former: Ending | None = getattr(event, "former", None)
+    return former
 
 
 def renew(task: Task, at: Instant) -> Task:
     """The holder showed a sign of life: the lease runs on from now. Not an event by itself."""
     lease = lease_of(task)
-    return task.but(lease=lease.but(renewed=at, renewals=lease.renewals + 1))
+    return task.but(lease=lease.but(renewed=at, renewals=lease.renewals + 1, suspect=None))
 
 
 def sign_of_life(lease: Lease, now: Instant) -> Instant:
@@ -65,8 +68,13 @@ def stint_until(lease: Lease, end: Instant) -> Stint | None:
     return None if lease.stint is None else Stint(lease.stint, max(lease.stint, end))
 
 
-def ending_of(task: Task, now: Instant, worktree: str = "", branch: str = "") -> Ending | None:
-    """How the task's lease stands as it ends, with the stint that ends with it."""
+def ending_of(
+    task: Task, now: Instant, session: Session | None = None, *, dead: bool = False
+) -> Ending | None:
+    """How the task's lease stands as it ends, with the stint that ends with it.
+
+    The dead worked until their last sign of life, though their lease may still run.
+    """
     lease = task.lease
     if lease is None:
         return None
@@ -79,7 +87,7 @@ def ending_of(task: Task, now: Instant, worktree: str = "", branch: str = "") ->
         expires=lease.expires,
         renewals=lease.renewals,
         late=not lease.live(now),
-        stint=stint_until(lease, sign_of_life(lease, now)),
-        worktree=worktree,
-        branch=branch,
+        stint=stint_until(lease, lease.renewed if dead else sign_of_life(lease, now)),
+        worktree=session.worktree if session else "",
+        branch=session.branch if session else "",
     )

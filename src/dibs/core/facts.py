@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.commands import Command
+from dibs.core.event import Ending
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import (
     TTL_AGENT,
@@ -14,6 +15,7 @@ from dibs.core.model import (
     Lease,
     Session,
     Task,
+    TaskId,
     TaskKey,
     Token,
 )
@@ -22,6 +24,8 @@ from dibs.core.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dibs.core.model import State
 
 
 class Rules(Value):
@@ -42,6 +46,25 @@ class Left(Value):
     uncommitted: tuple[str, ...] = ()
 
 
+class Rival(Value):
+    """A lease that reserves paths."""
+
+    task: TaskId
+    key: TaskKey
+    actor: ActorId
+    session: str | None
+    expires: Instant
+    scope: tuple[str, ...]
+
+
+class Death(Value):
+    """The process behind a lease was found dead; that holds for this lease, as it was then."""
+
+    token: Token
+    renewed: Instant
+    cause: str
+
+
 class Facts(Value):
     """Everything that a decision may look at, read in its own transaction after the lock."""
 
@@ -60,6 +83,34 @@ class Facts(Value):
     fresh_uid: str = ""
     fresh_key: TaskKey = TaskKey("")
     key_is_taken: bool = False
+    deaths: Mapping[TaskId, Death] = {}
+    """Leases whose process is dead, looked up before the transaction."""
+    living: frozenset[TaskId] = frozenset()
+    """Tasks whose holder's process is known to live."""
+    rivals: tuple[Rival, ...] = ()
+    """Live leases of other sessions whose scope overlaps the task's."""
+    swept: Ending | None = None
+    """The last lease of a free task, if a sweep ended it."""
+    causes: Mapping[TaskKey, State] = {}
+    """The states of the tasks that it depends on, or is to depend on."""
+    on: tuple[TaskKey, ...] = ()
+    """The tasks that the command names as dependencies, by their own keys."""
+    not_on: tuple[TaskKey, ...] = ()
+    """Those that it names as no dependencies any more."""
+    after: frozenset[TaskKey] = frozenset()
+    """What it depends on now."""
+    cycle: tuple[TaskKey, ...] = ()
+    """The way on which a new dependency would lead back to the task."""
+    waiting: tuple[TaskKey, ...] = ()
+    """What depends on it."""
+    many: tuple[Task, ...] = ()
+    """The tasks that a command about many changes."""
+    sessions: Mapping[TaskId, Session] = {}
+    """Of their holders."""
+    paused: str = ""
+    """Who paused the board, and why."""
+    held: int = 0
+    """How many tasks the caller's actor holds."""
 
 
 class Case(Value):
@@ -102,7 +153,7 @@ class Case(Value):
     @property
     def another_holds(self) -> bool:
         """A lease that has not ended (it may be expired) belongs to somebody else's session."""
-        return self.lease is not None and not self.holds and not self.may_bind
+        return is_anothers(self.task, self.caller)
 
     @property
     def another_is_live(self) -> bool:
@@ -110,7 +161,11 @@ class Case(Value):
 
     @property
     def live(self) -> bool:
-        return self.lease is not None and self.lease.live(self.now)
+        return self.lease is not None and self.lease.live(self.now) and not self.death
+
+    @property
+    def death(self) -> Death | None:
+        return death_of(self.task, self.facts)
 
     @property
     def late(self) -> bool:
@@ -122,9 +177,37 @@ class Case(Value):
         """The caller's session held this task before and no longer does."""
         return self.facts.former is not None and not self.holds
 
+    @property
+    def interrupted(self) -> list[Task]:
+        """Those of many tasks whose live lease, which belongs to another, would end."""
+        return [
+            task
+            for task in self.facts.many
+            if is_anothers(task, self.caller)
+            and task.lease is not None
+            and task.lease.live(self.now)
+            and death_of(task, self.facts) is None
+        ]
+
     def actor(self, actor_id: ActorId) -> Actor:
         return self.facts.actors[actor_id]
 
     def holder(self) -> Actor:
         assert self.lease is not None, "asked only while there is a lease"
         return self.actor(self.lease.actor)
+
+
+def death_of(task: Task, facts: Facts) -> Death | None:
+    """The evidence, if it is about the lease as it stands: a renewal since then disproves it."""
+    death, lease = facts.deaths.get(task.id), task.lease
+    if death is None or lease is None:
+        return None
+    return death if (death.token, death.renewed) == (task.token, lease.renewed) else None
+
+
+def is_anothers(task: Task, caller: Caller) -> bool:
+    """A lease of the task that has not ended belongs to somebody else."""
+    lease = task.lease
+    if lease is None or lease.held_by(caller):
+        return False
+    return lease.bound or lease.actor != caller.actor.id

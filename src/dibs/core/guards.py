@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dibs.core import refusals
 from dibs.core.facts import Case
-from dibs.core.model import AGENT, FINAL, HUMAN, SERVICE, ActorId
+from dibs.core.model import AGENT, DEPENDENCIES_MAX, FINAL, HUMAN, OPEN, SERVICE, ActorId
 from dibs.core.refusals import Refusal
 from dibs.core.rights import PARENT_ONLY, RIGHTS
 from dibs.core.states import sources
@@ -99,11 +99,6 @@ def no_other_session_holds_it_live(case: Case) -> Refusal | None:
     return held(case) if case.another_is_live else None
 
 
-def receiver_holds_nothing_here(case: Case) -> Refusal | None:
-    """No live lease stands on the task: an assignment displaces nobody."""
-    return held(case) if case.live else None
-
-
 def caller_holds_it(case: Case) -> Refusal | None:
     """The caller's session holds the task."""
     return None if case.holds else refusals.not_held(case.task)
@@ -131,8 +126,20 @@ def terms_are_ones_own_or_a_person_asks(case: Case) -> Refusal | None:
     return refusals.people_only(typed(case), case.caller.actor, case.caller.in_harness)
 
 
-# Gates. The place of two that are still to come: dependencies, then the gates of a backlog,
-# before the kind of actor; scopes, after the assignment.
+# Gates. The place of one that is still to come: the gates of a backlog, after the dependencies.
+
+
+def dependencies_are_complete(case: Case) -> Refusal | None:
+    """All that the task depends on is complete."""
+    if not case.task.waits_on:
+        return None
+    return refusals.waits(case.task, case.facts.causes)
+
+
+def it_can_start(case: Case) -> Refusal | None:
+    """It was started before, or all that it depends on is complete."""
+    starts = case.task.state == OPEN and not case.command.named().get("reserve")
+    return dependencies_are_complete(case) if starts else None
 
 
 def it_is_for_this_kind(case: Case) -> Refusal | None:
@@ -172,6 +179,25 @@ def it_is_not_assigned_to_another(case: Case) -> Refusal | None:
     return refusals.assigned_to_another(case.task, person) if person.is_human else None
 
 
+def scope_is_free(case: Case) -> Refusal | None:
+    """No live lease of another session reserves a path that the task may touch."""
+    if not case.facts.rivals:
+        return None
+    rival = case.facts.rivals[0]
+    return refusals.scope_held(case.task, rival, case.actor(rival.actor), case.now)
+
+
+def scope_is_free_if_late(case: Case) -> Refusal | None:
+    """The caller's lease runs, or nobody came into its scope since it expired."""
+    ends = case.command.verb == "block" and not case.command.named()["keep"]
+    return scope_is_free(case) if case.late and not ends else None
+
+
+def scope_is_free_if_wider(case: Case) -> Refusal | None:
+    """What the holder adds to its scope is free, too."""
+    return scope_is_free(case) if case.holds and case.command.named()["add"] else None
+
+
 def constraints_allow_it(case: Case) -> Refusal | None:
     """The task's constraints, if it has any, allow the holder this action."""
     allowed, verb = case.task.terms.constraints, case.command.verb
@@ -180,12 +206,66 @@ def constraints_allow_it(case: Case) -> Refusal | None:
     return refusals.not_allowed(case.task, verb)
 
 
+# What is offered, and many tasks at once.
+
+
+def work_is_not_paused(case: Case) -> Refusal | None:
+    """Nobody has paused the board."""
+    return refusals.paused(case.facts.paused) if case.facts.paused else None
+
+
+def caller_holds_fewer(case: Case) -> Refusal | None:
+    """The actor holds fewer tasks than it may."""
+    most = case.command.named()["most"]
+    if most is None or case.facts.held < most:
+        return None
+    return refusals.at_limit(case.caller.actor, case.facts.held, most)
+
+
+def something_is_ready(case: Case) -> Refusal | None:
+    """There is a task for the caller."""
+    return None if case.facts.task else refusals.nothing_ready(case.caller.actor)
+
+
+def nobody_holds_it_live(case: Case) -> Refusal | None:
+    """No live lease stands on the task."""
+    return held(case) if case.live else None
+
+
+def attempts_are_left(case: Case) -> Refusal | None:
+    """It was not tried as often as it may be, or a person forces it."""
+    task = case.task
+    used_up = task.state != OPEN and task.attempts >= task.terms.max_attempts
+    return refusals.used_up(task) if used_up and not case.command.named()["force"] else None
+
+
+def many_are_confirmed(case: Case) -> Refusal | None:
+    """One task is meant, or it was said that all of them are."""
+    many = [task.key for task in case.facts.many]
+    if len(many) <= 1 or case.command.named()["yes"]:
+        return None
+    return refusals.unconfirmed(typed(case), many)
+
+
+def it_makes_no_cycle(case: Case) -> Refusal | None:
+    """The task does not come to wait for itself."""
+    cycle = case.facts.cycle
+    return refusals.cycle(cycle) if cycle else None
+
+
+def dependencies_are_few(case: Case) -> Refusal | None:
+    """A task depends on no more tasks than it may."""
+    count = len(case.facts.after | set(case.facts.causes))
+    return refusals.too_many_dependencies(count) if count > DEPENDENCIES_MAX else None
+
+
 # The rest.
 
 
 def receiver_exists(case: Case) -> Refusal | None:
-    """The receiver is registered."""
-    return None if case.facts.receiver else refusals.unknown_actor(case.command.named()["to"])
+    """The receiver, if one is named, is registered."""
+    to = case.command.named()["to"]
+    return refusals.unknown_actor(to) if to and case.facts.receiver is None else None
 
 
 def actor_is_known_or_has_a_kind(case: Case) -> Refusal | None:
@@ -260,4 +340,5 @@ def late_text(case: Case) -> str:
 def typed(case: Case) -> str:
     """The command as people type it, and what it is about."""
     fields = case.command.named()
-    return f"{case.command.typed} {fields.get('task') or fields.get('actor') or ''}".strip()
+    about = fields.get("task") or fields.get("actor") or " ".join(fields.get("tasks", ()))
+    return f"{case.command.typed} {about}".strip()

@@ -30,7 +30,7 @@ else:
 
 EVENTS: list[type[e.Event]] = [e.Added, *e.TASK_EVENTS, *BOARD_EVENTS]
 BY_VERB = {kind.verb: kind for kind in EVENTS}
-NESTED = {"ending": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease}
+NESTED = {"ending": e.Ending, "former": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease}
 TOKENS = ("token", "lost")
 
 
@@ -188,13 +188,17 @@ def _faults_of_entry(entry: Entry, before: Task | None, after: Task) -> list[str
 def differences(row: Task, folded: Task) -> list[str]:
     """Fields in which a row is not what its events say.
 
-    Renewals are not events, and a version counts them: these may differ.
+    Renewals, suspicions and open dependencies are not events: these may differ.
     """
     found = []
     for field, is_, said in zip(Task.fields, row, folded):
         renewed = field == "lease" and is_ and said
-        kept = is_.but(renewed=said.renewed, renewals=said.renewals) if renewed else is_
-        if kept != said and field != "version":
+        kept = (
+            is_.but(renewed=said.renewed, renewals=said.renewals, suspect=said.suspect)
+            if renewed
+            else is_
+        )
+        if kept != said and field not in ("version", "waits_on"):
             found += _difference(field, kept, said)
     return found
 

@@ -52,6 +52,13 @@ TIER_MAX = 9
 ATTEMPTS_MAX = 1_000
 REQUEST_KEPT = Duration(30 * DAY)
 REFUSALS_KEPT = 10_000
+GRACE = Duration(30 * SECOND)
+"""How long after it was first seen expired a lease is ended by a sweep."""
+SWEPT_AT_ONCE = 100
+EXPIRED = "expired"
+SWEPT = (EXPIRED, "process gone", "host rebooted", "session ended")
+"""Why a sweep ends a lease."""
+DEPENDENCIES_MAX = 1_000
 
 
 class Token(Value):
@@ -137,6 +144,8 @@ class Lease(Value):
     renewals: int = 0
     reason: str = ""
     stint: Instant | None = None
+    suspect: Instant | None = None
+    """When a sweep first saw that it had expired."""
 
     @property
     def expires(self) -> Instant:
@@ -158,6 +167,7 @@ class Lease(Value):
             acquired=later(self.acquired, by),
             renewed=later(self.renewed, by),
             stint=None if self.stint is None else later(self.stint, by),
+            suspect=None if self.suspect is None else later(self.suspect, by),
         )
 
 
@@ -171,6 +181,8 @@ class Terms(Value):
     capabilities: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     max_attempts: int = 3
+    not_before: Instant | None = None
+    """It is not offered earlier."""
 
 
 class Task(Value):
@@ -195,6 +207,10 @@ class Task(Value):
     parked_by: ActorId | None = None
     blocked_on: str = ""
     attempts: int = 0
+    rests_until: Instant | None = None
+    """After a try that did not succeed it is not offered earlier."""
+    waits_on: int = 0
+    """How many of its dependencies are not complete."""
     head: str = ""
     events: int = 0
     version: int = 0

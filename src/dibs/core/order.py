@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from dibs.core.guards import Guard
 
 GATES = (
+    g.dependencies_are_complete,
     g.it_is_for_this_kind,
     g.tier_suffices,
     g.capabilities_suffice,
     g.it_is_not_parked,
     g.it_is_not_assigned_to_another,
+    g.scope_is_free,
 )
 TO_CLAIM = (g.state_allows_it, g.no_other_session_holds_it_live, *GATES)
 TO_HOLD = (
@@ -29,29 +31,30 @@ TO_CHANGE = (g.token_is_current, g.state_allows_it, g.holder_or_person_or_free)
 GUARDS: dict[str, tuple[Guard, ...]] = {
     "add": (g.key_is_free,),
     "claim": TO_CLAIM,
+    "next": (g.work_is_not_paused, g.caller_holds_fewer, g.something_is_ready),
     "start": TO_CLAIM,
     "takeover": TO_CLAIM,
     "force": (
         g.caller_has_the_right,
         g.reason_is_given,
         g.state_allows_it,
-        *GATES[:-1],
+        *(gate for gate in GATES if gate is not g.it_is_not_assigned_to_another),
     ),
     "assign": (
         g.receiver_exists,
         g.state_allows_it,
-        g.receiver_holds_nothing_here,
+        g.nobody_holds_it_live,
         *GATES,
     ),
     "handoff": (*TO_HOLD, g.caller_holds_it, g.receiver_exists, *GATES),
-    "renew": (*TO_HOLD, g.caller_holds_it),
-    "stop": (*TO_HOLD, g.caller_holds_it),
-    "submit": (*TO_HOLD, g.caller_holds_it),
-    "complete": (*TO_HOLD, g.caller_holds_it, g.constraints_allow_it),
+    "renew": (*TO_HOLD, g.caller_holds_it, g.scope_is_free_if_late),
+    "stop": (*TO_HOLD, g.caller_holds_it, g.scope_is_free_if_late),
+    "submit": (*TO_HOLD, g.caller_holds_it, g.it_can_start),
+    "complete": (*TO_HOLD, g.caller_holds_it, g.constraints_allow_it, g.it_can_start),
     "fail": (*TO_HOLD, g.caller_holds_it, g.reason_is_given),
-    "block": (*TO_HOLD, g.reason_is_given),
+    "block": (*TO_HOLD, g.reason_is_given, g.scope_is_free_if_late),
     "release": (g.caller_is_no_subagent, g.token_is_current),
-    "unblock": (g.state_allows_it, g.holder_or_person_or_free),
+    "unblock": (g.state_allows_it, g.holder_or_person_or_free, g.scope_is_free_if_late),
     "accept": (g.state_allows_it, g.reviewer_is_not_the_author),
     "reject": (g.state_allows_it, g.reason_is_given),
     "drop": (
@@ -70,9 +73,31 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     ),
     "park": (g.state_allows_it,),
     "unpark": (g.state_allows_it, g.parker_or_person),
-    "edit": (*TO_CHANGE, g.terms_are_ones_own_or_a_person_asks),
-    "scope": TO_CHANGE,
+    "edit": (*TO_CHANGE, g.terms_are_ones_own_or_a_person_asks, g.scope_is_free_if_late),
+    "scope": (*TO_CHANGE, g.scope_is_free_if_late, g.scope_is_free_if_wider),
+    "depend": (
+        *TO_CHANGE,
+        g.it_makes_no_cycle,
+        g.dependencies_are_few,
+        g.scope_is_free_if_late,
+    ),
     "note": (),
+    "retry": (
+        g.state_allows_it,
+        g.nobody_holds_it_live,
+        g.caller_has_the_right,
+        g.attempts_are_left,
+    ),
+    "reset": (
+        g.receiver_exists,
+        g.caller_has_the_right,
+        g.reason_is_given,
+        g.many_are_confirmed,
+        g.scope_is_free,
+    ),
+    "sweep": (),
+    "pause": (),
+    "resume": (),
     "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),
     "set_clock": (g.caller_has_the_right, g.reason_is_given),
     "set_settings": (g.caller_has_the_right,),
@@ -80,10 +105,12 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "restore_board": (g.caller_has_the_right, g.reason_is_given),
 }
 
+OWN = (g.state_allows_it, g.scope_is_free_if_late, g.it_can_start)
+
 ON_OWN_LEASE: dict[str, tuple[Guard, ...]] = {
-    "claim": (g.state_allows_it,),
-    "start": (g.state_allows_it,),
-    "takeover": (g.state_allows_it,),
-    "force": (g.caller_has_the_right, g.reason_is_given, g.state_allows_it),
+    "claim": OWN,
+    "start": OWN,
+    "takeover": OWN,
+    "force": (g.caller_has_the_right, g.reason_is_given, *OWN),
 }
-"""The caller's own lease that has not ended goes on: no gate is asked again."""
+"""The caller's own lease that has not ended goes on: no other gate is asked again."""

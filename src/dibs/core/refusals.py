@@ -7,12 +7,14 @@ MCP error of each code stand in one table, `dibs.interfaces.surfaces`.
 from __future__ import annotations
 
 from dibs.core.instants import Instant, about, between, brief, iso
-from dibs.core.model import Actor, Lease, Task, Token
+from dibs.core.model import DEPENDENCIES_MAX, Actor, Lease, Task, TaskKey, Token
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dibs.core.facts import Rival
 
 
 class Refusal(Value):
@@ -147,7 +149,67 @@ def not_yours_to_unpark(task: Task, parker: Actor) -> Refusal:
     )
 
 
+def used_up(task: Task) -> Refusal:
+    return Refusal(
+        "used_up",
+        f"{task.key} was tried {task.attempts} times, and {task.terms.max_attempts} is the most",
+        _task(task) | {"attempts": task.attempts, "max_attempts": task.terms.max_attempts},
+    )
+
+
+def cycle(way: tuple[str, ...]) -> Refusal:
+    return Refusal(
+        "cycle", f"that would be a cycle: {' waits for '.join(way)}", {"cycle": list(way)}
+    )
+
+
+def too_many_dependencies(count: int) -> Refusal:
+    return Refusal(
+        "bad_argument", f"{count} dependencies are too many; the most is {DEPENDENCIES_MAX}", {}
+    )
+
+
+def unconfirmed(command: str, keys: list[TaskKey]) -> Refusal:
+    shown, more = ", ".join(keys[:10]), len(keys) - 10
+    rest = f" and {more} more" if more > 0 else ""
+    return Refusal(
+        "unconfirmed",
+        f"{command} changes {len(keys)} tasks: {shown}{rest}",
+        {"command": command, "tasks": list(keys[:1000]), "count": len(keys)},
+    )
+
+
+# Nothing to do now.
+
+
+def paused(why: str) -> Refusal:
+    return Refusal("paused", f"work is paused by {why}", {"paused": why})
+
+
+def at_limit(actor: Actor, held: int, most: int) -> Refusal:
+    return Refusal(
+        "at_limit",
+        f"{actor.name} holds {held} tasks, and {most} is its most",
+        {"actor": actor.name, "held": held, "most": most},
+    )
+
+
+def nothing_ready(actor: Actor) -> Refusal:
+    return Refusal("nothing_ready", f"nothing is ready for {actor.name}", {"actor": actor.name})
+
+
 # A gate is not met.
+
+
+def waits(task: Task, causes: Mapping[TaskKey, str]) -> Refusal:
+    open_ones = [key for key, state in causes.items() if state != "complete"]
+    told = ", ".join(f"{key} ({shown(causes[key])})" for key in open_ones[:5])
+    more = f" and {len(open_ones) - 5} more" if len(open_ones) > 5 else ""
+    return Refusal(
+        "waits",
+        f"{task.key} waits for {told}{more}",
+        _task(task) | {"waits_for": open_ones[:100], "first": open_ones[0] if open_ones else ""},
+    )
 
 
 def wrong_kind(task: Task, actor: Actor) -> Refusal:
@@ -221,6 +283,23 @@ def held(task: Task, holder: Actor, lease: Lease, now: Instant) -> Refusal:
             "expires_at": iso(lease.expires),
             "renewed_at": iso(lease.renewed),
             "expired": not lease.live(now),
+        },
+    )
+
+
+def scope_held(task: Task, rival: Rival, holder: Actor, now: Instant) -> Refusal:
+    who = f"{holder.name} (session {rival.session})" if rival.session else holder.name
+    return Refusal(
+        "scope_held",
+        f"{task.key} may touch {', '.join(task.scope)}, and {rival.key} of {who} has "
+        f"{', '.join(rival.scope)} until {brief(rival.expires, now)}",
+        _task(task)
+        | {
+            "scope": list(task.scope),
+            "other": rival.key,
+            "holder": holder.name,
+            "session": rival.session if rival.session != "" else holder.name,
+            "expires_at": iso(rival.expires),
         },
     )
 

@@ -31,6 +31,14 @@ def ends_a_lease_of_another(case: Case) -> bool:
     return case.another_holds
 
 
+def interrupts_somebody(case: Case) -> bool:
+    return bool(case.interrupted)
+
+
+def is_forced(case: Case) -> bool:
+    return bool(case.command.named()["force"])
+
+
 RIGHTS = {
     right.verb: right
     for right in (
@@ -54,6 +62,14 @@ RIGHTS = {
             when=ends_a_lease_of_another,
             in_words="when another's lease has not ended",
         ),
+        Right(
+            "reset",
+            people_only=True,
+            reason=True,
+            when=interrupts_somebody,
+            in_words="when it ends another's live lease",
+        ),
+        Right("retry", people_only=True, when=is_forced, in_words="when it is forced"),
         Right("block", reason=True),
         Right("fail", reason=True),
         Right("reject", reason=True),

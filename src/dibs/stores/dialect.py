@@ -8,8 +8,8 @@ import re
 
 SCHEMA = "dibs"
 TABLES = (
-    "board", "home", "migration", "actor_name", "actor", "session", "task", "ended_lease", "event",
-    "note", "request", "refusal",
+    "board", "home", "migration", "actor_name", "actor", "session", "task", "dependency", "ended_lease",
+    "event", "note", "request", "refusal",
 )  # fmt: skip
 
 _TABLE = re.compile(

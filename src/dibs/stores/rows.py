@@ -63,22 +63,30 @@ def session_columns(session: Session) -> Columns:
 def task_of(row: Row) -> Task:
     (
         _board, id_, uid, key, created, updated, creator, title, priority, audience, tier,
-        capabilities, constraints, max_attempts, scope, channel, ref, state, epoch, number, holder,
-        session, acquired, renewed, ttl, renewals, reason, stint, assignee, author, preferred,
-        parked_by, blocked_on, attempts, head, events, version,
+        capabilities, constraints, max_attempts, not_before, scope, channel, ref, state, epoch,
+        number, holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee,
+        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, head, events,
+        version,
     ) = row  # fmt: skip
     lease = (
         None
         if holder is None
-        else Lease(holder, session, acquired, renewed, ttl, renewals, reason, stint)
+        else Lease(holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect)
     )
     terms = Terms(
-        title, priority, audience, tier, texts(capabilities), texts(constraints), max_attempts
+        title,
+        priority,
+        audience,
+        tier,
+        texts(capabilities),
+        texts(constraints),
+        max_attempts,
+        not_before,
     )
     return Task(
         id_, uid, key, terms, created, updated, creator, texts(scope), channel, ref, state,
         Token(epoch, number), lease, assignee, author, preferred, parked_by, blocked_on, attempts,
-        head, events, version,
+        rests_until, waits_on, head, events, version,
     )  # fmt: skip
 
 

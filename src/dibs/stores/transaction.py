@@ -12,6 +12,7 @@ from dibs.core.evolve import ended_lease, evolve
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import (
+    COMPLETE,
     REFUSALS_KEPT,
     REQUEST_KEPT,
     Actor,
@@ -28,6 +29,7 @@ from dibs.core.model import (
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
+from dibs.stores.offers import Offers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ class BoardRow(Value):
     events: int
     moved_to: str = ""
     arriving: int = 0
+    paused_by: ActorId | None = None
+    paused_why: str = ""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -99,7 +103,7 @@ def folded(name: str) -> str:
     return name.casefold()
 
 
-class ReadTransaction:
+class ReadTransaction(Offers):
     """One consistent look at the board, at one instant."""
 
     def __init__(
@@ -325,6 +329,8 @@ class WriteTransaction(ReadTransaction):
         task, entry = self._enter(task, added, caller)
         self._change("add_task", **rows.task_columns(task))
         self.board = self.board.but(tasks=task.id)
+        for key in added.after:
+            self._depend(task, key)
         return task, entry
 
     def give_out_key(self, number: int) -> None:
@@ -332,10 +338,20 @@ class WriteTransaction(ReadTransaction):
 
     def append(self, task: Task, event: e.TaskEvent, caller: Caller) -> tuple[Task, Entry]:
         """The task after the event, and the event in the ledger. The row is saved by `save`."""
+        before = task
         task, entry = self._enter(evolve(task, event, self.now), event, caller)
+        if (before.state == COMPLETE) != (task.state == COMPLETE):
+            by = -1 if task.state == COMPLETE else 1
+            self._change("settle_dependants", task=task.id, by=by)
         over = ended_lease(event, self.now)
         if over is not None:
             self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
+        if isinstance(event, e.Depended):
+            for key in event.on:
+                self._depend(task, key)
+            for key in event.not_on:
+                self._change("remove_dependency", task=task.id, on=self.id_of(key))
+            self._change("count_waits", task=task.id)
         if isinstance(event, e.Acknowledged):
             lost = event.lost
             self._change(
@@ -345,6 +361,9 @@ class WriteTransaction(ReadTransaction):
                 token_number=lost.number,
             )
         return task, entry
+
+    def _depend(self, task: Task, key: TaskKey) -> None:
+        self._change("add_dependency", task=task.id, on=self.id_of(key))
 
     def save(self, task: Task) -> None:
         """The second lock: a row is changed only in the version that was read."""
@@ -356,6 +375,9 @@ class WriteTransaction(ReadTransaction):
         entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, token=None)
         self.board = self.board.but(head=entry.digest, events=entry.position)
         return entry
+
+    def pause(self, by: ActorId | None, why: str) -> None:
+        self.board = self.board.but(paused_by=by, paused_why=why)
 
     def begin_epoch(self, epoch: int) -> None:
         self.board = self.board.but(epoch=epoch)
@@ -392,6 +414,8 @@ class WriteTransaction(ReadTransaction):
             self._change("save_board", **board.but(floor=self.now).named())
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
             self._change("save_place", moved_to=board.moved_to, arriving=board.arriving)
+        if (board.paused_by, board.paused_why) != (read.paused_by, read.paused_why):
+            self._change("save_pause", paused_by=board.paused_by, paused_why=board.paused_why)
 
     def _enter(self, task: Task, event: e.Event, caller: Caller) -> tuple[Task, Entry]:
         entry = self._entry(task.id, task.events + 1, task.head, event, caller, token=task.token)

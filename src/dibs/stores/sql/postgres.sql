@@ -13,8 +13,9 @@ substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 -- Differs because a database holds many boards, each with a name.
 -- name: add_board
 INSERT INTO board
-    (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving)
-SELECT coalesce(max(board), 0) + 1, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0, '', 0
+    (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving,
+     paused_why)
+SELECT coalesce(max(board), 0) + 1, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0, '', 0, ''
 FROM board
 
 -- name: add_home

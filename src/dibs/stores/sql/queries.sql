@@ -1,13 +1,14 @@
 -- Every question that is asked of a board, by name. `{name}` stands for a part below.
 
 -- part: board
-uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving
+uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving, paused_by,
+paused_why
 
 -- part: task
 board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
-constraints, max_attempts, scope, channel, origin_ask_ref, state, token_epoch, token_number, holder,
-session, acquired, renewed, ttl, renewals, reason, stint, assignee, author, preferred, parked_by,
-blocked_on, attempts, head, events, version
+constraints, max_attempts, not_before, scope, channel, origin_ask_ref, state, token_epoch, token_number, holder,
+session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee, author, preferred,
+parked_by, blocked_on, attempts, rests_until, waits_on, head, events, version
 
 -- part: event
 seq, task, position, at, actor, session, token_epoch, token_number, verb, cause, facts, digest
@@ -32,6 +33,9 @@ WHERE board = :board
 
 -- name: save_place
 UPDATE board SET moved_to = :moved_to, arriving = :arriving WHERE board = :board
+
+-- name: save_pause
+UPDATE board SET paused_by = :paused_by, paused_why = :paused_why WHERE board = :board
 
 -- name: arrive
 UPDATE board SET arriving = 2 WHERE uid = :uid AND arriving = 1
@@ -118,7 +122,7 @@ SELECT {task} FROM task WHERE board = :board AND holder = :actor AND session = :
 -- name: tasks_shifted
 UPDATE task
 SET acquired = acquired + :by, renewed = renewed + :by, expires = expires + :by, stint = stint + :by,
-    version = version + 1
+    suspect = suspect + :by, version = version + 1
 WHERE board = :board AND holder IS NOT NULL
 
 -- name: count_tasks
@@ -127,26 +131,137 @@ SELECT state, count(*) FROM task WHERE board = :board GROUP BY state
 -- name: add_task
 INSERT INTO task
     (board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
-     constraints, max_attempts, scope, channel, origin_ask_ref, state, token_epoch, token_number,
-     blocked_on, attempts, head, events, version)
+     constraints, max_attempts, not_before, scope, channel, origin_ask_ref, state, token_epoch,
+     token_number, blocked_on, attempts, waits_on, head, events, version)
 VALUES
     (:board, :id, :uid, :key, :created, :updated, :creator, :title, :priority, :audience, :tier,
-     :capabilities, :constraints, :max_attempts, :scope, :channel, :origin_ask_ref, :state,
-     :token_epoch, :token_number, :blocked_on, :attempts, :head, :events, 1)
+     :capabilities, :constraints, :max_attempts, :not_before, :scope, :channel, :origin_ask_ref,
+     :state, :token_epoch, :token_number, :blocked_on, :attempts, :waits_on, :head, :events, 1)
 
 -- name: save_task
 UPDATE task
 SET updated = :updated, title = :title, priority = :priority, audience = :audience, tier = :tier,
     capabilities = :capabilities, constraints = :constraints, max_attempts = :max_attempts,
-    scope = :scope, state = :state, token_epoch = :token_epoch, token_number = :token_number,
+    not_before = :not_before, scope = :scope, state = :state, token_epoch = :token_epoch, token_number = :token_number,
     holder = :holder, session = :session, acquired = :acquired, renewed = :renewed, ttl = :ttl,
     expires = :expires, renewals = :renewals, reason = :reason, stint = :stint,
-    assignee = :assignee, author = :author, preferred = :preferred, parked_by = :parked_by,
-    blocked_on = :blocked_on, attempts = :attempts, head = :head, events = :events,
-    version = version + 1
+    suspect = :suspect, assignee = :assignee, author = :author, preferred = :preferred, parked_by = :parked_by,
+    blocked_on = :blocked_on, attempts = :attempts, rests_until = :rests_until, head = :head,
+    events = :events, version = version + 1
 WHERE board = :board AND id = :id AND version = :version
 
+-- What can be offered. The conditions of the first three are those of the index `task_ready`.
+
+-- part: ready
+state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL
+
+-- name: ready_for
+SELECT priority, id, key, capabilities, scope FROM task
+WHERE board = :board AND {ready} AND (priority, id) > (:priority, :id)
+AND tier <= :tier AND audience IN ('any', :kind)
+AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
+ORDER BY priority, id LIMIT :limit
+
+-- name: tasks_ready
+SELECT {task} FROM task
+WHERE board = :board AND {ready}
+AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
+ORDER BY priority, id LIMIT :limit
+
+-- name: next_rise
+SELECT min(instant) FROM (
+    SELECT min(not_before) AS instant FROM task WHERE board = :board AND {ready} AND not_before > :now
+    UNION ALL
+    SELECT min(rests_until) FROM task WHERE board = :board AND {ready} AND rests_until > :now
+    UNION ALL
+    SELECT min(expires) FROM task WHERE board = :board AND holder IS NOT NULL AND expires >= :now
+) AS instants
+
+-- name: tasks_assigned_to
+SELECT {task} FROM task WHERE board = :board AND assignee = :actor ORDER BY priority, id LIMIT :limit
+
+-- name: tasks_preferred_by
+SELECT {task} FROM task WHERE board = :board AND preferred = :actor ORDER BY priority, id LIMIT :limit
+
+-- name: held_scopes
+SELECT id, key, holder, session, expires, scope FROM task
+WHERE board = :board AND holder IS NOT NULL AND scope <> '[]'
+
+-- name: count_held_by
+SELECT count(*) FROM task WHERE board = :board AND holder = :actor
+
+-- name: leases_with_process
+SELECT task.id, task.token_epoch, task.token_number, task.renewed, session.boot, session.namespace,
+    session.pid, session.pid_started, actor.kind
+FROM task
+JOIN session ON session.board = task.board AND session.actor = task.holder
+    AND session.name = task.session
+JOIN actor ON actor.board = task.board AND actor.id = task.holder
+WHERE task.board = :board AND task.holder IS NOT NULL AND session.pid IS NOT NULL
+ORDER BY task.id
+
+-- name: tasks_expired
+SELECT {task} FROM task WHERE board = :board AND holder IS NOT NULL AND expires < :now
+ORDER BY expires, id LIMIT :limit
+
+-- Dependencies.
+
+-- name: add_dependency
+INSERT INTO dependency (board, task, on_task) VALUES (:board, :task, :on)
+
+-- name: remove_dependency
+DELETE FROM dependency WHERE board = :board AND task = :task AND on_task = :on
+
+-- name: count_waits
+UPDATE task SET waits_on = (
+    SELECT count(*) FROM dependency
+    JOIN task AS cause ON cause.board = dependency.board AND cause.id = dependency.on_task
+    WHERE dependency.board = :board AND dependency.task = :task AND cause.state <> 'complete'
+) WHERE board = :board AND id = :task
+
+-- name: settle_dependants
+UPDATE task SET waits_on = waits_on + :by
+WHERE board = :board
+AND id IN (SELECT task FROM dependency WHERE board = :board AND on_task = :task)
+
+-- name: dependencies
+SELECT task.id, task.key, task.state FROM dependency
+JOIN task ON task.board = dependency.board AND task.id = dependency.on_task
+WHERE dependency.board = :board AND dependency.task = :task ORDER BY task.id
+
+-- name: dependants
+SELECT task.id, task.key, task.state FROM dependency
+JOIN task ON task.board = dependency.board AND task.id = dependency.task
+WHERE dependency.board = :board AND dependency.on_task = :task ORDER BY task.id LIMIT :limit
+
+-- name: is_upstream
+WITH RECURSIVE upstream (id) AS (
+    SELECT on_task FROM dependency WHERE board = :board AND task = :task
+    UNION SELECT dependency.on_task FROM dependency
+    JOIN upstream ON dependency.board = :board AND dependency.task = upstream.id
+)
+SELECT 1 FROM upstream WHERE id = :cause LIMIT 1
+
+-- name: downstream
+WITH RECURSIVE downstream (id) AS (
+    SELECT task FROM dependency WHERE board = :board AND on_task = :task
+    UNION SELECT dependency.task FROM dependency
+    JOIN downstream ON dependency.board = :board AND dependency.on_task = downstream.id
+)
+SELECT {task} FROM task WHERE board = :board AND id IN (SELECT id FROM downstream) ORDER BY id
+
+-- name: wrong_waits
+SELECT key FROM task WHERE board = :board AND waits_on <> (
+    SELECT count(*) FROM dependency
+    JOIN task AS cause ON cause.board = dependency.board AND cause.id = dependency.on_task
+    WHERE dependency.board = :board AND dependency.task = task.id AND cause.state <> 'complete'
+) ORDER BY id LIMIT 100
+
 -- Leases that are over.
+
+-- name: last_ended_lease
+SELECT {ended_lease} FROM ended_lease WHERE board = :board AND task = :task
+ORDER BY token_epoch DESC, token_number DESC LIMIT 1
 
 -- name: ended_leases
 SELECT {ended_lease} FROM ended_lease WHERE board = :board AND task = :task

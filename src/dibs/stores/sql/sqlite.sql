@@ -3,13 +3,15 @@
 -- Differs because a file holds one board, which needs no name; PostgreSQL holds many.
 -- name: add_board
 INSERT INTO board
-    (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving)
-VALUES (:board, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0, '', 0)
+    (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving,
+     paused_why)
+VALUES (:board, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0, '', 0, '')
 
 -- Differs because a file has its clock's anchor in a table; PostgreSQL has a clock of its own.
 -- name: board_and_clock
 SELECT board.uid, board.created, board.epoch, board.floor, board.seq, board.actors, board.tasks,
     board.keys, board.head, board.events, board.moved_to, board.arriving,
+    board.paused_by, board.paused_why,
     clock.boot, clock.anchor, clock.boottime, clock.skewed
 FROM board LEFT JOIN clock ON clock.board = board.board
 WHERE board.board = :board

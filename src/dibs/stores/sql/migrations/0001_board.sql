@@ -16,6 +16,8 @@ CREATE TABLE board (
     head     TEXT    NOT NULL,                    -- of the board's own chain of events
     events   INTEGER NOT NULL CHECK (events >= 0),
     moved_to TEXT    NOT NULL,  -- where the board is now, if not here
+    paused_by INTEGER,           -- who stopped what offers work, if somebody did
+    paused_why TEXT  NOT NULL,
     -- 1: a copy that is not the board yet, which is still at `moved_to`; 2: it has come from there.
     arriving INTEGER NOT NULL CHECK (arriving IN (0, 1, 2))
 ) STRICT;
@@ -77,6 +79,7 @@ CREATE TABLE task (
     capabilities   TEXT    NOT NULL,
     constraints    TEXT    NOT NULL,
     max_attempts   INTEGER NOT NULL CHECK (max_attempts BETWEEN 1 AND 1000),
+    not_before     INTEGER,
     scope          TEXT    NOT NULL,
     channel        TEXT,
     origin_ask_ref TEXT,
@@ -94,6 +97,7 @@ CREATE TABLE task (
     renewals       INTEGER CHECK (renewals >= 0),
     reason         TEXT,
     stint          INTEGER,
+    suspect        INTEGER,  -- when a sweep first saw that it had expired
     --
     assignee       INTEGER,
     author         INTEGER,
@@ -101,6 +105,8 @@ CREATE TABLE task (
     parked_by      INTEGER,
     blocked_on     TEXT    NOT NULL,
     attempts       INTEGER NOT NULL CHECK (attempts >= 0),
+    rests_until    INTEGER,  -- after a try that did not succeed
+    waits_on       INTEGER NOT NULL CHECK (waits_on >= 0),  -- dependencies that are not complete
     head           TEXT    NOT NULL,
     events         INTEGER NOT NULL CHECK (events >= 1),
     version        INTEGER NOT NULL,
@@ -120,6 +126,7 @@ CREATE TABLE task (
     CHECK ((holder IS NULL) = (renewals IS NULL)),
     CHECK ((holder IS NULL) = (reason IS NULL)),
     CHECK (session IS NULL OR holder IS NOT NULL),
+    CHECK (suspect IS NULL OR holder IS NOT NULL),
     CHECK (expires = renewed + ttl),
     CHECK (renewed >= acquired),
     CHECK (state <> 'in_progress' OR holder IS NOT NULL),
@@ -132,6 +139,23 @@ CREATE UNIQUE INDEX task_by_origin ON task (board, channel, origin_ask_ref)
     WHERE channel IS NOT NULL;
 CREATE INDEX task_by_state ON task (board, state, priority, id);
 CREATE INDEX task_by_holder ON task (board, holder, session) WHERE holder IS NOT NULL;
+-- What `next` offers, in its order: it costs the same on a thousand tasks and on a million.
+CREATE INDEX task_ready ON task (board, priority, id, tier, audience, not_before, rests_until)
+    WHERE state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL;
+CREATE INDEX task_by_assignee ON task (board, assignee) WHERE assignee IS NOT NULL;
+CREATE INDEX task_by_preferred ON task (board, preferred) WHERE preferred IS NOT NULL;
+
+-- A task waits until all that it depends on is complete. Cycles are refused when they would be made.
+CREATE TABLE dependency (
+    board   INTEGER NOT NULL,
+    task    INTEGER NOT NULL,
+    on_task INTEGER NOT NULL CHECK (on_task <> task),
+    PRIMARY KEY (board, task, on_task),
+    FOREIGN KEY (board, task)    REFERENCES task (board, id),
+    FOREIGN KEY (board, on_task) REFERENCES task (board, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX dependency_by_cause ON dependency (board, on_task, task);
 
 -- Leases that are over. One that is not over stands in its task's row, and only there.
 CREATE TABLE ended_lease (

@@ -1,0 +1,93 @@
+"""What an entry of the ledger is, and what several kinds of them share."""
+
+from __future__ import annotations
+
+from dibs.core.instants import Instant
+from dibs.core.model import IN_PROGRESS, OPEN, ActorId, Lease, Task, Token
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+    from dibs.core.model import State
+
+
+class Stint(Value):
+    """One unbroken period of work that is over."""
+
+    started: Instant
+    ended: Instant
+
+
+class Ending(Value):
+    """How a lease stood when it ended: its last renewal, and the stint that ended with it."""
+
+    token: Token
+    actor: ActorId
+    session: str | None
+    acquired: Instant
+    renewed: Instant
+    expires: Instant
+    renewals: int
+    late: bool
+    stint: Stint | None = None
+    worktree: str = ""
+    branch: str = ""
+    uncommitted: tuple[str, ...] = ()
+
+
+class Event(Value):
+    """One entry of the ledger."""
+
+    verb: ClassVar[str]
+    cause: ClassVar[str] = ""
+    """Why a lease ended, if the event ends one."""
+
+    @property
+    def takes(self) -> bool:
+        """Whether a lease that this event ends is taken from its holder, not given up by it."""
+        return False
+
+
+class TaskEvent(Event):
+    """An event about one task."""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        raise NotImplementedError
+
+
+class EndsLease(TaskEvent):
+    """An event after which no lease runs."""
+
+    state: ClassVar[State]
+    ending: Ending | None = None
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(state=self.state, lease=None)
+
+
+def lease_of(task: Task) -> Lease:
+    if task.lease is None:
+        message = f"{task.key} has no lease"
+        raise ValueError(message)
+    return task.lease
+
+
+def begun_anew(task: Task) -> Task:
+    """The one list of what a task's holders, authors and tries left on it."""
+    return task.but(
+        state=OPEN,
+        lease=None,
+        assignee=None,
+        author=None,
+        preferred=None,
+        blocked_on="",
+        attempts=0,
+        rests_until=None,
+    )
+
+
+def without_a_lease(task: Task) -> State:
+    """The state of a task whose lease ends without naming one: nobody is at work on it."""
+    return OPEN if task.state == IN_PROGRESS else task.state

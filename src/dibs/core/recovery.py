@@ -1,0 +1,136 @@
+"""Work that was left: sweep, retry, reset. Each is about many tasks, decided in one go. Pure.
+
+A sweep ends the leases of the dead. A retry opens one task again, and frees what depends on it from
+dead or late holders. A reset begins tasks anew, with everything that depends on them.
+"""
+
+from __future__ import annotations
+
+from dibs.core import commands as c
+from dibs.core import events as e
+from dibs.core.decide import Change, Decision
+from dibs.core.evolve import ending_of
+from dibs.core.facts import Case, death_of, is_anothers
+from dibs.core.instants import Duration, later
+from dibs.core.model import COMPLETE, DROPPED, EXPIRED, IN_PROGRESS, OPEN, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+# Sweep.
+
+
+def sweep(case: Case, command: c.Sweep) -> Decision:
+    """What is dead ends at once; what has expired is first suspected, and ends a grace later."""
+    changes = [change for task in case.facts.many if (change := swept(case, command, task))]
+    return Decision(others=tuple(changes))
+
+
+def swept(case: Case, command: c.Sweep, task: Task) -> Change | None:
+    lease, death = task.lease, death_of(task, case.facts)
+    if lease is None:
+        return None
+    if death is not None:
+        return Change(task, (lease_ended(case, task, death.cause),))
+    if lease.live(case.now):
+        return None
+    if lease.suspect is None:
+        return Change(task, suspect=case.now)
+    alive = task.id in case.facts.living
+    more = lease.ttl if alive else Duration(0)
+    over = later(later(lease.suspect, command.grace), more)
+    if case.now < over:
+        return None
+    return Change(task, (lease_ended(case, task, EXPIRED),))
+
+
+def lease_ended(case: Case, task: Task, why: str, *, may_give_up: bool = True) -> e.LeaseEnded:
+    lease = e.lease_of(task)
+    used_up = task.state == IN_PROGRESS and task.attempts >= task.terms.max_attempts
+    return e.LeaseEnded(
+        ending=ended(case, task),
+        why=why,
+        gives_up=may_give_up and used_up,
+        unassigns=not lease.bound and not case.actor(lease.actor).is_human,
+    )
+
+
+def ended(case: Case, task: Task) -> e.Ending | None:
+    dead = death_of(task, case.facts) is not None
+    return ending_of(task, case.now, case.facts.sessions.get(task.id), dead=dead)
+
+
+# Retry.
+
+
+def retry(case: Case, command: c.Retry) -> Decision:
+    """Live holders and final tasks downstream are left alone."""
+    task, reason = case.task, command.reason.strip()
+    used_up = task.attempts >= task.terms.max_attempts
+    events: tuple[e.TaskEvent, ...] = ()
+    if task.state != OPEN or task.lease is not None:
+        raised = command.force and used_up
+        events = (e.Retried(ending=ended(case, task), reason=reason, raised=raised),)
+    left = [other for other in case.facts.many if is_left(case, other)]
+    ends = (
+        Change(other, (lease_ended(case, other, "retry", may_give_up=False),)) for other in left
+    )
+    return Decision(events, others=tuple(ends))
+
+
+def is_left(case: Case, task: Task) -> bool:
+    """It has a lease whose holder is dead or late."""
+    lease = task.lease
+    return lease is not None and (
+        not lease.live(case.now) or death_of(task, case.facts) is not None
+    )
+
+
+# Reset.
+
+
+def affected(named: Iterable[Task], downstream: Iterable[Task], command: c.Reset) -> list[Task]:
+    """The named tasks; and of those that depend on them what there is something to take back."""
+    found = {task.id: task for task in named}
+    for task in downstream:
+        kept = task.state == DROPPED or (task.state == COMPLETE and not command.redo)
+        if not kept and e.begun_anew(task) != task:
+            found.setdefault(task.id, task)
+    return list(found.values())
+
+
+def reset(case: Case, command: c.Reset) -> Decision:
+    """The named tasks are kept from others in the same step, if that is asked."""
+    keys = {key.casefold() for key in command.tasks}
+    changes = []
+    for task in case.facts.many:
+        is_named = task.key.casefold() in keys
+        anew = e.Reset(
+            ending=ended(case, task),
+            reason=command.reason.strip(),
+            of="" if is_named else command.tasks[0],
+            overruled=is_anothers(task, case.caller),
+        )
+        changes.append(
+            Change(task, (anew, *(kept_from_others(case, command, task) if is_named else ())))
+        )
+    return Decision(others=tuple(changes))
+
+
+def kept_from_others(case: Case, command: c.Reset, task: Task) -> tuple[e.TaskEvent, ...]:
+    caller, rules = case.caller, case.facts.rules
+    token, reason = task.token.next_in(case.facts.epoch), command.reason.strip()
+    if command.mine:
+        ttl = rules.ttl_for(caller.actor)
+        return (e.Claimed(token, caller.actor.id, caller.holding_session, ttl, reason),)
+    if command.to:
+        receiver = case.subject
+        return (e.Assigned(token, receiver.id, None, rules.ttl_for(receiver), reason),)
+    if command.park and task.parked_by is None:
+        return (e.Parked(by=caller.actor.id, reason=reason),)
+    return ()
+
+
+ACTS: dict[str, Callable[..., Decision]] = {"sweep": sweep, "retry": retry, "reset": reset}

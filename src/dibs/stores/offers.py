@@ -1,0 +1,145 @@
+"""What can be offered, and what waits for what: questions of a transaction."""
+
+from __future__ import annotations
+
+from dibs.core.facts import Rival
+from dibs.core.instants import Instant
+from dibs.core.model import (
+    ActorId,
+    EndedLease,
+    Process,
+    Task,
+    TaskId,
+    TaskKey,
+    Token,
+)
+from dibs.core.refusals import unreadable
+from dibs.core.values import Value
+from dibs.stores import rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from dibs.core.model import Kind, State
+
+PAGE = 200
+"""Tasks that are looked at in one go, until one fits."""
+
+
+class Offer(Value):
+    """A ready task, as much of it as decides whether it fits."""
+
+    priority: int
+    id: TaskId
+    key: TaskKey
+    capabilities: str
+    scope: str
+
+
+class Linked(Value):
+    """A task at the other end of a dependency."""
+
+    id: TaskId
+    key: TaskKey
+    state: State
+
+
+class HeldByProcess(Value):
+    """A lease whose session is tied to a process."""
+
+    task: TaskId
+    token: Token
+    renewed: Instant
+    process: Process
+    kind: Kind
+
+
+class Offers:
+    """The part of a transaction that reads what can be offered."""
+
+    now: Instant
+    _ask: Any
+    _one: Any
+
+    def ready_for(self, tier: int, kind: str) -> Iterator[Offer]:
+        """Ready tasks that an actor of this tier and kind may claim, by priority, then age."""
+        priority, last = -1, 0
+        while page := self._ask(
+            "ready_for", tier=tier, kind=kind, now=self.now, priority=priority, id=last, limit=PAGE
+        ):
+            for row in page:
+                yield Offer(*row)
+            priority, last = page[-1][:2]
+
+    def tasks_ready(self, limit: int) -> list[Task]:
+        found = self._ask("tasks_ready", now=self.now, limit=limit)
+        return [rows.task_of(row) for row in found]
+
+    def next_rise(self) -> Instant | None:
+        """When the next task may become ready by time alone."""
+        row = self._one("next_rise", now=self.now)
+        return row[0] if row else None
+
+    def tasks_assigned_to(self, actor: ActorId) -> list[Task]:
+        found = self._ask("tasks_assigned_to", actor=actor, limit=PAGE)
+        return [rows.task_of(row) for row in found]
+
+    def tasks_preferred_by(self, actor: ActorId) -> list[Task]:
+        found = self._ask("tasks_preferred_by", actor=actor, limit=PAGE)
+        return [rows.task_of(row) for row in found]
+
+    def held_scopes(self) -> list[Rival]:
+        """The scopes of all leases that have not ended."""
+        return [
+            Rival(id_, key, holder, session, expires, rows.texts(scope))
+            for id_, key, holder, session, expires, scope in self._ask("held_scopes")
+        ]
+
+    def count_held_by(self, actor: ActorId) -> int:
+        [(count,)] = self._ask("count_held_by", actor=actor)
+        return int(count)
+
+    def leases_with_process(self) -> list[HeldByProcess]:
+        return [
+            HeldByProcess(id_, Token(epoch, number), renewed, Process(*process), kind)
+            for id_, epoch, number, renewed, *process, kind in self._ask("leases_with_process")
+        ]
+
+    def tasks_expired(self, limit: int) -> list[Task]:
+        """Those with a lease that has expired and not ended; the longest expired first."""
+        found = self._ask("tasks_expired", now=self.now, limit=limit)
+        return [rows.task_of(row) for row in found]
+
+    def last_ended_lease(self, task: TaskId) -> EndedLease | None:
+        row = self._one("last_ended_lease", task=task)
+        return rows.ended_lease_of(row) if row else None
+
+    # Dependencies.
+
+    def id_of(self, key: TaskKey) -> TaskId:
+        row = self._one("task_by_key", key=key)
+        if row is None:
+            raise unreadable(f"a dependency on {key}, which is not there")
+        return rows.task_of(row).id
+
+    def dependencies(self, task: TaskId) -> list[Linked]:
+        """What a task depends on."""
+        return [Linked(*row) for row in self._ask("dependencies", task=task)]
+
+    def dependants(self, task: TaskId, limit: int = PAGE) -> list[Linked]:
+        """What depends on a task."""
+        return [Linked(*row) for row in self._ask("dependants", task=task, limit=limit)]
+
+    def is_upstream(self, cause: TaskId, task: TaskId) -> bool:
+        """Whether `task` waits for `cause`, over any number of steps."""
+        return self._one("is_upstream", task=task, cause=cause) is not None
+
+    def downstream(self, task: TaskId) -> list[Task]:
+        """Everything that depends on a task, over any number of steps."""
+        return [rows.task_of(row) for row in self._ask("downstream", task=task)]
+
+    def wrong_waits(self) -> list[TaskKey]:
+        """Tasks whose counter of open dependencies is not what the dependencies say."""
+        return [key for (key,) in self._ask("wrong_waits")]
