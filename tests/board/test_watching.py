@@ -155,6 +155,16 @@ def test_a_lease_that_is_renewed_meanwhile_is_waited_for_again(bench, other, mon
     assert seen.now - began == pytest.approx(90 * SECOND, abs=2 * SECOND)
 
 
+def test_a_task_that_is_not_to_be_offered_yet_is_ready_when_its_time_has_come(
+    bench, other, monkeypatch
+):
+    began = bench.now()
+    bench.add(not_before=began + 20 * SECOND)
+    monkeypatch.setattr(watching.time, "sleep", bench.advance)
+    seen = watching.wait_until(other, KEY, "ready", 3600)
+    assert seen.now - began == pytest.approx(20 * SECOND, abs=SECOND)
+
+
 @pytest.mark.parametrize(
     ("goal", "before", "after"),
     [

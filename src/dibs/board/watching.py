@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 
 from dibs.board import views
+from dibs.board.many import is_ready
 from dibs.board.outcome import actors_named
 from dibs.board.persist import persist
 from dibs.core import refusals
 from dibs.core.instants import SECOND, Instant, brief
-from dibs.core.model import COMPLETE, DROPPED, FAILED, OPEN, Actor, ActorId, Task, TaskKey
+from dibs.core.model import COMPLETE, DROPPED, FAILED, Actor, ActorId, Task, TaskKey
 from dibs.core.refusals import Refused, refused, shown
 from dibs.core.values import Value
 
@@ -34,7 +35,7 @@ SERVER_SLICE = 0.5
 BEAT = 1.0
 """So often a stream says that it is alive: who reads it may want to stop."""
 
-AFTER_EXPIRY = 0.01
+A_MOMENT = 0.01
 """At the instant of its expiry a lease is still live; a moment later it is not."""
 
 PAGE = 200
@@ -142,12 +143,6 @@ def is_complete(_tx: ReadTransaction, task: Task) -> bool:
     return task.state == COMPLETE
 
 
-def is_ready(_tx: ReadTransaction, task: Task) -> bool:
-    """Whether it is offered: open, held by nobody, not kept back."""
-    kept_back = task.lease or task.parked_by is not None or task.assignee is not None
-    return task.state == OPEN and not kept_back
-
-
 GOALS: dict[str, Callable[[ReadTransaction, Task], bool]] = {
     "complete": is_complete,
     "free": views.is_free,
@@ -178,15 +173,16 @@ def wait_until(board: Board, key: TaskKey, goal: str, seconds: float = FOREVER) 
                 raise never(task, goal)
             if left() <= 0:
                 raise timed_out(tx, task, goal)
-            pause = min(left(), until_expiry(task, tx.now))
+            pause = min(left(), by_itself(task, tx.now))
         wait_for_change(board, felt, pause)
 
 
-def until_expiry(task: Task, now: Instant) -> float:
-    """Seconds until its lease has expired, which changes nothing that is stored."""
-    if task.lease is None or not task.lease.live(now):
-        return FOREVER
-    return (task.lease.expires - now) / SECOND + AFTER_EXPIRY
+def by_itself(task: Task, now: Instant) -> float:
+    """Seconds until time alone changes something about it: no change of the board tells of that."""
+    expires = None if task.lease is None else task.lease.expires
+    instants = (expires, task.terms.not_before, task.rests_until)
+    ahead = [(at - now) / SECOND + A_MOMENT for at in instants if at is not None and at >= now]
+    return min(ahead, default=FOREVER)
 
 
 def never(task: Task, goal: str) -> Refused:
