@@ -95,6 +95,10 @@ def last_event(board: Board) -> int:
 
 def events_after(board: Board, seq: int, limit: int = PAGE, wanted: LogFilter = EVERYTHING) -> Page:
     """Of the next events after `seq`, at most `limit`, those that are wanted; oldest first."""
+    return persist(board, lambda: read_after(board, seq, limit, wanted))
+
+
+def read_after(board: Board, seq: int, limit: int, wanted: LogFilter) -> Page:
     with board.read() as tx:
         first = min(seq, tx.board.seq) + 1  # a board that was restored counts on from before
         task = None if wanted.task is None else views.found(tx, wanted.task)
@@ -165,16 +169,23 @@ def wait_until(board: Board, key: TaskKey, goal: str, seconds: float = FOREVER) 
     left = countdown(board, seconds)
     while True:
         felt = pulse(board)
-        with board.read() as tx:
-            task = views.found(tx, key)
-            if GOALS[goal](tx, task):
-                return views.TaskView(task, tx.now, actors_named(tx, task))
-            if task.state in LOST[goal]:
-                raise never(task, goal)
-            if left() <= 0:
-                raise timed_out(tx, task, goal)
-            pause = min(left(), by_itself(task, tx.now))
-        wait_for_change(board, felt, pause)
+        seen, pause = persist(board, lambda: look(board, key, goal, in_vain=left() <= 0))
+        if seen is not None:
+            return seen
+        wait_for_change(board, felt, min(left(), pause))
+
+
+def look(board: Board, key: TaskKey, goal: str, *, in_vain: bool) -> tuple[TaskView | None, float]:
+    """The task if it is as wanted; else how many seconds to wait for a change at most."""
+    with board.read() as tx:
+        task = views.found(tx, key)
+        if GOALS[goal](tx, task):
+            return views.TaskView(task, tx.now, actors_named(tx, task)), 0.0
+        if task.state in LOST[goal]:
+            raise never(task, goal)
+        if in_vain:
+            raise timed_out(tx, task, goal)
+        return None, by_itself(task, tx.now)
 
 
 def by_itself(task: Task, now: Instant) -> float:

@@ -125,7 +125,11 @@ class PostgresStore:
             self._connection = connection
             _inherited.add(connection)
         if not self.number:
-            self._find(connection)
+            try:
+                self._find(connection)
+            except BaseException:
+                self.give_back(connection)  # one that was cut off is not borrowed again
+                raise
         return connection
 
     def give_back(self, connection: psycopg.Connection[Any]) -> None:
