@@ -12,6 +12,10 @@ import time
 from dibs.core.instants import Instant
 from dibs.core.model import Process
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 NANOSECONDS = 1_000
 """In a microsecond."""
 
@@ -54,6 +58,17 @@ class Linux:
     def is_stopped(self, pid: int) -> bool:
         stat = self._stat(pid)
         return stat is not None and stat[0] in "Tt"
+
+    def carrying(self, mark: str) -> list[Process]:
+        """The processes whose environment holds DIBS_RUN=mark, as far as this user may look."""
+        wanted = f"DIBS_RUN={mark}"
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return self._alive(
+            pid for pid in pids if wanted in _read(f"/proc/{pid}/environ").split("\0")
+        )
+
+    def _alive(self, pids: Iterable[int]) -> list[Process]:
+        return [process for pid in pids if (process := self.process(pid)) is not None]
 
     def file_system(self, path: str) -> str:
         """The type of the file system that `path` is on, or "" if it cannot be told."""
@@ -99,6 +114,12 @@ class Darwin(Linux):
 
     def is_stopped(self, pid: int) -> bool:
         return _run("ps", "-o", "state=", "-p", str(pid)).startswith("T")
+
+    def carrying(self, mark: str) -> list[Process]:
+        told = _run("ps", "-axww", "-E", "-o", "pid=,command=").splitlines()
+        return self._alive(
+            int(line.split()[0]) for line in told if f"DIBS_RUN={mark}" in line.split()
+        )
 
     def file_system(self, path: str) -> str:  # noqa: ARG002
         return ""

@@ -201,7 +201,7 @@ def test_who_waited_in_vain_is_told_who_holds_it(bench):
     bench.agent("codex", "s1").claim()
     told = refusal_of(lambda: watching.wait_until(bench.board, KEY, "free", 0))
     assert told.code == "timed_out"
-    assert "held by codex (session s1), until" in str(told)
+    assert "held by codex (session s1) until" in str(told)
     assert told.refusal.facts["holder"] == "codex"
 
 

@@ -175,20 +175,31 @@ def ancestors(machine: Machine) -> list[Process]:
 def _place(around: Surroundings, harness: str, *, person: bool = False) -> Session:
     """Where the session works. Actor and name are filled in by the board."""
     repository = around.repository
-    alone = person or harness or not around.on_terminal
+    process = None if person else run_above(around)
+    if process is None and around.on_terminal and not (person or harness):
+        process = interactive_shell(around.machine)
     return Session(
         actor=0,  # type: ignore[arg-type]
         name="",
         host=around.machine.host(),
         worktree=storable(repository.worktree) if repository else "",
         branch=storable(repository.branch()) if repository and repository.worktree else "",
-        process=None if alone else interactive_shell(around.machine),
+        process=process,
     )
 
 
 def storable(path: str) -> str:
     """A path as text: bytes that are not text are shown as escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def run_above(around: Surroundings) -> Process | None:
+    """The `dibs run` that this runs under: what it started does not outlive it."""
+    mark = around.environment.get("DIBS_RUN")
+    if not mark:
+        return None
+    above = ancestors(around.machine)
+    return next((found for found in above if f"{found.pid}.{found.started}" == mark), None)
 
 
 def interactive_shell(machine: Machine) -> Process | None:

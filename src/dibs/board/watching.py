@@ -12,8 +12,9 @@ from dibs.board import views
 from dibs.board.many import is_ready
 from dibs.board.outcome import actors_named
 from dibs.board.persist import persist
+from dibs.board.waiting import why_it_waits
 from dibs.core import refusals
-from dibs.core.instants import SECOND, Instant, brief
+from dibs.core.instants import SECOND, Instant
 from dibs.core.model import COMPLETE, DROPPED, FAILED, Actor, ActorId, Task, TaskKey
 from dibs.core.refusals import Refused, refused, shown
 from dibs.core.values import Value
@@ -207,18 +208,12 @@ def never(task: Task, goal: str) -> Refused:
 
 
 def timed_out(tx: ReadTransaction, task: Task, goal: str) -> Refused:
-    lease = task.lease
-    if lease is None:
-        holder, why = None, views.why_it_waits(tx, task).why
-    else:
-        holder = tx.actor(lease.actor)
-        ends = "until" if lease.live(tx.now) else "expired"
-        why = f"held by {refusals.named(holder, lease)}, {ends} {brief(lease.expires, tx.now)}"
+    holder = None if task.lease is None else tx.actor(task.lease.actor).name
     return refused(
         "timed_out",
-        f"{task.key} is not {goal} yet; it is {shown(task.state)}, {why}",
+        f"{task.key} is not {goal} yet: {why_it_waits(tx, task).why}",
         task=task.key,
         state=task.state,
         goal=goal,
-        holder=holder and holder.name,
+        holder=holder,
     )

@@ -46,6 +46,11 @@ def argument(*names: str, **options: Any) -> Argument:
     return Argument(names, options)
 
 
+COMMAND = argument(
+    "--", dest="command", metavar="CMD", required=True, help="the command, with its own arguments"
+)
+"""Everything after the first `--`, as it is."""
+
 COMMON = (
     argument("--agent", metavar="NAME", help="the agent that acts (or DIBS_AGENT)"),
     argument("--as", metavar="NAME", dest="person", help="the person who acts"),
@@ -57,19 +62,36 @@ COMMON = (
 
 def read(verb: str, means: str, arguments: tuple[Argument, ...], words: list[str]) -> Read:
     """The value of each argument by its name."""
+    if COMMAND in arguments:
+        ours = before_dashes(words)
+        return read_ours(verb, means, arguments, ours) | {COMMAND.dest: words[len(ours) + 1 :]}
+    return read_ours(verb, means, arguments, words)
+
+
+def before_dashes(words: list[str]) -> list[str]:
+    """What is meant for us, where a command follows."""
+    return words[: words.index("--")] if "--" in words else words
+
+
+def read_ours(verb: str, means: str, arguments: tuple[Argument, ...], words: list[str]) -> Read:
     quick = quickly((*arguments, *COMMON), words)
     if quick is not None:
         return quick
     found = vars(parser(verb, means, arguments).parse_intermixed_args(words))
-    for each in (*arguments, *COMMON):
+    for each in (*but_the_command(arguments), *COMMON):
         if isinstance(found[each.dest], list) and each.options.get("action") != "append":
             # What argparse makes of `--name=--`.
             raise bad_argument(f"{each.names[0]} has no value (dibs {verb} --help)")
     return found
 
 
+def but_the_command(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    return tuple(each for each in arguments if each is not COMMAND)
+
+
 def quickly(arguments: tuple[Argument, ...], words: list[str]) -> Read | None:
     """The plain case; `None` if it is not plain."""
+    arguments = but_the_command(arguments)
     options = {argument.names[0]: argument for argument in arguments if argument.is_option}
     found = {argument.dest: argument.default for argument in arguments}
     placed: list[str] = []
@@ -97,6 +119,8 @@ def quickly(arguments: tuple[Argument, ...], words: list[str]) -> Read | None:
 
 
 def place(found: Read, arguments: list[Argument], words: list[str]) -> Read | None:
+    if any(argument.options.get("nargs") == "+" for argument in arguments):
+        return None
     needed = sum("nargs" not in argument.options for argument in arguments)
     if not needed <= len(words) <= len(arguments):
         return None
@@ -120,8 +144,11 @@ def parser(verb: str, means: str, arguments: tuple[Argument, ...]) -> ArgumentPa
     made = Parser(
         prog=f"dibs {verb}", description=means, allow_abbrev=False, formatter_class=formatter
     )
-    for each in arguments:
+    for each in but_the_command(arguments):
         made.add_argument(*each.names, **each.options)
+    if COMMAND in arguments:
+        made.usage = f"{made.format_usage()[len('usage: ') :].rstrip()} -- CMD ..."
+        made.epilog = f"-- CMD ...: {COMMAND.options['help']}"
     common = made.add_argument_group("with every verb")
     for each in COMMON:
         common.add_argument(*each.names, **each.options)

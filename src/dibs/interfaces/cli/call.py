@@ -179,14 +179,17 @@ class Call:
         return self.told(self.execute(command))
 
     def execute(self, command: Command) -> Outcome:
+        return self.board.execute(self.caller(command), command, self.request_id)
+
+    def caller(self, command: Command) -> Identity:
+        """Who calls; if it is an impostor, that is written down."""
         try:
-            who = self.who()
+            return self.who()
         except Refused as problem:
             if problem.code == "in_harness":
                 impostor = Identity(self["person"], True, "")
                 self.board.log_refusal(impostor, command, problem.refusal)
             raise
-        return self.board.execute(who, command, self.request_id)
 
     def told(self, outcome: Outcome) -> Answer:
         warnings = say.warnings(outcome)

@@ -26,8 +26,14 @@ def status(call: Call) -> Answer | Iterator[Answer]:
         return status_again(call, max(1, every / SECOND))
     if call["every"]:
         raise bad_argument("--every goes with --watch")
-    seen = views.status(call.board)
-    return Answer(payloads.status(seen), pages.status(seen))
+    return status_now(call)
+
+
+def status_now(call: Call, *, afresh: bool = False) -> Answer:
+    from dibs.board import waiting
+
+    seen = waiting.status(call.board)
+    return Answer(payloads.status(seen), pages.status(seen), afresh=afresh)
 
 
 def status_again(call: Call, seconds: float) -> Iterator[Answer]:
@@ -36,8 +42,7 @@ def status_again(call: Call, seconds: float) -> Iterator[Answer]:
 
     while True:
         felt = watching.pulse(call.board)
-        seen = views.status(call.board)
-        yield Answer(payloads.status(seen), pages.status(seen), afresh=True)
+        yield status_now(call, afresh=True)
         watching.wait_for_change(call.board, felt, seconds)
 
 

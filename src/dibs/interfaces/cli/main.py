@@ -8,7 +8,7 @@ import sys
 from dibs.core.checks import quoted
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.interfaces.cli import verbs
-from dibs.interfaces.cli.arguments import read
+from dibs.interfaces.cli.arguments import before_dashes, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ TRACEBACKS = "DIBS_DEBUG"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; everything that can go wrong ends here."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given
+    as_json = "--json" in before_dashes(given)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -107,7 +107,9 @@ def split(given: list[str]) -> tuple[str, list[str]]:
         raise bad_argument(f"no verb is given, only {quoted(' '.join(given))}")
     if not given:
         return "", given
-    return given[position], given[position + 1 :] + given[:position]
+    after = given[position + 1 :]
+    ours = before_dashes(after)
+    return given[position], ours + given[:position] + after[len(ours) :]
 
 
 def unknown_verb(name: str) -> Refused:

@@ -15,6 +15,15 @@ def claim(call: Call) -> Answer:
     return call.do(c.Claim(call.key, ttl=call.ttl, reserve=call["reserve"], reason=call.reason))
 
 
+def next_(call: Call) -> Answer:
+    from dibs.workers.offering import next_task
+
+    wait = None if call["wait"] is None else checks.duration(call["wait"], "the wait")
+    most = None if call["most"] is None else checks.whole(call["most"], "the most", 1, 10_000)
+    command = c.Next(ttl=call.ttl, reserve=call["reserve"], most=most)
+    return call.told(next_task(call.board, call.who(), command, wait, call.request_id))
+
+
 def start(call: Call) -> Answer:
     return call.do(c.Start(call.key, ttl=call.ttl))
 
@@ -98,6 +107,15 @@ VERBS = {
             argument("--reserve", action="store_true", help="hold it, but do not start"),
             TTL,
             REASON,
+        ),
+    ),
+    "next": Verb(
+        next_,
+        (
+            argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m"),
+            argument("--reserve", action="store_true", help="hold it, but do not start"),
+            argument("--most", metavar="N", help="not if you hold as many already"),
+            TTL,
         ),
     ),
     "start": Verb(start, (KEY, TTL)),

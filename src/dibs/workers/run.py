@@ -1,0 +1,400 @@
+"""`dibs run`: a command that works under a lease, and never without one.
+
+Claim, commit, then start. The lease is renewed while the command lives, and is ended by the way in
+which it ends. When the lease is lost the command is ended with everything that it started; when
+this process is killed, so is the command. Every way out after the claim gives the claim back.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+
+from dibs.board.callers import caller_of
+from dibs.board.execute import Board
+from dibs.board.identity import Identity, ancestors
+from dibs.board.known import fresh_uid
+from dibs.board.outcome import Outcome, actors_named
+from dibs.core import commands as c
+from dibs.core import refusals
+from dibs.core.instants import HOUR, MINUTE, Duration
+from dibs.core.model import Lease, Process, Task, Token
+from dibs.core.refusals import Refusal, Refused, bad_argument, refused
+from dibs.core.values import Value
+from dibs.workers.child import Child
+from dibs.workers.inbox import ENDING, INTERRUPTING, PASSED_ON, Inbox
+from dibs.workers.keeper import TRY_AGAIN, Keeper
+from dibs.workers.liveness import MARK, PATIENCE, end_survivors, mark_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+FAIL, RELEASE, BLOCK = "fail", "release", "block"
+ON_FAIL = (FAIL, RELEASE, BLOCK)
+LOST = ("lease_lost", "token_ahead")
+
+RETRY_PAUSE = 0.5
+"""Seconds between two tries to write down how it ended, while the board cannot be reached."""
+
+JITTER = 0.2
+
+
+class Options(Value):
+    """What follows from the end of the command, and where its output goes."""
+
+    submit: bool = False
+    on_fail: str = FAIL
+    note: str = ""
+    log_dir: str = ""
+    out: int = 1
+    """Where its standard output goes to: a file descriptor."""
+    patience: float = PATIENCE
+
+
+DEFAULTS = Options()
+
+
+class Ran(Value):
+    """What came of it."""
+
+    claimed: Outcome
+    outcome: Outcome
+    """The task afterwards."""
+    verb: str
+    """What ended the lease: complete, submit, fail, block, release, handoff, drop; "" if lost."""
+    status: int
+    """The command's exit code; below zero the signal that ended it."""
+    by_command: bool = False
+    """The command ended the lease itself."""
+    stopped_by: int = 0
+    """The signal that ended the run."""
+    lost: Refusal | None = None
+    tail: str = ""
+    log: str = ""
+    log_broken: bool = False
+
+
+def run(
+    board: Board,
+    who: Identity,
+    claim: c.Command,
+    argv: Sequence[str],
+    options: Options = DEFAULTS,
+    on_claimed: Callable[[Outcome], object] = lambda _: None,
+) -> Ran:
+    """Runs a command under the lease that `claim` acquires, by default with the ttl of a keeper.
+
+    Raises `Refused` if nothing was run, or if its end could not be written down. For the main
+    thread of a process: it hears signals.
+    """
+    if not argv:
+        raise bad_argument("no command is given: it stands after --")
+    root, slash, _ = who.session.partition("/")
+    if slash:
+        key = claim.named().get("task", "")
+        raise Refused(refusals.parent_only("run", key, who.session, root))
+    if claim.named()["ttl"] is None:
+        claim = claim.but(ttl=board.settings.ttl_keeper)
+    with Inbox() as inbox:
+        return Work(board, who, inbox, options).carry_out(claim, argv, on_claimed)
+
+
+class Work:
+    """One run, from its claim to the end of its lease."""
+
+    claimed: Outcome
+    child: Child
+    keeper: Keeper
+
+    def __init__(self, board: Board, who: Identity, inbox: Inbox, options: Options) -> None:
+        self.board, self.who, self.inbox, self.options = board, who, inbox, options
+        self.machine = board.store.machine
+        process = self.machine.process(os.getpid())
+        assert process is not None, "this process is alive"
+        self.process, self.mark = process, mark_of(process)
+        self.log = ""
+        self.given_up: tuple[str, Outcome] | None = None
+        self.lost: Refusal | None = None
+        self.stopped_by = self.interrupted = 0
+        self.hurry = False
+        self.deadline: float | None = None
+
+    def carry_out(
+        self, claim: c.Command, argv: Sequence[str], on_claimed: Callable[[Outcome], object]
+    ) -> Ran:
+        since = self.machine.boottime()
+        self.claimed = self.board.execute(self._tied(claim), claim)
+        try:
+            on_claimed(self.claimed)
+            self._start(argv, since)
+        except BaseException as error:
+            self._give_back(f"not started: {error}")
+            raise
+        try:
+            self._attend()
+            return self._conclude()
+        except Refused:
+            raise
+        except BaseException as error:
+            self.child.end()
+            self._give_back(f"dibs run failed: {error}")
+            raise
+        finally:
+            self.child.end()
+            self.keeper.stop()
+
+    @property
+    def task(self) -> Task:
+        assert self.claimed.task is not None, "claimed just now"
+        return self.claimed.task
+
+    @property
+    def lease(self) -> Lease:
+        assert self.task.lease is not None, "claimed just now"
+        return self.task.lease
+
+    @property
+    def token(self) -> Token:
+        return self.task.token
+
+    # The beginning.
+
+    def _tied(self, claim: c.Command) -> Identity:
+        """The session ends with this process; unless it is somebody's who holds other tasks too."""
+        named, place = claim.named().get("task"), self.who.place
+        if self.who.person or place is None:
+            return self.who
+        with self.board.read() as tx:
+            caller, is_new = caller_of(tx, self.who, self.board.settings)
+            session = None if is_new else tx.session(caller.actor.id, caller.session)
+            held = [] if is_new else tx.tasks_held_by(caller.actor.id, caller.session)
+        keys = {task.key for task in held}
+        if session and session.process and named in keys:
+            self._check_alone(session.process, named)
+        return self.who if keys - {named} else self.who.but(place=place.but(process=self.process))
+
+    def _check_alone(self, other: Process, key: str) -> None:
+        """The board takes two runs of one session for one: here they are told apart."""
+        lives = self.machine.process(other.pid) == other
+        if lives and other != self.process and other not in ancestors(self.machine):
+            raise refused(
+                "held_here",
+                f"{key} is held already by the same session, in process {other.pid}",
+                task=key,
+                session=self.who.session,
+            )
+
+    def _start(self, argv: Sequence[str], since: int) -> None:
+        key = self.task.key
+        if self.options.log_dir:
+            self.log = os.path.join(self.options.log_dir, f"{key}-{self.token}.log")
+        keeper = Keeper(
+            self.board, self.who, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
+        )
+        try:
+            self.child = Child(
+                argv, self._environment(), self.options.out, self.log, self.inbox.put
+            )
+        except (OSError, ValueError) as error:
+            keeper.stop()
+            why = getattr(error, "strerror", None) or str(error)
+            where = getattr(error, "filename", None) or argv[0]
+            raise refused(
+                "cannot_start", f"{where} cannot be started: {why}", task=key, command=argv[0]
+            ) from None
+        self.keeper = keeper
+        keeper.start()
+
+    def _environment(self) -> dict[str, str]:
+        """Who works, on what, and under which run; a person's command is nobody's agent."""
+        kept = {n: v for n, v in os.environ.items() if n not in ("DIBS_AGENT", "DIBS_SESSION")}
+        who = (
+            {}
+            if self.who.person
+            else {"DIBS_AGENT": self.who.name, "DIBS_SESSION": self.who.session}
+        )
+        return (
+            kept
+            | who
+            | {"DIBS_TASK": self.task.key, "DIBS_TOKEN": str(self.token), MARK: self.mark}
+        )
+
+    # While it runs.
+
+    def _attend(self) -> None:
+        """Until the command has ended and its output is written; what must not go on is ended."""
+        while self.child.status() is None or (self.child.speaks and not self.hurry):
+            left = None if self.deadline is None else self.deadline - time.monotonic()
+            news = self.inbox.read(left)
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                self.deadline = None
+                self.child.signal(signal.SIGKILL)
+            if isinstance(news, Refusal):
+                self._lose(news)
+            elif news is not None:
+                self._hear(news)
+        if self.hurry or (self.interrupted and self.child.status()):
+            end_survivors(self.machine, self.mark, self.options.patience)
+
+    def _hear(self, number: int) -> None:
+        if self.child.status() is not None:
+            self.hurry = self.hurry or number in (*ENDING, *INTERRUPTING)
+        elif number in ENDING:
+            self.stopped_by = number
+            self._end_group(number)
+        elif number == signal.SIGTSTP:
+            self.child.signal(signal.SIGSTOP)  # a group without a terminal does not hear SIGTSTP
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif number == signal.SIGCONT:
+            if self.keeper.check() is None:  # renews first, if it is high time
+                self.child.signal(number)
+        elif number in PASSED_ON:
+            self.child.signal(number)
+            if number in INTERRUPTING:
+                self.interrupted = number
+
+    def _lose(self, why: Refusal) -> None:
+        """The command may have ended the lease itself, and goes on as it likes. Else it is over."""
+        if why.code in LOST:
+            with suppress(Refused):
+                self.given_up = self._own_end()
+        if self.given_up is None:
+            self.lost = self._as_lost(why)
+            self._end_group(signal.SIGTERM)
+
+    def _end_group(self, number: int) -> None:
+        self.hurry = True
+        self.child.signal(number)
+        self.child.signal(signal.SIGCONT)
+        if self.deadline is None:
+            self.deadline = time.monotonic() + self.options.patience
+
+    def _as_lost(self, why: Refusal) -> Refusal:
+        if why.code in LOST:
+            return why
+        key, token = self.task.key, str(self.token)
+        message = f"the lease {token} of {key} could not be kept: {why.message}"
+        return Refusal("lease_lost", message, {"task": key, "stated": token, "cause": why.code})
+
+    # The end.
+
+    def _conclude(self) -> Ran:
+        status = self.child.status()
+        assert status is not None, "it has ended"
+        if self.lost is None and self.given_up is None:
+            command = self._last_command(status)
+            try:
+                outcome = self._write_down(command, status)
+            except Refused as problem:
+                if problem.code not in LOST:
+                    raise
+                self.lost = problem.refusal
+            else:
+                if self.given_up is None:
+                    return self._ran(command.verb, outcome, status)
+        if self.given_up is not None:
+            verb, outcome = self.given_up
+            return self._ran(verb, outcome, status).but(by_command=True)
+        return self._ran("", self.claimed, status)
+
+    def _ran(self, verb: str, outcome: Outcome, status: int) -> Ran:
+        return Ran(
+            claimed=self.claimed,
+            outcome=outcome,
+            verb=verb,
+            status=status,
+            stopped_by=self._stopped(status),
+            lost=self.lost,
+            tail=self.child.tail(),
+            log=self.log,
+            log_broken=self.child.log_broken,
+        )
+
+    def _stopped(self, status: int) -> int:
+        """The signal that the run was ended with. Who is interrupted and succeeds is not."""
+        return self.stopped_by or (self.interrupted if status else 0)
+
+    def _last_command(self, status: int) -> c.Command:
+        key, token = self.task.key, self.token
+        by = self._stopped(status)
+        if by:
+            note = f"interrupted by {signal.Signals(by).name}; the command {ended(status)}"
+            return c.Release(key, token=token, note=note)
+        if status == 0:
+            kind = c.Submit if self.options.submit else c.Complete
+            return kind(key, token=token, note=self.options.note or f"the command {ended(status)}")
+        tail = self.child.tail()
+        why = f"{ended(status)}: {tail}" if tail else ended(status)
+        if self.options.on_fail == RELEASE:
+            return c.Release(key, token=token, note=why, rest=rest_after(self.task.attempts))
+        return (c.Block if self.options.on_fail == BLOCK else c.Fail)(key, token=token, reason=why)
+
+    def _write_down(self, command: c.Command, status: int) -> Outcome:
+        """Again and again, until the lease itself would be over: a result is not lost in silence."""
+        request, until = fresh_uid(), self.machine.boottime() + self.lease.ttl
+        while True:
+            try:
+                self.given_up = self._own_end()
+                if self.given_up is not None:
+                    return self.given_up[1]
+                return self.keeper.end(lambda: self.board.execute(self.who, command, request))
+            except Refused as problem:
+                if problem.code in LOST:
+                    raise
+                if problem.code not in TRY_AGAIN:
+                    self._give_back(
+                        f"the command {ended(status)}; {command.verb} was refused: {problem}"
+                    )
+                    raise
+                if self.machine.boottime() >= until or self._is_told_to_end():
+                    raise self._undone(problem.refusal, command, status) from None
+
+    def _is_told_to_end(self) -> bool:
+        news = self.inbox.read(RETRY_PAUSE)
+        return isinstance(news, int) and news in (*ENDING, *INTERRUPTING)
+
+    def _undone(self, why: Refusal, command: c.Command, status: int) -> Refused:
+        key = self.task.key
+        todo = f"the command {ended(status)}, and {command.verb} {key} was not written down"
+        facts = {"task": key, "token": str(self.token), "verb": command.verb, "status": status}
+        return Refused(Refusal(why.code, f"{todo}: {why.message}", {**why.facts, **facts}))
+
+    def _own_end(self) -> tuple[str, Outcome] | None:
+        """How this very lease was ended by its own session, and the task since; or nothing."""
+        with self.board.read() as tx:
+            caller, _ = caller_of(tx, self.who, self.board.settings)
+            task = tx.task(self.task.key)
+            assert task is not None, "a task does not disappear"
+            ended = next((e for e in tx.ended_leases(task.id) if e.token == self.token), None)
+            if ended is None or ended.lost or ended.session != caller.session:
+                return None
+            return ended.cause, Outcome(caller, tx.now, task, actors=actors_named(tx, task))
+
+    def _give_back(self, note: str) -> None:
+        """This lease and no other: the token says which. What stands in the way is not ours to say."""
+        rest = rest_after(self.task.attempts) if self.options.on_fail == RELEASE else None
+        with suppress(Refused):
+            self.board.execute(
+                self.who, c.Release(self.task.key, token=self.token, note=note[:2000], rest=rest)
+            )
+
+
+def ended(status: int) -> str:
+    """As a sentence goes on: the command ..."""
+    return (
+        f"exited with {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
+    )
+
+
+def rest_after(attempts: int) -> Duration:
+    """How long a task rests after a try that did not succeed: 1, 2, 4, ... minutes, at most an hour.
+
+    A little more or less, so that tasks that failed together do not come back together.
+    """
+    from random import uniform
+
+    longest = min(HOUR, MINUTE << min(max(attempts, 1) - 1, 6))
+    return Duration(round(longest * uniform(1 - JITTER, 1 + JITTER)))  # noqa: S311 - no secret

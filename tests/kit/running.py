@@ -1,0 +1,104 @@
+"""A `dibs run` that is going on, and what it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from dibs.board.opening import open_board
+from dibs.machine import this_machine
+from dibs.workers.liveness import end_survivors, mark_of
+from kit.repositories import DIBS, Ran, Repo
+
+DEADLINE = 60
+"""Seconds: longer than anything takes, and only waited for when something is wrong."""
+
+SEEN = "DIBS_TESTS_SEEN"
+"""Where a command writes the pid of each of its processes."""
+
+
+def until(condition, what: str = ""):
+    """What the condition says at last."""
+    deadline = time.monotonic() + DEADLINE
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what or "this did not happen in time"
+        time.sleep(0.01)
+    return found
+
+
+class Running:
+    """`with Running(repo, "T-1", "script") as run` leaves no process behind."""
+
+    def __init__(
+        self, repo: Repo, key: str, script: str, *options: str, **environment: str
+    ) -> None:
+        self.folder = repo.folder.parent / f"seen-{time.monotonic_ns()}"
+        self.folder.mkdir()
+        self.repo, self.key = repo, key
+        self.process = subprocess.Popen(
+            [DIBS, "run", key, *options, "--", "sh", "-c", script], cwd=repo.folder,
+            env=repo.environment(SEEN=str(self.folder), **environment), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self.pid = self.process.pid
+        self.mark = mark_of(this_machine().process(self.pid))
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+        assert end_survivors(this_machine(), self.mark, 0) == []
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def stop(self) -> None:
+        """Stopped when this returns."""
+        self.send(signal.SIGSTOP)
+        until(lambda: this_machine().is_stopped(self.pid))
+
+    def tell(self, word: str) -> None:
+        """What a script waits for with `wait_for`."""
+        (self.folder / word).touch()
+
+    def pid_of(self, name: str) -> int:
+        """Of a process that wrote it down with `here`."""
+        file = self.folder / name
+        return int(until(lambda: file.is_file() and file.read_text().strip(), f"no {name}"))
+
+    def ended(self) -> Ran:
+        out, err = self.process.communicate(timeout=DEADLINE)
+        told = [said.decode("utf-8", "backslashreplace") for said in (out, err)]
+        return Ran(self.process.returncode, *told)
+
+
+def here(name: str) -> str:
+    """A line of a script: this process is `name`."""
+    return f"echo $$ > $SEEN/{name}.part; mv $SEEN/{name}.part $SEEN/{name}"
+
+
+def wait_for(word: str) -> str:
+    return f"while [ ! -e $SEEN/{word} ]; do sleep 0.02; done"
+
+
+def lives(pid: int) -> bool:
+    return this_machine().process(pid) is not None
+
+
+def process_of_session(repo: Repo, name: str, session: str):
+    """The process that the board knows a session by."""
+    board = open_board(str(repo.folder), environment=repo.environment())
+    try:
+        with board.read() as tx:
+            return tx.session(tx.actor_named(name).id, session).process
+    finally:
+        board.store.close()
+
+
+def mode_of(path: Path) -> int:
+    return os.stat(path).st_mode & 0o777
