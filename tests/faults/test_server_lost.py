@@ -199,6 +199,38 @@ def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy,
 # What the server itself ends.
 
 
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+@pytest.mark.parametrize("what", ["(?s).*FROM .*board", "(?s).*FROM .*event"])
+def test_who_waits_goes_on_when_it_is_cut_off(node, proxy, database, when, what):
+    """Between two looks, and in the middle of one: nothing is missed, nothing is told twice."""
+    [key] = board_with(node.url(database), tasks=1)
+    with opened_by(proxy.url(database), "ben") as ben, opened_by(node.url(database), "al") as al:
+        events = ben.watch(key, since=0, timeout="60s")
+        assert next(events).verb == "added"
+        proxy.cut()
+        al.claim(key)
+        assert next(events).verb == "claimed"
+        proxy.cut_at(when, what)
+        al.complete(key)
+        assert [next(events).verb, next(events).verb] == ["started", "completed"]
+        assert proxy.sprung.wait(10)
+        proxy.cut_at(when, what)
+        assert ben.wait(key).state == "complete"
+        events.close()
+
+
+def test_a_server_that_stays_away_is_not_waited_for_without_end(node, proxy, database):
+    [key] = board_with(node.url(database), tasks=1)
+    wait_less(node, database)
+    with opened_by(proxy.url(database), "ben") as ben:
+        events = ben.watch(key, since=0)
+        next(events)
+        proxy.refuse()
+        with pytest.raises(Refused) as problem:
+            next(events)
+        assert problem.value.code == "unreachable"
+
+
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{}'"
 DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = '{}'"
 

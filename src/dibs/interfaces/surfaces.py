@@ -19,7 +19,7 @@ EXITS = {
     LOST: "lease lost: the token is no longer current",
     BUG: "a bug in dibs",
     STORAGE: "storage failed: disk full, read-only, corrupt; nothing was changed",
-    AGAIN: "try again: busy, paused, nothing ready, board moved, server unreachable",
+    AGAIN: "try again: busy, paused, nothing ready, waited in vain, board moved, server unreachable",
 }
 
 HTTP = {
@@ -91,6 +91,9 @@ SURFACES = {
     "not_yours_to_unpark": Surface(REFUSED, "ask {parked_by}, or a person"),
     "cycle": Surface(REFUSED, "leave one of these dependencies out; dibs why {task}"),
     "used_up": Surface(REFUSED, "dibs show {task} says why; a person may retry it with --force"),
+    "never": Surface(
+        REFUSED, "dibs show {task}; what failed is tried again with dibs retry {task}"
+    ),
     "request_reused": Surface(REFUSED, "use a new request id for a new command"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
@@ -121,6 +124,7 @@ SURFACES = {
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
     "output_failed": Surface(STORAGE, "dibs log says what was done"),
+    "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
     "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
     "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),

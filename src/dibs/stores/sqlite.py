@@ -210,6 +210,12 @@ class SqliteStore:
     def renewal(self, task: TaskKey) -> None:
         """A file has one writer at a time: no transaction is lighter than another."""
 
+    def pulse(self) -> int:
+        """Both numbers only rise: one counts what others changed, one what this connection did."""
+        with Guarded(self):
+            connection = self.connection
+            return int(connection.pragma("data_version")) + connection.total_changes()
+
     def stated_settings(self) -> None:
         """They stand in a file beside the board."""
 

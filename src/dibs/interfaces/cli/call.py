@@ -15,7 +15,7 @@ from dibs.interfaces.cli.arguments import Argument, argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from dibs.board.execute import Board
@@ -32,15 +32,20 @@ class Answer(Value):
     lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     exit: int = 0
+    afresh: bool = False
+    """Whether it takes the place of the one before, on a terminal."""
 
     def json(self) -> dict[str, Any]:
         return self.payload if isinstance(self.payload, dict) else self.payload()
 
 
 class Verb(Value):
-    """A verb: what it takes, and the function that answers."""
+    """A verb: what it takes, and the function that answers: once, or again and again.
 
-    run: Callable[[Call], Answer]
+    One that goes on answers with `None` where there is nothing to say but that it is still there.
+    """
+
+    run: Callable[[Call], Answer | Iterator[Answer | None]]
     arguments: tuple[Argument, ...] = ()
 
 

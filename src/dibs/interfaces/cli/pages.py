@@ -144,22 +144,32 @@ def why(steps: list[Step]) -> tuple[str, ...]:
 
 
 def log(found: Log) -> tuple[str, ...]:
-    rows = [
-        (
-            str(line.entry.seq),
-            brief(line.entry.at, found.now),
-            line.key or "board",
-            str(line.entry.token or ""),
-            line.entry.verb,
-            line.actor.name + (f" ({line.entry.session})" if line.entry.session else ""),
-            details(line, found.actors),
-        )
-        for line in found.lines
-    ]
+    rows = [event(line, found.actors, found.now) for line in found.lines]
     lines = (
         table(rows, ("SEQ", "AT", "TASK", "TOKEN", "EVENT", "BY", "")) if rows else ("no events",)
     )
     return lines + (("there are more: raise --limit",) if found.more else ())
+
+
+def event(line: LogLine, actors: Actors, now: Instant) -> tuple[str, ...]:
+    return (
+        str(line.entry.seq),
+        brief(line.entry.at, now),
+        line.key or "board",
+        str(line.entry.token or ""),
+        line.entry.verb,
+        line.actor.name + (f" ({line.entry.session})" if line.entry.session else ""),
+        details(line, actors),
+    )
+
+
+EVENT_WIDTHS = (4, 9, 6, 5, 10, 16, 0)
+"""Where it is not known how wide the events to come will be."""
+
+
+def event_as_it_comes(line: LogLine, actors: Actors, now: Instant) -> str:
+    cells = zip(event(line, actors, now), EVENT_WIDTHS)
+    return "  ".join(safe(cell).ljust(width) for cell, width in cells).rstrip()
 
 
 def details(line: LogLine, actors: Actors) -> str:

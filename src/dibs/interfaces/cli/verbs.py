@@ -44,6 +44,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "status": "the board at a glance",
         "log": "the ledger: who owned what when",
         "who": "who owns a task, or owned it at an instant",
+        "watch": "see events as they happen",
+        "wait": "wait until a task is complete, free or ready",
     },
     "work": {
         "sweep": "end the leases of the dead, and offer their tasks again",
