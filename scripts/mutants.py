@@ -134,7 +134,10 @@ TABLE = [
     ("a cut commit is known", "stores/postgres_transaction.py", "unknown = committing and", "unknown = False and", LOST + "::test_who_gives_up_after_a_cut_commit_is_told_that_nobody_knows_and_can_ask_again"),
     ("deadlocks are failures", "stores/postgres_transaction.py", "if state in NOTHING_DONE or", "if", LOST + "::test_the_victim_of_a_deadlock_tries_again"),
     ("a cancelled commit is a success", "stores/postgres_transaction.py", 'notice.sqlstate == "01000"', "False", LOST + "::test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again"),
-    ("a pipeline ends with a flush", "stores/postgres_transaction.py", "_fetch_gen(flush=False)", "_fetch_gen(flush=True)", "tests/faults/test_pooler.py::test_nothing_is_sent_after_the_end_of_a_transaction"),
+    ("a pooler's sessions are taken for our own", "stores/postgres.py", "pid == connection.info.backend_pid", "True", "tests/faults/test_pooler.py::test_nothing_is_left_in_a_session_that_others_share"),
+    ("what was not prepared is taken for prepared", "stores/postgres_line.py", "self._session.prepared.discard(answer.prepares)", "pass", "tests/stores/test_postgres.py::test_what_an_error_kept_from_being_prepared_is_prepared_later"),
+    ("a silent server is waited for without end", "stores/postgres_line.py", "ready.poll(self._patience)", "ready.poll()", LOST + "::test_a_server_that_keeps_silent_is_given_up"),
+    ("a pipeline ends with a flush", "stores/postgres_line.py", "self._wire.pipeline_sync()", "self._wire.pipeline_sync(); self._wire.send_flush_request()", "tests/faults/test_pooler.py::test_nothing_is_sent_after_the_end_of_a_transaction"),
     ("an outage ends the work", "workers/keeper.py", '"busy", "unreachable", ', '"busy", ', CUT_OFF + "::test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits"),
     ("nobody watches the deadline", "workers/keeper.py", "if waited and self._overdue():", "if False:", CUT_OFF + "::test_a_keeper_that_gets_no_answer_stops_the_work_before_the_lease_runs_out"),
     # Moving.

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dibs import Refused
+from dibs.stores import postgres_line
 from kit import soak
 from kit.postgres import DURABLE, QUICK, Node, Server
 from kit.postgres_cluster import Cluster
@@ -194,6 +195,24 @@ def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy,
             "unreachable",
             False,
         )
+
+
+def test_a_server_that_keeps_silent_is_given_up(node, proxy, database, monkeypatch):
+    """It takes what is sent, as a stopped process does, and no timeout of the network tells."""
+    monkeypatch.setattr(postgres_line, "ANSWER_SECONDS", 0.1)
+    [key] = board_with(node.url(database), tasks=1)
+    wait_less(node, database)
+    with opened_by(proxy.url(database), "codex") as board:
+        board.show(key)
+        proxy.freeze()
+        with pytest.raises(Refused) as refused:
+            board.claim(key, request_id="r1")
+        assert (refused.value.code, refused.value.refusal.facts["unknown"]) == (
+            "unreachable",
+            False,
+        )
+        proxy.thaw()
+        assert board.claim(key, request_id="r1").token == "1.1"
 
 
 # What the server itself ends.

@@ -238,6 +238,52 @@ def test_threads_share_a_pool_and_write_one_after_the_other(bench):
     assert bench.faults() == ()
 
 
+def prepared(store) -> int:
+    session = store.borrow()
+    [(count,)] = session.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
+    store.give_back(session)
+    return count
+
+
+def test_statements_are_prepared_once_where_the_session_is_our_own(bench):
+    """Behind a pooler it is not: see `test_pooler`."""
+    codex, counts = bench.agent(), []
+    for _ in range(4):
+        codex.claim()
+        codex.do(c.Release(K))
+        counts.append(prepared(bench.store))
+    assert counts[0] > 5
+    assert counts[-1] == counts[-2]
+
+
+def test_what_an_error_kept_from_being_prepared_is_prepared_later(bench):
+    """The server skips what follows an error; here, the wait for a lock that was not given."""
+    hasty = PostgresStore(bench.store.address, wait=0.1)
+    board, who = Board(hasty, Settings()), bench.agent().identity
+    with bench.store.write("a long one"):
+        assert code_of(lambda: board.execute(who, c.Claim(K))) == "busy"
+    session = hasty.borrow()
+    assert board.execute(who, c.Claim(K)).task.lease is not None
+    assert hasty.borrow() is session
+    hasty.close()
+
+
+def test_a_session_that_has_forgotten_a_statement_is_not_trusted_again(bench):
+    """A pooler that looks like a server would give us another one's session."""
+    codex = bench.agent()
+    codex.claim()
+    session = bench.store.borrow()
+    session.execute("DEALLOCATE ALL")
+    assert codex.do(c.Release(K)).task.lease is None
+    assert bench.store.borrow() is session
+    assert prepared(bench.store) == 0
+
+
+def test_a_text_with_a_zero_byte_is_refused_not_cut(bench):
+    with bench.store.read() as tx, pytest.raises(psycopg.DataError):
+        tx.task(TaskKey("T-1\0"))
+
+
 def test_a_connection_does_not_cross_a_fork(bench):
     bench.now()
     context = multiprocessing.get_context("fork")

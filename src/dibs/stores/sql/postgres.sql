@@ -23,8 +23,9 @@ SELECT board, :name, '', (SELECT system_identifier::text FROM pg_control_system(
     substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 FROM board WHERE uid = :uid
 
+-- The pid: a connection that was told another one at its start has a pooler in front of it.
 -- name: find_board
-SELECT coalesce((SELECT max(number) FROM migration), 0), home.board, home.settings
+SELECT coalesce((SELECT max(number) FROM migration), 0), home.board, home.settings, pg_backend_pid()
 FROM (SELECT 1) AS one LEFT JOIN home ON home.name = :name
 
 -- name: boards
