@@ -113,6 +113,21 @@ def test_whatever_is_cut_off_at_its_commit_is_done_once_and_answered(node, proxy
         assert board.verify() == ()
 
 
+def test_an_id_of_our_own_is_looked_up_only_when_it_may_be_known(node, proxy, database):
+    [key] = board_with(node.url(database), tasks=1)
+    with opened_by(proxy.url(database), "codex") as board:
+
+        def looked_up(act, **options) -> int:
+            proxy.reset()
+            act(key, **options)
+            return sum("FROM dibs.request" in text for text in proxy.statements)
+
+        assert looked_up(board.claim) == 0
+        assert looked_up(board.release, request_id="r1") == 1
+        proxy.cut_at(BEFORE)
+        assert looked_up(board.claim) == 1
+
+
 def test_a_renewal_that_is_cut_off_has_its_answer_and_the_lease_its_time(node, proxy, database):
     [key] = board_with(node.url(database), tasks=1)
     with opened_by(proxy.url(database), "codex") as board:

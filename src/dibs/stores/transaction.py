@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 BATCH = 1_000
 """Rows read at a time where all are wanted: a read transaction holds one page of them."""
 
+FORGETS_EVERY = 32
+"""Events between two looks for requests that are old enough to be forgotten."""
+
 NO_TASK = TaskId(0)
 ARRIVING, ARRIVED = 1, 2
 
@@ -378,7 +381,8 @@ class WriteTransaction(ReadTransaction):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        self._change("forget_requests", before=self.now - REQUEST_KEPT)
+        if self.board.seq // FORGETS_EVERY > self._read.seq // FORGETS_EVERY:
+            self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 
     def log_refusal(self, refusal: LoggedRefusal) -> None:
