@@ -80,7 +80,7 @@ class PostgresStore:
         """Makes the schema, if it is not there, and the board. False if there was a board."""
         with self.guarded(), self.connect() as connection, connection.transaction():
             self.migrate(connection)
-            name = {"name": self.address.board}
+            name = {"name": self.address.board, "pid": 0}
             [(_, number, _, _)] = connection.execute(self.queries["find_board"], name)
             if number is not None:
                 return False
@@ -124,7 +124,7 @@ class PostgresStore:
             connection = self._connection or self.connect()
             self._connection = connection
             _inherited.add(connection)
-        if connection.prepares is None:
+        if connection.own is None:
             self._find(connection)
         return connection
 
@@ -152,12 +152,12 @@ class PostgresStore:
 
     def _find(self, connection: Session) -> None:
         """The board's number and settings, once for each connection; refuses what cannot be used."""
-        name = {"name": self.address.board}
+        name = {"name": self.address.board, "pid": connection.info.backend_pid}
         try:
             [found] = Line(connection, self.wait).end(self.queries["find_board"], name)
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise faults.no_board(self.where) from None
-        version, number, self.settings, pid = found
+        version, number, self.settings, own = found
         if version > queries.newest():
             raise faults.newer_schema(self.where, version, queries.newest())
         if number is None:
@@ -166,7 +166,7 @@ class PostgresStore:
             with connection.transaction():
                 self.migrate(connection)
         self.number = number
-        connection.prepares = pid == connection.info.backend_pid
+        connection.own = own is not None
 
     def stated_settings(self) -> str:
         """The board's settings as they are written: every machine reads the same."""

@@ -41,10 +41,12 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.prepares: bool | None = None
-        """Whether the session is this connection's alone (a transaction pooler lends it to others)."""
+        self.own: bool | None = None
+        """Whether it is this connection's alone (a transaction pooler lends it); None: not known yet."""
         self.prepared: set[bytes] = set()
         """Statements that the server keeps for it."""
+        self.server: tuple[str, ...] | None = None
+        """Which one it is, on which timeline: both stay the same as long as a session that writes."""
 
 
 class Answer:
@@ -65,14 +67,12 @@ def protocol(text: str) -> tuple[bytes, bytes, tuple[str, ...]]:
     return b"dibs_%d" % next(_numbers), numbered.replace("%%", "%").encode(), tuple(names)
 
 
-def written(value: Any, encoding: str) -> bytes | None:
-    """A parameter as text. A zero byte would end it early."""
-    if value is None:
-        return None
-    text = str(value)
-    if "\0" in text:
+def written(values: list[Any], encoding: str) -> list[bytes | None]:
+    """Parameters as texts."""
+    texts = [None if value is None else str(value).encode(encoding) for value in values]
+    if b"\0" in b"".join(filter(None, texts)):  # it would end its text early
         raise psycopg.DataError("a text with a zero byte cannot be stored")
-    return text.encode(encoding)
+    return texts
 
 
 class Line:
@@ -92,9 +92,9 @@ class Line:
     def say(self, text: str, params: Params | None = None) -> Answer:
         """Queued, not sent. What comes of it is heard with its answer, or with one after it."""
         name, statement, wanted = protocol(text)
-        values = [written(params[each], self._encoding) for each in wanted] if params else None
+        values = written([params[each] for each in wanted], self._encoding) if params else None
         session = self._session
-        if session.prepares:
+        if session.own:
             if name not in session.prepared:
                 self._wire.send_prepare(name, statement)
                 session.prepared.add(name)
@@ -151,7 +151,7 @@ class Line:
             self._session.prepared.discard(answer.prepares)
             problem = errors.error_from_result(result, encoding=self._encoding)
             if problem.sqlstate in NOT_PREPARED:
-                self._session.prepares = False
+                self._session.own = False
             raise problem
 
     def _result(self) -> PGresult | None:

@@ -172,25 +172,44 @@ class WriteContext(ReadContext):
         return transaction
 
     def _open(self) -> WriteTransaction:
-        number = self._take("take_turn")
-        self._ahead[_key("board_in_turn", number)] = self._say("board_in_turn", number)
+        self._take("take_turn")
+        self._look()
         for query, params in self._questions:
-            asked = {**params, **number}
-            self._ahead[_key(query, asked)] = self._say(query, asked)
+            self._expect(query, params)
         return self._transaction()
 
-    def _take(self, turn: str) -> dict[str, int]:
+    def _take(self, turn: str) -> None:
         """The board's lock; whoever waits too long for it is refused."""
-        number = {"board": self._store.number}
-        self._say(turn, {**number, "wait": self._store.patience})
-        return number
+        self._say(turn, {"board": self._store.number, "wait": self._store.patience})
+
+    def _look(self) -> None:
+        """The board and its clock, after every lock; the server, if it may be another one now."""
+        assert self._session is not None, "inside a transaction"
+        self._expect("board_in_turn", {})
+        if not self._session.own:
+            self._session.server = None
+        if self._session.server is None:
+            self._expect("server", {})
+
+    def _expect(self, query: str, params: dict[str, Any], by: str = "") -> None:
+        """Asks ahead, perhaps by another query; the answer is heard when the question comes."""
+        asked = {**params, "board": self._store.number}
+        self._ahead[_key(query, asked)] = self._say(by or query, asked)
 
     def _transaction(self) -> WriteTransaction:
-        board, (stamp, *home) = self._row("board_in_turn", 5)
-        actors = self._store.actors_at(board.head)
-        now = self._now(board, stamp)
+        session = self._session
+        assert session is not None, "inside a transaction"
+        board, (stamp, *home) = self._row("board_in_turn", 3)
+        if session.server is None:
+            [session.server] = self.ask("server")
         return WriteTransaction(
-            self, board, now, skewed=False, actors=actors, rises=True, new_home=new_home(home)
+            self,
+            board,
+            self._now(board, stamp),
+            skewed=False,
+            actors=self._store.actors_at(board.head),
+            rises=True,
+            new_home=new_home(*home, *session.server),
         )
 
 
@@ -202,16 +221,14 @@ class RenewalContext(WriteContext):
         self._task = task
 
     def _open(self) -> WriteTransaction:
-        number = self._take("share_turn")
-        params = {**number, "key": self._task}
-        self._ahead[_key("task_by_key", params)] = self._say("lock_task", params)
-        self._ahead[_key("board_in_turn", number)] = self._say("board_in_turn", number)
+        self._take("share_turn")
+        self._expect("task_by_key", {"key": self._task}, by="lock_task")
+        self._look()
         return self._transaction()
 
 
-def new_home(home: list[str]) -> str:
+def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> str:
     """What happened to the server since the epoch was last raised, if anything."""
-    system, timeline, system_now, timeline_now = home
     if system != system_now:
         return "restore"
     return "promotion" if timeline != timeline_now else ""
