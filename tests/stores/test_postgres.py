@@ -8,6 +8,7 @@ import threading
 import psycopg
 import pytest
 
+from dibs.board.boards import all_boards
 from dibs.board.execute import Board, fresh_uid
 from dibs.board.settings import Settings
 from dibs.core import commands as c
@@ -17,6 +18,7 @@ from dibs.stores.address import Address, parse, without_password
 from dibs.stores.postgres import PostgresStore
 from kit.boards import Bench, database_apart
 from kit.postgres import server
+from kit.repositories import Repo
 
 K = TaskKey("T-1")
 
@@ -111,6 +113,16 @@ def test_boards_of_one_database_are_apart(bench):
         assert bench.agent().do(c.Renew(K)).task.lease.renewals == 1
     assert {name for name, *_ in other.boards()} == {bench.store.address.board, "other"}
     other.close()
+
+
+def test_the_boards_of_a_database_are_listed_though_the_named_one_is_not_there(bench, tmp_path):
+    url = bench.store.address.url
+    [known] = all_boards(Board(PostgresStore(Address(url, "nobody")), Settings()))
+    assert known.name == bench.store.address.board
+    listed = Repo.create(tmp_path / "repo", f"{url}#nobody").json("board", "list")
+    assert [each["name"] for each in listed["boards"]] == [known.name]
+    empty = Board(PostgresStore(Address(server().new_database())), Settings())
+    assert code_of(lambda: all_boards(empty)) == "no_board"
 
 
 def test_making_it_twice_keeps_the_board(bench):
