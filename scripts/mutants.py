@@ -123,7 +123,7 @@ TABLE = [
     ("the floor does not rise", "stores/transaction.py", "board.but(floor=self.now)", "board", CLOCK),
     ("leases stay when the clock is set", "stores/sqlite.py", "transaction.shift_leases(by)", "pass", CLOCK),
     # A server.
-    ("writers do not take turns", "stores/sql/postgres.sql", "true), pg_advisory_xact_lock({", "true), pg_advisory_xact_lock_shared({", LOCKS + "::test_two_claims_at_once_come_one_after_the_other"),
+    ("writers do not take turns", "stores/sql/postgres.sql", "{limits}, pg_advisory_xact_lock({", "{limits}, pg_advisory_xact_lock_shared({", LOCKS + "::test_two_claims_at_once_come_one_after_the_other"),
     ("a transaction's instant is its begin", "stores/sql/postgres.sql", "clock_timestamp()", "now()", LOCKS + "::test_a_claim_that_waited_for_the_lock_has_its_full_time"),
     ("a renewal takes no turn", "stores/postgres_transaction.py", 'self._take("share_turn")', "pass", LOCKS + "::test_a_claim_that_meets_a_renewal_waits_for_it_and_is_told_the_new_time"),
     ("renewals wait for each other", "stores/sql/postgres.sql", "pg_advisory_xact_lock_shared(", "pg_advisory_xact_lock(", LOCKS + "::test_renewals_of_different_tasks_do_not_wait_for_each_other"),
@@ -136,6 +136,8 @@ TABLE = [
     ("a cut commit is known", "stores/postgres_transaction.py", "unknown = committing and", "unknown = False and", LOST + "::test_who_gives_up_after_a_cut_commit_is_told_that_nobody_knows_and_can_ask_again"),
     ("deadlocks are failures", "stores/postgres_transaction.py", "if state in NOTHING_DONE or", "if", LOST + "::test_the_victim_of_a_deadlock_tries_again"),
     ("a cancelled commit is a success", "stores/postgres_transaction.py", 'notice.sqlstate == "01000"', "False", LOST + "::test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again"),
+    ("a silent writer keeps the lock", "stores/postgres_transaction.py", '"idle": IDLE', '"idle": "0"', LOCKS + "::test_a_writer_that_says_nothing_loses_the_lock"),
+    ("a list needs the named board", "board/boards.py", 'problem.code != "no_board" or', "True or", "tests/stores/test_postgres.py::test_the_boards_of_a_database_are_listed_though_the_named_one_is_not_there"),
     ("a pooler's sessions are taken for our own", "stores/postgres.py", "connection.own = own is not None", "connection.own = True", "tests/faults/test_pooler.py::test_nothing_is_left_in_a_session_that_others_share"),
     ("what was not prepared is taken for prepared", "stores/postgres_line.py", "self._session.prepared.discard(answer.prepares)", "pass", "tests/stores/test_postgres.py::test_what_an_error_kept_from_being_prepared_is_prepared_later"),
     ("a silent server is waited for without end", "stores/postgres_line.py", "ready.poll(self._patience)", "ready.poll()", LOST + "::test_a_server_that_keeps_silent_is_given_up"),

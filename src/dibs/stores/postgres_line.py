@@ -108,10 +108,12 @@ class Line:
         return answer
 
     def hear(self, answer: Answer) -> Rows:
-        """Its rows. An error of whatever was said before is raised here."""
+        """Its rows. An error of whatever was said before is raised here.
+
+        A sync, not a flush: the server knows then that it waits for us, and does not wait for ever.
+        """
         if self._unasked:
-            self._wire.send_flush_request()
-            self._send()
+            self._sync()
         while answer.result is None:
             self._next()
         return self._rows_of(answer)
@@ -121,8 +123,7 @@ class Line:
         a pooler that has seen the end of the transaction would lend a session for it.
         """
         last = self.say(text, params)
-        self._wire.pipeline_sync()
-        self._send()
+        self._sync()
         problem = None
         while self._awaited:
             try:
@@ -131,7 +132,6 @@ class Line:
                 if self._wire.status != pq.ConnStatus.OK:
                     raise problem or error from None
                 problem = problem or error
-        self._result()  # of the sync
         self._wire.exit_pipeline_mode()
         if problem is not None:
             raise problem
@@ -145,7 +145,9 @@ class Line:
     def _next(self) -> None:
         answer = self._awaited.popleft()
         result = answer.result = self._result()
-        assert result is not None, "every statement has an answer"
+        assert result is not None, "everything has an answer"
+        if result.status == pq.ExecStatus.PIPELINE_SYNC:
+            return
         self._result()  # nothing: the end of this one
         if result.status not in _DONE:
             self._session.prepared.discard(answer.prepares)
@@ -159,7 +161,9 @@ class Line:
             self._wait(select.POLLIN)
         return self._wire.get_result()
 
-    def _send(self) -> None:
+    def _sync(self) -> None:
+        self._wire.pipeline_sync()
+        self._awaited.append(Answer())
         self._unasked = False
         while self._wire.flush():
             self._wait(select.POLLIN | select.POLLOUT)

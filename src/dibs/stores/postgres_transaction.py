@@ -8,7 +8,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import psycopg
-from psycopg import pq
 
 from dibs.core.instants import Instant
 from dibs.core.refusals import unreadable
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
     from dibs.stores.postgres import PostgresStore
     from dibs.stores.postgres_line import Session
     from dibs.stores.store import Question
+
+
+IDLE = "1min"
+"""How long a writer may keep the others waiting without a word, such as one that was stopped."""
 
 
 class Guarded:
@@ -141,7 +144,8 @@ class ReadContext(Guarded):
             elif error is None:
                 self._commit(line)
             else:
-                roll_back(session, line, self._store.wait)
+                with suppress(psycopg.Error):
+                    line.end("ROLLBACK")
         finally:
             session.remove_notice_handler(self._notice)
             self._store.give_back(session)
@@ -151,13 +155,6 @@ class ReadContext(Guarded):
         line.end("COMMIT")
         if self._unsure:
             raise faults.unreachable(self._store.where, "its standby did not answer", unknown=True)
-
-
-def roll_back(session: Session, line: Line, wait: float) -> None:
-    with suppress(psycopg.Error):
-        line.end("ROLLBACK")
-    if session.info.transaction_status == pq.TransactionStatus.INERROR:
-        Line(session, wait).end("ROLLBACK")  # what follows an error is not heard up to the sync
 
 
 class WriteContext(ReadContext):
@@ -180,7 +177,7 @@ class WriteContext(ReadContext):
 
     def _take(self, turn: str) -> None:
         """The board's lock; whoever waits too long for it is refused."""
-        self._say(turn, {"board": self._store.number, "wait": self._store.patience})
+        self._say(turn, {"board": self._store.number, "wait": self._store.patience, "idle": IDLE})
 
     def _look(self) -> None:
         """The board and its clock, after every lock; the server, if it may be another one now."""
@@ -266,4 +263,4 @@ NOT_LET_IN = (
 )  # fmt: skip
 """What a server says to who will never be let in with this address: it has no codes for it."""
 
-NOTHING_DONE = ("40001", "40P01", "25006", *NOT_PREPARED)
+NOTHING_DONE = ("40001", "40P01", "25006", "25P03", *NOT_PREPARED)

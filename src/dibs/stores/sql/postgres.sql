@@ -6,6 +6,10 @@
 -- part: lock
 1684628083
 
+-- part: limits
+set_config('lock_timeout', :wait, true),
+set_config('idle_in_transaction_session_timeout', :idle, true)
+
 -- part: server
 (SELECT system_identifier::text FROM pg_control_system()),
 substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
@@ -36,12 +40,13 @@ FROM home JOIN board ON board.board = home.board ORDER BY home.name
 -- Differs because a server has many writers at once. A lock of its own, not that of a row: who waits
 -- for it is served in turn, so that renewals, which share it, cannot keep a writer waiting for ever.
 -- What is asked after it sees what was done before, and the time after the wait. `wait`: how long, in
--- milliseconds; a setting of this transaction alone.
+-- milliseconds; `idle`: how long the lock is kept for a client that says nothing. Both are settings of
+-- this transaction alone.
 -- name: take_turn
-SELECT set_config('lock_timeout', :wait, true), pg_advisory_xact_lock({lock}, :board::int)
+SELECT {limits}, pg_advisory_xact_lock({lock}, :board::int)
 
 -- name: share_turn
-SELECT set_config('lock_timeout', :wait, true), pg_advisory_xact_lock_shared({lock}, :board::int)
+SELECT {limits}, pg_advisory_xact_lock_shared({lock}, :board::int)
 
 -- name: board_in_turn
 SELECT {board}, {stamp}, home.system, home.timeline
