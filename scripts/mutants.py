@@ -103,7 +103,7 @@ TABLE = [
     ("a dead blocker is named", "stores/queue.py", " or machine.process(int(pid)) is None", "", SQLITE),
     ("a commit is not synced", "stores/sqlite.py", "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", SQLITE),
     ("references are not checked", "stores/sqlite.py", "PRAGMA foreign_keys = ON", "PRAGMA foreign_keys = OFF", SCHEMA),
-    ("a version is not compared", "stores/sql/queries.sql", "AND id = :id AND version = :version", "AND id = :id", SQLITE),
+    ("a version is not compared", "stores/sql/queries.sql", "CASE version WHEN :version THEN version + 1 END", "version + 1", SQLITE),
     ("a failed transaction is kept", "stores/sqlite.py", "self._end(commit=error is None)", "self._end(commit=True)", SQLITE),
     ("links are followed", "stores/sqlite.py", "if os.path.islink(join(self.folder, name)):", "if False:", SQLITE),
     ("a linked folder is followed", "stores/sqlite.py", "if not stat.S_ISDIR(there.st_mode):", "if False:", SQLITE),

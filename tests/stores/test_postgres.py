@@ -167,6 +167,15 @@ def test_nothing_depends_on_the_search_path(bench):
     assert fresh.execute(bench.agent().identity, c.Claim(K)).task.lease is not None
 
 
+def test_the_second_lock_refuses_a_row_that_is_not_in_the_version_that_was_read(bench):
+    with pytest.raises(Refused) as problem, bench.store.write("x") as tx:
+        task = tx.task(K)
+        tx.save(task.but(blocked_on="a"))
+        tx.save(task.but(blocked_on="b"))
+    assert problem.value.code == "storage_failed"
+    assert bench.task() == task
+
+
 # Who may use it.
 
 

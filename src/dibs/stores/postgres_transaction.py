@@ -114,19 +114,11 @@ class ReadContext(Guarded):
         known = self._ahead.pop(_key(query, params), None)
         return self._line.hear(known or self._say(query, params))
 
-    def change(self, query: str, *, exactly: int | None = None, **params: Any) -> None:
+    def change(self, query: str, **params: Any) -> None:
         """Said, not waited for: an error comes with the next answer, at the latest the commit's."""
-        assert self._line is not None, "inside a transaction"
         self._ahead.clear()
         params["board"] = self._store.number
-        sql = self._store.queries[query]
-        if exactly is not None:
-            # Else the commit would be on its way before the count is known.
-            sql = (
-                f"WITH changed AS ({sql} RETURNING 1) "  # noqa: S608 - both texts are our own
-                f"SELECT 1 / (count(*) = {exactly})::int FROM changed"
-            )
-        self._line.say(sql, params)
+        self._say(query, params)
 
     def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
         """A commit that did not wait for its standby is a success with a warning."""

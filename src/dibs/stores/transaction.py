@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 
         def ask(self, query: str, **params: Any) -> list[rows.Row]: ...
 
-        def change(self, query: str, *, exactly: int | None = None, **params: Any) -> None:
-            """`exactly`: how many rows it must change."""
-            ...
+        def change(self, query: str, **params: Any) -> None: ...
 
 
 BATCH = 1_000
@@ -351,7 +349,7 @@ class WriteTransaction(ReadTransaction):
 
     def save(self, task: Task) -> None:
         """The second lock: a row is changed only in the version that was read."""
-        self._change("save_task", exactly=1, **rows.task_columns(task))
+        self._change("save_task", **rows.task_columns(task))
 
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """An event about the board itself."""

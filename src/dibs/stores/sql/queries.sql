@@ -134,6 +134,7 @@ VALUES
      :capabilities, :constraints, :max_attempts, :scope, :channel, :origin_ask_ref, :state,
      :token_epoch, :token_number, :blocked_on, :attempts, :head, :events, 1)
 
+-- A row in another version than the one that was read would get none, which the schema refuses.
 -- name: save_task
 UPDATE task
 SET updated = :updated, title = :title, priority = :priority, audience = :audience, tier = :tier,
@@ -143,8 +144,8 @@ SET updated = :updated, title = :title, priority = :priority, audience = :audien
     expires = :expires, renewals = :renewals, reason = :reason, stint = :stint,
     assignee = :assignee, author = :author, preferred = :preferred, parked_by = :parked_by,
     blocked_on = :blocked_on, attempts = :attempts, head = :head, events = :events,
-    version = version + 1
-WHERE board = :board AND id = :id AND version = :version
+    version = CASE version WHEN :version THEN version + 1 END
+WHERE board = :board AND id = :id
 
 -- Leases that are over.
 
