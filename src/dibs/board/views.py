@@ -33,8 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from dibs.core.model import State
-    from dibs.stores.offers import Linked
+    from dibs.core.model import Linked, State
     from dibs.stores.transaction import ReadTransaction
 
 

@@ -78,7 +78,10 @@ def plain(value: object) -> Any:
         return [plain(inner) for inner in value]
     if isinstance(value, Token):
         return str(value)
-    return {field: plain(inner) for field, inner in zip(value.fields, value)}
+    return {
+        field: plain(inner) if isinstance(inner, tuple) else inner  # most are not: a call saved
+        for field, inner in zip(value.fields, value)
+    }
 
 
 def encode(event: e.Event) -> str:

@@ -12,7 +12,8 @@ import threading
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from dibs.board import opening, upkeep, views, waiting
+from dibs.board import opening, upkeep, views
+from dibs.board import waiting as causes
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Repository, locate
@@ -368,7 +369,7 @@ class Board:
 
     def status(self) -> Status:
         with self._use() as rules:
-            return records.status(waiting.status(rules))
+            return records.status(causes.status(rules))
 
     def log(self, key: str | None = None, *, limit: int = LIMIT) -> tuple[Event, ...]:
         """The last events of the ledger, oldest first; of one task, or of all."""

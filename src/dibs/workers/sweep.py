@@ -13,7 +13,7 @@ from dibs.core import commands as c
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import GRACE, HUMAN, SWEPT_AT_ONCE, Task
 from dibs.core.recovery import lease_ends
-from dibs.workers.liveness import end_survivors, mark_of
+from dibs.workers.survivors import end_survivors, mark_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

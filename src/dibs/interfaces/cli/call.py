@@ -67,6 +67,8 @@ TTL = argument("--ttl", metavar="TIME", help="how long the lease runs: 90s, 30m,
 TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease; it is checked")
 REASON = argument("--reason", metavar="TEXT", default="", help="why")
 NOTE = argument("--note", metavar="TEXT", default="", help="a note, kept with the task")
+WAIT = argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m")
+MOST = argument("--most", metavar="N", help="not if you hold as many tasks already")
 LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (100)")
 
 
@@ -134,6 +136,14 @@ class Call:
     @property
     def ttl(self) -> Duration | None:
         return None if self["ttl"] is None else checks.ttl(self["ttl"])
+
+    @property
+    def wait(self) -> Duration | None:
+        return None if self["wait"] is None else checks.duration(self["wait"], "the wait")
+
+    @property
+    def most(self) -> int | None:
+        return None if self["most"] is None else checks.whole(self["most"], "the most", 1, 10_000)
 
     @property
     def token(self) -> Token | None:

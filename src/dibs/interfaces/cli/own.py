@@ -6,7 +6,7 @@ from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.refusals import Refused, bad_argument
 from dibs.interfaces.cli.arguments import argument
-from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, TTL, Answer, Call, Verb
+from dibs.interfaces.cli.call import KEY, MOST, NOTE, REASON, TOKEN, TTL, WAIT, Answer, Call, Verb
 
 TO = argument("--to", required=True, metavar="NAME", help="whom: a registered actor")
 
@@ -18,10 +18,8 @@ def claim(call: Call) -> Answer:
 def next_(call: Call) -> Answer:
     from dibs.workers.offering import next_task
 
-    wait = None if call["wait"] is None else checks.duration(call["wait"], "the wait")
-    most = None if call["most"] is None else checks.whole(call["most"], "the most", 1, 10_000)
-    command = c.Next(ttl=call.ttl, reserve=call["reserve"], most=most)
-    return call.told(next_task(call.board, call.who(), command, wait, call.request_id))
+    command = c.Next(ttl=call.ttl, reserve=call["reserve"], most=call.most)
+    return call.told(next_task(call.board, call.who(), command, call.wait, call.request_id))
 
 
 def start(call: Call) -> Answer:
@@ -112,9 +110,9 @@ VERBS = {
     "next": Verb(
         next_,
         (
-            argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m"),
+            WAIT,
             argument("--reserve", action="store_true", help="hold it, but do not start"),
-            argument("--most", metavar="N", help="not if you hold as many already"),
+            MOST,
             TTL,
         ),
     ),

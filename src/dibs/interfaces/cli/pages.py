@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from dibs.board.views import Log, LogLine, Owner, TaskView
     from dibs.board.waiting import Held, Status, Step
-    from dibs.core.model import LoggedRefusal
+    from dibs.core.model import Linked, LoggedRefusal
     from dibs.interfaces.cli.say import Actors
-    from dibs.stores.offers import Linked
 
 WIDTH = 12
 
