@@ -33,6 +33,7 @@ MOVING = "tests/board/test_moving.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
 LIBRARY = "tests/interfaces/test_library.py::test_"
 DEMO = "tests/interfaces/test_demo.py::test_"
+RUN = "tests/interfaces/test_run.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -203,6 +204,45 @@ TABLE = [
     ("victims die before they worked", "interfaces/demo/fate.py", "if not key or time.monotonic() - since < WORKED_SECONDS:", "if not key:", DEMO + "a_victim_has_worked_a_bit_and_holds_its_task"),
     ("who holds nothing is killed", "interfaces/demo/fate.py", 'return key if self._holder(key) == name else ""', "return key", DEMO + "a_victim_has_worked_a_bit_and_holds_its_task"),
     ("two at work at once are not seen", "interfaces/demo/story.py", "found += later and other.began < one.until", "found += later and one.until < other.began", DEMO + "two_who_work_at_once_would_be_seen"),
+    # A command under a lease.
+    ("a failure completes the task", "workers/run.py", "        if status == 0:\n", "        if status is not None:\n", RUN + "a_command_that_fails_is_written_down_with_its_last_words"),
+    ("an interrupted command has failed", "workers/run.py", "self.stopped_by or (self.interrupted if status else 0)", "self.stopped_by", RUN + "an_interrupted_command_has_not_failed"),
+    ("an interrupt that was survived gives the task back", "workers/run.py", "(self.interrupted if status else 0)", "self.interrupted", RUN + "what_a_command_makes_of_a_signal_is_its_own_affair"),
+    ("a rest is always the same", "workers/run.py", "uniform(1 - JITTER, 1 + JITTER)", "uniform(1, 1)", RUN + "a_rest_doubles_up_to_an_hour_and_is_never_quite_the_same"),
+    ("a rest grows for ever", "workers/run.py", "min(HOUR, MINUTE <<", "max(MINUTE, MINUTE <<", RUN + "a_rest_doubles_up_to_an_hour_and_is_never_quite_the_same"),
+    ("a failed try does not rest", "workers/run.py", "note=why, rest=rest_after(self.task.attempts))", "note=why)", RUN + "D4_a_try_that_did_not_succeed_is_given_back_and_rests_until_there_are_no_more"),
+    ("a refused end keeps the lease", "workers/run.py", "                if problem.code not in TRY_AGAIN:\n                    self._give_back(", "                if problem.code not in TRY_AGAIN:\n                    str(", RUN + "an_end_that_the_rules_refuse_gives_the_task_back"),
+    ("a failed start keeps the claim", "workers/run.py", '            self._give_back(f"not started: {error}")\n', "", RUN + "D8_a_command_that_cannot_be_started_gives_the_claim_back"),
+    ("an end is not tried again", "workers/run.py", "if self.machine.boottime() >= until or self._is_told_to_end():", "if True:", RUN + "an_end_that_cannot_be_written_down_is_tried_again"),
+    ("who waits to write an end down cannot be interrupted", "workers/run.py", "if self.machine.boottime() >= until or self._is_told_to_end():", "if self._is_told_to_end() is None or self.machine.boottime() >= until:", RUN + "an_end_that_could_not_be_written_down_is_told"),
+    ("a command that ended its lease is ended", "workers/run.py", "            with suppress(Refused):\n                self.given_up = self._own_end()\n", "            pass\n", RUN + "a_command_that_ended_its_lease_itself_may_go_on"),
+    ("an own end is written down once more", "workers/run.py", "                self.given_up = self._own_end()\n                if", "                if", RUN + "a_command_may_end_its_lease_itself"),
+    ("a takeover is an own end", "workers/run.py", "ended is None or ended.lost or", "ended is None or", RUN + "D9_who_loses_the_lease_ends_with_everything_that_it_started"),
+    ("a lost lease ends nothing", "workers/run.py", "            self._end_group(signal.SIGTERM)\n", "", RUN + "4_a_run_that_stood_still_ends_what_it_started_when_it_goes_on"),
+    ("who ignores the end lives on", "workers/run.py", "                self.child.signal(signal.SIGKILL)\n", "", RUN + "a_run_that_is_told_to_end_gives_the_task_back"),
+    ("who left the group lives on", "workers/run.py", "            end_survivors(self.machine, self.mark, self.options.patience)\n", "            pass\n", RUN + "D9_who_loses_the_lease_ends_with_everything_that_it_started"),
+    ("a run that is told to end passes nothing on", "workers/run.py", "            self.stopped_by = number\n            self._end_group(number)\n", "            self.stopped_by = number\n", RUN + "a_run_that_is_told_to_end_gives_the_task_back"),
+    ("a stopped run leaves its command running", "workers/run.py", "            self.child.signal(signal.SIGSTOP)  #", "            pass  #", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
+    ("a continued run leaves its command stopped", "workers/run.py", "                self.child.signal(number)\n        elif", "                pass\n        elif", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
+    ("the session is not tied to the run", "workers/run.py", "self.who if keys - {named} else self.who.but(", "self.who if True else self.who.but(", RUN + "the_session_lives_as_long_as_the_run_also_when_the_command_claims"),
+    ("a session with other tasks is tied to the run", "workers/run.py", "self.who if keys - {named} else", "self.who if False else", RUN + "a_session_with_other_tasks_does_not_end_with_the_run"),
+    ("a renewal unties the session", "workers/run.py", "self.board, self.tied, key,", "self.board, self.who, key,", RUN + "the_session_of_a_run_inside_a_run_ends_with_the_inner_one"),
+    ("two runs of one session are one", "workers/run.py", "            self._check_alone(session.process, named)\n", "            pass\n", RUN + "two_runs_of_one_session_are_two"),
+    ("a subagent runs under its parent's lease", "workers/run.py", "    if slash:\n", "    if False:\n", RUN + "a_subagent_runs_nothing_under_its_parents_lease"),
+    ("a person's command is an agent's", "workers/run.py", 'n not in ("DIBS_AGENT", "DIBS_SESSION")}', "n}", RUN + "a_persons_command_is_nobodys_agent"),
+    ("a command outlives a killed run", "workers/child.py", "        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n", "", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
+    ("the command stays in our group", "workers/child.py", "start_new_session=True", "start_new_session=False", RUN + "an_interrupted_command_has_not_failed"),
+    ("output comes at the end", "workers/child.py", "        return source.read(CHUNK)\n", "        return source.readall()\n", RUN + "output_passes_through_while_the_command_runs"),
+    ("who holds the output open is waited for", "workers/child.py", '            if self._over:\n                return b""\n', "            pass\n", RUN + "nobody_waits_for_what_the_command_left_behind"),
+    ("slow readers miss the rest", "workers/run.py", "(self.child.speaks and not self.hurry)", "False", RUN + "who_reads_slowly_misses_nothing"),
+    ("nobody reads, and the command goes on", "workers/child.py", "                if not write_all(to, chunk):\n                    break\n", "                write_all(to, chunk)\n", RUN + "who_stops_reading_stops_the_command"),
+    ("a log for everybody", "workers/child.py", "0o600)", "0o644)", RUN + "output_is_kept_for_its_owner_alone"),
+    ("any mark is ours", "machine.py", 'if wanted in _read(f"/proc/{pid}/environ").split("\\0")', 'if wanted in _read(f"/proc/{pid}/environ")', RUN + "a_process_of_another_run_is_not_a_survivor_of_this_one"),
+    ("survivors are only asked", "workers/survivors.py", "((signal.SIGTERM, patience), (signal.SIGKILL, KILLED))", "((signal.SIGTERM, patience),)", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
+    ("options of the command are ours", "interfaces/cli/main.py", "ours + given[:position] + after[len(ours) :]", "after + given[:position]", RUN + "what_stands_after_the_dashes_is_the_commands_own"),
+    ("a run is not renewed", "workers/run.py", "        keeper.start()\n", "", RUN + "the_lease_is_renewed_while_the_command_lives"),
+    ("a mark from elsewhere ties a session", "board/identity.py", 'if f"{found.pid}.{found.started}" == mark', "if mark", IDENTITY),
+    ("a person has a process under a run", "board/identity.py", "None if person else run_above(around)", "run_above(around)", IDENTITY),
 ]  # fmt: skip
 
 

@@ -170,6 +170,29 @@ def test_the_processes_above_are_told_with_their_starts():
     assert all(process.started > 0 and process.boot == above[0].boot for process in above)
 
 
+class Family(FakeMachine):
+    """The process above this one was started by 4243, and that by 4242."""
+
+    def parent(self, pid):
+        return {os.getppid(): 4243, 4243: 4242}.get(pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("mark", "tied"),
+    [("4242.7", 4242), ("4243.7", 4243), ("4242.8", None), ("42.7", None), ("", None), ("x", None)],
+)
+def test_what_runs_under_a_run_is_tied_to_it_and_only_to_one_above(mark, tied):
+    """A mark that was inherited from a run that is gone, or is not above, says nothing."""
+    under = Surroundings({"DIBS_RUN": mark, "CLAUDECODE": "1"}, Family())
+    process = identity(Given("codex", session="s1"), under).place.process
+    assert (process and process.pid) == tied
+
+
+def test_a_person_has_no_process_under_a_run_either():
+    under = Surroundings({"DIBS_RUN": "4242.7"}, Family())
+    assert identity(Given(person="ana"), under).place.process is None
+
+
 def test_a_session_records_where_it_works(bench):
     bench.add()
     bench.agent("codex", "s1", worktree="/w/one", branch="topic").claim()

@@ -215,6 +215,7 @@ WITH_KEY = {
     "complete": f"complete KEY {AGENT}",
     "fail": f"fail KEY --reason why {AGENT}",
     "drop": f"drop KEY {PERSON}",
+    "run": f"run KEY {AGENT} -- true",
     "log": "log KEY",
     "who": "who KEY",
     "watch": "watch KEY --timeout 1s",
@@ -250,8 +251,8 @@ def every_key() -> list[Case]:
         ]
         cases += [
             refused(line.replace("KEY", "T-999"), 2, "unknown_task", "there is no task T-999"),
-            bad(line.replace("KEY", "T-1") + " surplus", "unrecognized arguments: surplus"),
-            bad(line.replace("KEY", "T-1") + " --nonsense", "unrecognized arguments: --nonsense"),
+            bad(line.replace("KEY", "T-1 surplus"), "unrecognized arguments: surplus"),
+            bad(line.replace("KEY", "T-1 --nonsense"), "unrecognized arguments: --nonsense"),
         ]
     return cases
 

@@ -12,8 +12,8 @@ import pytest
 
 from dibs.core.instants import HOUR, MINUTE
 from dibs.machine import this_machine
-from dibs.workers.liveness import end_survivors
 from dibs.workers.run import rest_after
+from dibs.workers.survivors import end_survivors
 from kit.boards import of_a_file
 from kit.hands import Hand
 from kit.repositories import DIBS
@@ -117,7 +117,7 @@ def test_an_end_that_the_rules_refuse_gives_the_task_back(repo):
 def test_output_passes_through_while_the_command_runs(repo):
     key = repo.add()
     with Running(repo, key, f"echo first; {wait_for('word')}; echo last", *A) as run:
-        assert run.process.stdout.readline() == b"first\n"
+        assert run.line() == "first\n"
         assert shown(repo, key)["state"] == "in_progress"
         run.tell("word")
         ran = run.ended()
@@ -247,6 +247,18 @@ def test_the_session_lives_as_long_as_the_run_also_when_the_command_claims(repo)
         assert held_by(repo, other, "codex-2")
         tied = process_of_session(repo, "codex-2", "s1")
         assert tied == this_machine().process(run.pid)
+        run.tell("word")
+        assert run.ended().code == 0
+
+
+def test_the_session_of_a_run_inside_a_run_ends_with_the_inner_one(repo):
+    """Also after renewals, which are sent from a place that is tied to the outer one."""
+    outer, inner = repo.add(), repo.add()
+    script = f"{DIBS} run {inner} --session s2 --ttl 1s -- sh -c '{here('it')}; {wait_for('word')}'"
+    with Running(repo, outer, script, *A) as run:
+        parent = this_machine().parent(run.pid_of("it"))
+        until(lambda: (shown(repo, inner)["renewals"] or 0) >= 2)
+        assert process_of_session(repo, "codex-2", "s2") == this_machine().process(parent)
         run.tell("word")
         assert run.ended().code == 0
 
@@ -426,7 +438,7 @@ def test_what_a_command_makes_of_a_signal_is_its_own_affair(repo):
     with Running(repo, key, script, *A) as run:
         run.pid_of("it")
         run.send(signal.SIGINT)
-        assert run.process.stdout.readline() == b"int\n"
+        assert run.line() == "int\n"
         run.send(signal.SIGUSR1)
         ran = run.ended()
     assert (ran.code, ran.out) == (0, "usr\n")
@@ -458,6 +470,7 @@ def test_E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_foun
         it, child, grandchild = family_of(run)
         run.send(signal.SIGKILL)
         until(lambda: not lives(it))
+        repo.ok("claim", key, "--agent", "heir", "--session", "s9")
         machine = this_machine()
         assert {process.pid for process in machine.carrying(run.mark)} >= {child, grandchild}
         assert end_survivors(machine, run.mark, 0.2) == []

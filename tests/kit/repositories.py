@@ -13,8 +13,8 @@ from dibs.board.identity import HARNESSES
 DIBS = str(Path(sys.executable).parent / "dibs")
 
 NOT_INHERITED = {mark for harness in HARNESSES for mark in (*harness.marks, harness.session)} | {
-    "DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL", "DIBS_DEBUG", "GIT_DIR", "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
+    "DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL", "DIBS_DEBUG", "DIBS_RUN", "DIBS_TASK",
+    "DIBS_TOKEN", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
 }  # fmt: skip
 
 

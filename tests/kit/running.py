@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import time
@@ -10,10 +11,10 @@ from pathlib import Path
 
 from dibs.board.opening import open_board
 from dibs.machine import this_machine
-from dibs.workers.liveness import end_survivors, mark_of
+from dibs.workers.survivors import end_survivors, mark_of
 from kit.repositories import DIBS, Ran, Repo
 
-DEADLINE = 60
+DEADLINE = 30
 """Seconds: longer than anything takes, and only waited for when something is wrong."""
 
 SEEN = "DIBS_TESTS_SEEN"
@@ -41,7 +42,7 @@ class Running:
         self.process = subprocess.Popen(
             [DIBS, "run", key, *options, "--", "sh", "-c", script], cwd=repo.folder,
             env=repo.environment(SEEN=str(self.folder), **environment), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=as_in_a_terminal,  # noqa: PLW1509
         )  # fmt: skip
         self.pid = self.process.pid
         self.mark = mark_of(this_machine().process(self.pid))
@@ -71,10 +72,21 @@ class Running:
         file = self.folder / name
         return int(until(lambda: file.is_file() and file.read_text().strip(), f"no {name}"))
 
+    def line(self) -> str:
+        """The next line of its output, as soon as it is there."""
+        assert select.select([self.process.stdout], [], [], DEADLINE)[0], "it says nothing"
+        return self.process.stdout.readline().decode()
+
     def ended(self) -> Ran:
         out, err = self.process.communicate(timeout=DEADLINE)
         told = [said.decode("utf-8", "backslashreplace") for said in (out, err)]
         return Ran(self.process.returncode, *told)
+
+
+def as_in_a_terminal() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and the tests may be that."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def here(name: str) -> str:

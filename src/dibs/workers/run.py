@@ -26,7 +26,7 @@ from dibs.core.values import Value
 from dibs.workers.child import Child
 from dibs.workers.inbox import ENDING, INTERRUPTING, PASSED_ON, Inbox
 from dibs.workers.keeper import TRY_AGAIN, Keeper
-from dibs.workers.liveness import MARK, PATIENCE, end_survivors, mark_of
+from dibs.workers.survivors import MARK, PATIENCE, end_survivors, mark_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ def run(
 class Work:
     """One run, from its claim to the end of its lease."""
 
+    tied: Identity
+    """The caller, with this process behind its session. How it ends is written without it."""
     claimed: Outcome
     child: Child
     keeper: Keeper
@@ -126,7 +128,8 @@ class Work:
         self, claim: c.Command, argv: Sequence[str], on_claimed: Callable[[Outcome], object]
     ) -> Ran:
         since = self.machine.boottime()
-        self.claimed = self.board.execute(self._tied(claim), claim)
+        self.tied = self._tied(claim)
+        self.claimed = self.board.execute(self.tied, claim)
         try:
             on_claimed(self.claimed)
             self._start(argv, since)
@@ -192,7 +195,7 @@ class Work:
         if self.options.log_dir:
             self.log = os.path.join(self.options.log_dir, f"{key}-{self.token}.log")
         keeper = Keeper(
-            self.board, self.who, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
+            self.board, self.tied, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
         )
         try:
             self.child = Child(

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.board.liveness import look
+from dibs.board.known import Evidence
+from dibs.board.liveness import judged
 from dibs.core import commands as c
-from dibs.core.instants import Duration, later
-from dibs.core.model import GRACE, SWEPT_AT_ONCE
+from dibs.core.instants import Duration, Instant
+from dibs.core.model import GRACE, HUMAN, SWEPT_AT_ONCE, Task
+from dibs.core.recovery import lease_ends
+from dibs.workers.liveness import end_survivors, mark_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,20 +24,26 @@ def sweep(
     board: Board, who: Identity, grace: Duration = GRACE, limit: int = SWEPT_AT_ONCE
 ) -> Outcome | None:
     """One bounded pass; nothing if there was nothing to do."""
-    return board.execute(who, c.Sweep(grace, limit)) if is_due(board, grace, limit) else None
-
-
-def is_due(board: Board, grace: Duration, limit: int) -> bool:
-    """Somebody is dead; or a lease has expired, and is to be suspected or to end."""
-    seen = look(board)
-    if seen.deaths:
-        return True
     with board.read() as tx:
-        for task in tx.tasks_expired(limit):
-            lease = task.lease
-            if lease is None or lease.suspect is None:
-                return True
-            more = lease.ttl if task.id in seen.living else Duration(0)
-            if tx.now >= later(later(lease.suspect, grace), more):
-                return True
-    return False
+        leases = [lease for lease in tx.leases_with_process() if lease.kind != HUMAN]
+        expired, now = tx.tasks_expired(limit), tx.now
+    seen = judged(board, leases)
+    over = {task.id for task in expired if is_over(task, now, grace, seen)}
+    if not seen.deaths and not over and all(suspected(task) for task in expired):
+        return None
+    for lease in leases:
+        if lease.task in seen.deaths or lease.task in over:
+            end_survivors(board.store.machine, mark_of(lease.process))
+    return board.execute(who, c.Sweep(grace, limit))
+
+
+def suspected(task: Task) -> bool:
+    return task.lease is None or task.lease.suspect is not None
+
+
+def is_over(task: Task, now: Instant, grace: Duration, seen: Evidence) -> bool:
+    """The time in which an expired lease can still be renewed is over."""
+    lease = task.lease
+    if lease is None or lease.suspect is None:
+        return False
+    return now >= lease_ends(lease, grace, alive=task.id in seen.living)
