@@ -120,6 +120,22 @@ def test_a_stream_gives_a_sign_of_life(bench, other, monkeypatch):
     assert 2 <= len(pages) <= 5
 
 
+def test_what_happens_during_a_look_is_told_after_it(bench, other, monkeypatch):
+    bench.add()
+    looked, read_after = [], watching.read_after
+
+    def look(*arguments):
+        page = read_after(*arguments)
+        if not looked:
+            looked.append(bench.add("meanwhile"))
+        return page
+
+    monkeypatch.setattr(watching, "read_after", look)
+    monkeypatch.setattr(watching.time, "sleep", bench.advance)
+    lines = [line for page in watching.stream(other, 0, LogFilter(), 5) for line in page.lines]
+    assert [line.key for line in lines if line.key] == ["T-1", "T-2"]
+
+
 # Goals.
 
 

@@ -331,12 +331,18 @@ def log(board: Board, wanted: LogFilter, limit: int) -> Log:
                 chosen.append(entry)
                 if len(chosen) > limit:
                     break
-        keys = tx.keys_of({entry.task for entry in chosen if entry.task is not None})
-        lines = tuple(
-            LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor])
-            for entry in reversed(chosen[:limit])
-        )
+        lines = lines_of(tx, chosen[:limit][::-1], everybody)
         return Log(lines, everybody, tx.now, len(chosen) > limit)
+
+
+def lines_of(
+    tx: ReadTransaction, entries: list[Entry], everybody: Mapping[ActorId, Actor]
+) -> tuple[LogLine, ...]:
+    keys = tx.keys_of({entry.task for entry in entries if entry.task is not None})
+    return tuple(
+        LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor])
+        for entry in entries
+    )
 
 
 def fits(entry: Entry, wanted: LogFilter, actor: Actor | None) -> bool:

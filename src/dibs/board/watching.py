@@ -114,11 +114,7 @@ def read_after(board: Board, seq: int, limit: int, wanted: LogFilter) -> Page:
             if (task is None or entry.task == task.id) and views.fits(entry, wanted, actor)
         ]
         everybody = tx.actors()
-        keys = tx.keys_of({entry.task for entry in chosen if entry.task is not None})
-        lines = tuple(
-            views.LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor])
-            for entry in chosen
-        )
+        lines = views.lines_of(tx, chosen, everybody)
         return Page(lines, everybody, tx.now, reached, reached < tx.board.seq)
 
 

@@ -21,7 +21,7 @@ from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.model import NOT_FINAL, STATES, Process, TaskKey, Terms
 from dibs.core.refusals import bad_argument, refused
-from dibs.interfaces import records, waiting
+from dibs.interfaces import listening, records
 from dibs.interfaces.hold import Lease, notice
 from dibs.interfaces.records import Answer, Event, Owned, Status, Task
 
@@ -388,11 +388,11 @@ class Board:
         self, key: str | None = None, *, since: int | None = None, timeout: Ttl = None
     ) -> Iterator[Event]:
         """Events as they happen, each once and in order: from now on, or after number `since`."""
-        return waiting.events(self._use, key, since, timeout)
+        return listening.events(self._use, key, since, timeout)
 
     def wait(self, key: str, goal: Goal = "complete", *, timeout: Ttl = None) -> Task:
         """The task as soon as it is complete, free or ready; refused when the time is over."""
-        return waiting.until(self._use, key, goal, timeout)
+        return listening.until(self._use, key, goal, timeout)
 
     def verify(self) -> tuple[str, ...]:
         """What is wrong with the ledger: nothing, if it is sound."""
