@@ -392,6 +392,15 @@ def test_D9_who_loses_the_lease_ends_with_everything_that_it_started(repo):
     assert held_by(repo, key, "ana")
 
 
+def test_D9_who_hides_its_mark_ends_with_the_group(repo):
+    key = repo.add()
+    hidden = f"env -i PATH=$PATH SEEN=$SEEN sh -c '{here('hidden')}; trap : TERM; {BUSY}'"
+    with Running(repo, key, f"{hidden} & {here('it')}; {BUSY}", *A, "--ttl", "1s") as run:
+        pids = [run.pid_of("it"), run.pid_of("hidden")]
+        repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
+        assert (run.ended().code, [lives(pid) for pid in pids]) == (5, [False] * 2)
+
+
 def test_4_a_run_that_stood_still_ends_what_it_started_when_it_goes_on(repo):
     key = repo.add()
     with Running(repo, key, FAMILY, *A, "--ttl", "1s") as run:

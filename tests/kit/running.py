@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from dibs.board.opening import open_board
@@ -54,6 +55,14 @@ class Running:
         self.process.kill()
         self.process.communicate()
         assert end_survivors(this_machine(), self.mark, 0) == []
+        for file in self.folder.iterdir():
+            self.kill_if_ours(file.read_text().strip())
+
+    def kill_if_ours(self, pid: str) -> None:
+        """Who hides the mark is known by the folder."""
+        with suppress(OSError, ValueError):
+            if f"SEEN={self.folder}" in Path(f"/proc/{int(pid)}/environ").read_text():
+                os.kill(int(pid), signal.SIGKILL)
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)

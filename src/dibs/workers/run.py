@@ -241,6 +241,7 @@ class Work:
                 self._hear(news)
         if self.hurry or (self.interrupted and self.child.status()):
             end_survivors(self.machine, self.mark, self.options.patience)
+            self.child.signal(signal.SIGKILL)  # who hides its mark, and stayed in the group
 
     def _hear(self, number: int) -> None:
         if self.child.status() is not None:
