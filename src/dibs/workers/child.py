@@ -45,6 +45,7 @@ class Child:
     ) -> None:
         """`out` gets its standard output; `wake` is called when there is no more to come."""
         self._tail = b""
+        self._silent = 0
         self._turn = threading.Lock()
         self._status: int | None = None
         self._wake = wake
@@ -63,12 +64,8 @@ class Child:
         except BaseException:
             self._close_log()
             raise
-        self._readers = [
-            threading.Thread(target=self._pass_on, args=(source, to), daemon=True)
-            for source, to in ((self._process.stdout, out), (self._process.stderr, 2))
-        ]
-        for reader in self._readers:
-            reader.start()
+        for source, to in ((self._process.stdout, out), (self._process.stderr, 2)):
+            threading.Thread(target=self._pass_on, args=(source, to), daemon=True).start()
 
     def status(self) -> int | None:
         """How it ended: an exit code, or a signal below zero; nothing while it runs."""
@@ -79,7 +76,7 @@ class Child:
     @property
     def speaks(self) -> bool:
         """Whether output of it may still be on its way."""
-        return any(reader.is_alive() for reader in self._readers)
+        return self._silent < 2
 
     def signal(self, number: int) -> None:
         """To the whole group, also when the command itself has ended."""
@@ -108,6 +105,8 @@ class Child:
                 self._keep(chunk)
                 if not write_all(to, chunk):
                     break
+        with self._turn:
+            self._silent += 1
         self._wake(None)
 
     def _read(self, source: IO[bytes]) -> bytes:
