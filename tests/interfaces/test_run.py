@@ -26,6 +26,7 @@ from kit.running import (
     process_of_session,
     until,
     wait_for,
+    waits_for_a_lock,
 )
 
 A = ("--agent", "codex-2", "--session", "s1")
@@ -541,6 +542,7 @@ def test_an_end_that_could_not_be_written_down_is_told(repo, told):
         run.tell("word")
         until(lambda: not lives(pid))
         if told:
+            until(lambda: waits_for_a_lock(run.pid))
             run.send(told)
         ran = run.ended()
         slow.resume()

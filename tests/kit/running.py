@@ -15,7 +15,7 @@ from dibs.machine import this_machine
 from dibs.workers.survivors import end_survivors, mark_of
 from kit.repositories import DIBS, Ran, Repo
 
-DEADLINE = 30
+DEADLINE = 60
 """Seconds: longer than anything takes, and only waited for when something is wrong."""
 
 SEEN = "DIBS_TESTS_SEEN"
@@ -109,6 +109,11 @@ def wait_for(word: str) -> str:
 
 def lives(pid: int) -> bool:
     return this_machine().process(pid) is not None
+
+
+def waits_for_a_lock(pid: int) -> bool:
+    lines = Path("/proc/locks").read_text().splitlines()
+    return any("->" in line and str(pid) in line.split() for line in lines)
 
 
 def process_of_session(repo: Repo, name: str, session: str):

@@ -89,6 +89,8 @@ class Child:
         if self.status() is None:
             self.signal(signal.SIGKILL)
         self._process.wait()
+        with self._turn:
+            self._close_log()
 
     def tail(self) -> str:
         """The last lines of its output, as text that can be kept."""
@@ -144,7 +146,7 @@ def seen(process: subprocess.Popen[bytes]) -> int | None:
 def open_log(path: str) -> int:
     """For its owner alone: a command may print what nobody else should read."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
 
 
 def write_all(to: int, chunk: bytes) -> bool:
