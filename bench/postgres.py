@@ -354,7 +354,7 @@ def short(statement: str) -> str:
     if "pg_advisory" in text:
         return "lock"
     tables = re.findall(r"dibs\.(\w+)", text)
-    verb = "check+UPDATE" if text.startswith("WITH changed") else text.split()[0]
+    verb = text.split()[0]
     return f"{verb} {tables[0]}" if tables and verb != "BEGIN" else " ".join(text.split()[:3])
 
 

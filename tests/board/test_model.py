@@ -390,7 +390,7 @@ class OneOwner(RuleBasedStateMachine):
 
     @rule(key=tasks, who=anybody, path=st.sampled_from(["src/**", "docs"]))
     def scope(self, key, who, path) -> None:
-        self.change(key, who, c.Scope(TaskKey(key), add=(path,)))
+        self.change(key, who, c.Scope(TaskKey(key), add=(f"{key}/{path}",)))
 
     def change(self, key, who, command) -> None:
         task = self.model[key]

@@ -8,7 +8,7 @@ import pytest
 
 from dibs.core import commands as c
 from dibs.core.decide import decide
-from dibs.core.facts import Facts, Rules
+from dibs.core.facts import Facts, Rival, Rules
 from dibs.core.model import Actor, Caller, EndedLease, Lease, Task, TaskKey, Terms, Token
 from dibs.core.order import GUARDS, ON_OWN_LEASE
 
@@ -29,9 +29,11 @@ OWN_LEASE = Lease(1, "s1", NOW, NOW, HOUR)
 UNBOUND = Lease(1, None, NOW, NOW, HOUR)
 FORMER = EndedLease(Token(1, 2), 1, "s1", NOW, NOW, NOW, 0, NOW, "takeover", lost=True)
 
+RIVAL = Rival(7, TaskKey("T-7"), 2, "s2", NOW + HOUR, ("src/**",))
+
 WORST = Task(
     1, "u", K, STRICT_TERMS, 0, 0, 3, state="complete", token=Token(1, 3), lease=OTHERS_LEASE,
-    assignee=3, author=1, parked_by=3,
+    assignee=3, author=1, parked_by=3, waits_on=1,
 )  # fmt: skip
 
 
@@ -45,6 +47,8 @@ class Situation:
             "task": WORST,
             "actors": EVERYBODY,
             "former": FORMER,
+            "causes": {"T-9": "open"},
+            "rivals": (RIVAL,),
         }
         self.facts = Facts(rules=Rules(), epoch=1, **(given | facts))
 
@@ -66,11 +70,13 @@ class Situation:
 
 
 GATES = [
+    ("waits", lambda s: s.task(waits_on=0)),
     ("wrong_kind", lambda s: s.terms(audience="any")),
     ("tier_too_low", lambda s: s.terms(tier=1)),
     ("capability_missing", lambda s: s.terms(capabilities=())),
     ("parked", lambda s: s.task(parked_by=None)),
     ("assigned_to_another", lambda s: s.task(assignee=None)),
+    ("scope_held", lambda s: s.fact(rivals=())),
 ]
 TO_CLAIM = [
     ("final", lambda s: s.task(state="review")),
@@ -113,7 +119,8 @@ CASES = {
             ("reason_missing", lambda s: s.say(reason="stuck")),
             ("final", lambda s: s.task(state="failed")),
             ("wrong_state", lambda s: (s.task(state="open"), s.terms(audience="agent"))),
-            *GATES[:4],
+            *GATES[:5],
+            GATES[6],
         ],
     ),
     "assign": (
@@ -205,6 +212,48 @@ CASES = {
             ("reason_missing", lambda s: s.say(reason="changed my mind")),
         ],
     ),
+    "depend": (
+        c.Depend(K, token=AHEAD, on=("T-9",)),
+        [
+            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("lease_lost", forget_token),
+            ("final", lambda s: s.task(state="open")),
+            ("held", lambda s: (s.task(lease=None), s.fact(cycle=(K, "T-9", K)))),
+            ("cycle", lambda s: s.fact(cycle=(), causes={f"T-{n}": "open" for n in range(1001)})),
+            ("bad_argument", lambda s: s.fact(causes={"T-9": "open"}, on=("T-9",))),
+        ],
+    ),
+    "next": (
+        c.Next(most=2),
+        [
+            ("paused", lambda s: s.fact(paused="")),
+            ("at_limit", lambda s: s.fact(held=1)),
+            ("nothing_ready", lambda s: s.fact(task=WORST.but(state="open", lease=None))),
+        ],
+    ),
+    "retry": (
+        c.Retry(K, force=True),
+        [
+            ("final", lambda s: s.task(state="blocked")),
+            ("wrong_state", lambda s: s.task(state="in_progress", attempts=3)),
+            ("held", lambda s: s.task(lease=None, state="failed")),
+            ("people_only", lambda s: s.say(force=False)),
+            ("used_up", lambda s: s.task(attempts=2)),
+        ],
+    ),
+    "reset": (
+        c.Reset((K,), to="codex"),
+        [
+            ("unknown_actor", lambda s: s.fact(receiver=CODEX, many=(WORST, WORST.but(id=2)))),
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="begin anew")),
+            ("unconfirmed", lambda s: s.say(yes=True)),
+            ("scope_held", lambda s: s.fact(rivals=())),
+        ],
+    ),
+    "sweep": (c.Sweep(), []),
+    "pause": (c.Pause(), []),
+    "resume": (c.Resume(), []),
     "park": (c.Park(K), [("final", lambda s: s.task(state="open"))]),
     "unpark": (
         c.Unpark(K),
@@ -270,10 +319,16 @@ CASES = {
 }
 
 
+EXTRA = {
+    "add": {"key_is_taken": True, "task": None},
+    "next": {"paused": "ana", "held": 2, "task": None},
+}
+
+
 @pytest.mark.parametrize("verb", sorted(GUARDS))
 def test_the_first_guard_that_fails_is_the_refusal(verb):
     command, steps = CASES[verb]
-    extra = {"key_is_taken": True, "task": None} if verb == "add" else {}
+    extra = EXTRA.get(verb, {})
     situation = Situation(command, **extra)
     for code, put_right in steps:
         assert situation.code() == code
@@ -287,12 +342,17 @@ def test_every_verb_has_an_order_and_every_order_a_test():
 
 @pytest.mark.parametrize("verb", sorted(ON_OWN_LEASE))
 def test_the_callers_own_lease_goes_on_before_all_gates(verb):
-    """Parked, for people only, tier too low: who holds it already is asked none of that."""
+    """Parked, for people only, tier too low: who holds it already is asked none of that.
+
+    But it is not started before what it waits for is complete.
+    """
     command, _ = CASES[verb]
     holder = Caller(ANA, "") if verb == "force" else Caller(CODEX, "s1")
     lease = OWN_LEASE.but(actor=holder.actor.id, session=holder.session)
     situation = Situation(command, caller=holder, former=None)
     situation.task(state="open", lease=lease)
+    assert situation.code() == ("reason_missing" if verb == "force" else "waits")
+    situation.task(waits_on=0)
     if verb == "force":
         assert situation.code() == "reason_missing"
         situation.say(reason="mine")

@@ -33,6 +33,10 @@ COMMANDS = {
     "edit": c.Edit(K, title="other"),
     "scope": c.Scope(K, add=("src/**",)),
     "note": c.Note(K, note="look here"),
+    "depend": c.Depend(K, on=(TaskKey("T-2"),)),
+    "retry": c.Retry(K),
+    "reset": c.Reset((K,)),
+    "sweep": c.Sweep(),
 }
 
 HOLDER = """
@@ -59,6 +63,10 @@ unpark     open         in_progress  blocked      review       failed       fina
 edit       open         in_progress  blocked      review       failed       final     final
 scope      open         in_progress  blocked      review       failed       final     final
 note       open         in_progress  blocked      review       failed       complete  dropped
+depend     open         in_progress  blocked      review       failed       final     final
+retry      held         held         wrong_state  wrong_state  open         final     final
+reset      open         open         open         open         open         open      open
+sweep      open         in_progress  blocked      review       failed       complete  dropped
 """
 
 STRANGER = """
@@ -85,6 +93,10 @@ unpark     open         in_progress  blocked      review       failed       fina
 edit       held         held         held         review       failed       final     final
 scope      held         held         held         review       failed       final     final
 note       open         in_progress  blocked      review       failed       complete  dropped
+depend     held         held         held         review       failed       final     final
+retry      held         held         wrong_state  wrong_state  open         final     final
+reset      people_only  people_only  people_only  open         open         open      open
+sweep      open         in_progress  blocked      review       failed       complete  dropped
 """
 
 FREE = """
@@ -111,6 +123,10 @@ unpark     open         blocked
 edit       open         blocked
 scope      open         blocked
 note       open         blocked
+depend     open         blocked
+retry      open         wrong_state
+reset      open         open
+sweep      open         blocked
 """
 
 

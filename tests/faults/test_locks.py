@@ -10,6 +10,7 @@ import pytest
 from dibs import Refused
 from dibs.core.evolve import renew
 from dibs.core.model import TaskKey
+from dibs.stores import postgres_transaction
 from kit import soak
 from kit.history import Answer
 from kit.postgres import QUICK, Node, Server
@@ -105,6 +106,20 @@ def test_a_claim_that_meets_a_renewal_waits_for_it_and_is_told_the_new_time(node
         assert refused.value.code == "held"
         assert after.expires_at > before.expires_at
         assert datetime.fromisoformat(told["expires_at"]) == after.expires_at
+
+
+def test_a_writer_that_says_nothing_loses_the_lock(node, url, monkeypatch):
+    """It may have been stopped, or its machine be asleep; when it goes on, nothing was done."""
+    monkeypatch.setattr(postgres_transaction, "IDLE", "100ms")
+    [key] = board_with(url, tasks=1)
+    with opened_by(url, "other") as other, opened(url) as board:
+        with pytest.raises(Refused) as refused, board.store.write("a long one") as tx:
+            assert other.claim(key).token == "1.1"
+            tx.touch()
+        assert (refused.value.code, refused.value.refusal.facts["unknown"]) == (
+            "unreachable",
+            False,
+        )
 
 
 def test_renewals_of_different_tasks_do_not_wait_for_each_other(node, url):

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dibs import Refused
+from dibs.stores import postgres_line
 from kit import soak
 from kit.postgres import DURABLE, QUICK, Node, Server
 from kit.postgres_cluster import Cluster
@@ -112,6 +113,21 @@ def test_whatever_is_cut_off_at_its_commit_is_done_once_and_answered(node, proxy
         assert board.verify() == ()
 
 
+def test_an_id_of_our_own_is_looked_up_only_when_it_may_be_known(node, proxy, database):
+    [key] = board_with(node.url(database), tasks=1)
+    with opened_by(proxy.url(database), "codex") as board:
+
+        def looked_up(act, **options) -> int:
+            proxy.reset()
+            act(key, **options)
+            return sum("FROM dibs.request" in text for text in proxy.statements)
+
+        assert looked_up(board.claim) == 0
+        assert looked_up(board.release, request_id="r1") == 1
+        proxy.cut_at(BEFORE)
+        assert looked_up(board.claim) == 1
+
+
 def test_a_renewal_that_is_cut_off_has_its_answer_and_the_lease_its_time(node, proxy, database):
     [key] = board_with(node.url(database), tasks=1)
     with opened_by(proxy.url(database), "codex") as board:
@@ -196,7 +212,57 @@ def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy,
         )
 
 
+def test_a_server_that_keeps_silent_is_given_up(node, proxy, database, monkeypatch):
+    """It takes what is sent, as a stopped process does, and no timeout of the network tells."""
+    monkeypatch.setattr(postgres_line, "ANSWER_SECONDS", 0.1)
+    [key] = board_with(node.url(database), tasks=1)
+    wait_less(node, database)
+    with opened_by(proxy.url(database), "codex") as board:
+        board.show(key)
+        proxy.freeze()
+        with pytest.raises(Refused) as refused:
+            board.claim(key, request_id="r1")
+        assert (refused.value.code, refused.value.refusal.facts["unknown"]) == (
+            "unreachable",
+            False,
+        )
+        proxy.thaw()
+        assert board.claim(key, request_id="r1").token == "1.1"
+
+
 # What the server itself ends.
+
+
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+@pytest.mark.parametrize("what", ["(?s).*FROM .*board", "(?s).*FROM .*event"])
+def test_who_waits_goes_on_when_it_is_cut_off(node, proxy, database, when, what):
+    """Between two looks, and in the middle of one: nothing is missed, nothing is told twice."""
+    [key] = board_with(node.url(database), tasks=1)
+    with opened_by(proxy.url(database), "ben") as ben, opened_by(node.url(database), "al") as al:
+        events = ben.watch(key, since=0, timeout="60s")
+        assert next(events).verb == "added"
+        proxy.cut()
+        al.claim(key)
+        assert next(events).verb == "claimed"
+        proxy.cut_at(when, what)
+        al.complete(key)
+        assert [next(events).verb, next(events).verb] == ["started", "completed"]
+        assert proxy.sprung.wait(10)
+        proxy.cut_at(when, what)
+        assert ben.wait(key).state == "complete"
+        events.close()
+
+
+def test_a_server_that_stays_away_is_not_waited_for_without_end(node, proxy, database):
+    [key] = board_with(node.url(database), tasks=1)
+    wait_less(node, database)
+    with opened_by(proxy.url(database), "ben") as ben:
+        events = ben.watch(key, since=0)
+        next(events)
+        proxy.refuse()
+        with pytest.raises(Refused) as problem:
+            next(events)
+        assert problem.value.code == "unreachable"
 
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{}'"

@@ -218,6 +218,8 @@ WITH_KEY = {
     "run": f"run KEY {AGENT} -- true",
     "log": "log KEY",
     "who": "who KEY",
+    "watch": "watch KEY --timeout 1s",
+    "wait": "wait KEY --for free --timeout 1s",
 }
 WITHOUT_KEY = {
     "add": f"add title {PERSON}",
@@ -231,7 +233,7 @@ WITHOUT_KEY = {
     "board": "board list",
     "demo": "demo",
 }
-KEY_IS_OPTIONAL = ("renew", "log")
+KEY_IS_OPTIONAL = ("renew", "log", "watch")
 
 NOT_A_KEY = "is not the key of a task; one looks like T-42"
 
@@ -1260,8 +1262,8 @@ def test_any_text_may_be_given_as_an_instant(playground, when):
     takes_anything(playground, "who", "T-1", f"--at={when}")
 
 
-SHORT_VERBS = sorted(set(verbs.MODULES) - {"demo"})
-"""The demo needs no words, and runs for half a minute."""
+SHORT_VERBS = sorted(set(verbs.MODULES) - {"demo", "watch"})
+"""They need no words: the demo runs for half a minute, a watch until it is interrupted."""
 
 
 @TRIED

@@ -35,6 +35,8 @@ class FakeMachine:
         self.boot_id = "boot-1"
         self.kind = "ext4"
         self.stopped = False
+        self.dead: set[int] = set()
+        self.space = "pid:[1]"
 
     def advance(self, seconds: float) -> None:
         self.wall_us += round(seconds * SECOND)
@@ -55,10 +57,13 @@ class FakeMachine:
         return self.boot_id
 
     def namespace(self):
-        return "pid:[1]"
+        return self.space
 
     def process(self, pid):
-        return Process(self.boot_id, "pid:[1]", pid, 7)
+        return None if pid in self.dead else Process(self.boot_id, self.space, pid, 7)
+
+    def carrying(self, mark):
+        return []
 
     def parent(self, pid):
         return 0

@@ -8,6 +8,7 @@ import threading
 import psycopg
 import pytest
 
+from dibs.board.boards import all_boards
 from dibs.board.execute import Board
 from dibs.board.known import fresh_uid
 from dibs.board.settings import Settings
@@ -18,6 +19,7 @@ from dibs.stores.address import Address, parse, without_password
 from dibs.stores.postgres import PostgresStore
 from kit.boards import Bench, database_apart
 from kit.postgres import server
+from kit.repositories import Repo
 
 K = TaskKey("T-1")
 
@@ -114,6 +116,16 @@ def test_boards_of_one_database_are_apart(bench):
     other.close()
 
 
+def test_the_boards_of_a_database_are_listed_though_the_named_one_is_not_there(bench, tmp_path):
+    url = bench.store.address.url
+    [known] = all_boards(Board(PostgresStore(Address(url, "nobody")), Settings()))
+    assert known.name == bench.store.address.board
+    listed = Repo.create(tmp_path / "repo", f"{url}#nobody").json("board", "list")
+    assert [each["name"] for each in listed["boards"]] == [known.name]
+    empty = Board(PostgresStore(Address(server().new_database())), Settings())
+    assert code_of(lambda: all_boards(empty)) == "no_board"
+
+
 def test_making_it_twice_keeps_the_board(bench):
     assert bench.store.create("another") is False
     assert bench.task().key == K
@@ -154,6 +166,15 @@ def test_nothing_depends_on_the_search_path(bench):
         connection.execute(f'ALTER DATABASE "{name}" SET search_path = public')
     fresh = Board(bench.store.another(), Settings())
     assert fresh.execute(bench.agent().identity, c.Claim(K)).task.lease is not None
+
+
+def test_the_second_lock_refuses_a_row_that_is_not_in_the_version_that_was_read(bench):
+    with pytest.raises(Refused) as problem, bench.store.write("x") as tx:
+        task = tx.task(K)
+        tx.save(task.but(blocked_on="a"))
+        tx.save(task.but(blocked_on="b"))
+    assert problem.value.code == "storage_failed"
+    assert bench.task() == task
 
 
 # Who may use it.
@@ -237,6 +258,52 @@ def test_threads_share_a_pool_and_write_one_after_the_other(bench):
         assert len(tx.notes(tx.task(K).id)) == 12
     pooled.close()
     assert bench.faults() == ()
+
+
+def prepared(store) -> int:
+    session = store.borrow()
+    [(count,)] = session.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
+    store.give_back(session)
+    return count
+
+
+def test_statements_are_prepared_once_where_the_session_is_our_own(bench):
+    """Behind a pooler it is not: see `test_pooler`."""
+    codex, counts = bench.agent(), []
+    for _ in range(4):
+        codex.claim()
+        codex.do(c.Release(K))
+        counts.append(prepared(bench.store))
+    assert counts[0] > 5
+    assert counts[-1] == counts[-2]
+
+
+def test_what_an_error_kept_from_being_prepared_is_prepared_later(bench):
+    """The server skips what follows an error; here, the wait for a lock that was not given."""
+    hasty = PostgresStore(bench.store.address, wait=0.1)
+    board, who = Board(hasty, Settings()), bench.agent().identity
+    with bench.store.write("a long one"):
+        assert code_of(lambda: board.execute(who, c.Claim(K))) == "busy"
+    session = hasty.borrow()
+    assert board.execute(who, c.Claim(K)).task.lease is not None
+    assert hasty.borrow() is session
+    hasty.close()
+
+
+def test_a_session_that_has_forgotten_a_statement_is_not_trusted_again(bench):
+    """A pooler that looks like a server would give us another one's session."""
+    codex = bench.agent()
+    codex.claim()
+    session = bench.store.borrow()
+    session.execute("DEALLOCATE ALL")
+    assert codex.do(c.Release(K)).task.lease is None
+    assert bench.store.borrow() is session
+    assert prepared(bench.store) == 0
+
+
+def test_a_text_with_a_zero_byte_is_refused_not_cut(bench):
+    with bench.store.read() as tx, pytest.raises(psycopg.DataError):
+        tx.task(TaskKey("T-1\0"))
 
 
 def test_a_connection_does_not_cross_a_fork(bench):

@@ -339,7 +339,7 @@ def test_the_second_lock_refuses_a_row_that_is_not_in_the_version_that_was_read(
     with bench.store.write("x") as tx:
         task = tx.task(K)
         tx.save(task.but(blocked_on="a"))
-        with pytest.raises(AssertionError):
+        with pytest.raises(apsw.ConstraintError):
             tx.save(task.but(blocked_on="b"))
 
 

@@ -6,7 +6,7 @@ from dibs.board.execute import Board
 from dibs.board.moving import authorise
 from dibs.board.settings import from_text
 from dibs.core import commands as c
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import Refused, bad_argument
 from dibs.core.values import Value
 from dibs.stores.sqlite import SqliteStore
 from dibs.stores.transaction import ARRIVED, ARRIVING
@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.identity import Identity
     from dibs.stores.postgres import PostgresStore
+    from dibs.stores.store import Store
 
 
 class Known(Value):
@@ -28,14 +29,19 @@ class Known(Value):
 
 
 def all_boards(board: Board) -> list[Known]:
-    board.settle()
+    """Of the board's database; on a server, whether it is there itself or not."""
+    try:
+        board.settle()
+    except Refused as problem:
+        if problem.code != "no_board" or not board.store.remote:
+            raise
     store = board.store
     if isinstance(store, SqliteStore):
         with board.read() as tx:
             return [Known(store.where, tx.board.uid, tx.board.tasks, tx.board.seq)]
     return [
         Known(name, uid, tasks, events, state_of(moved_to, arriving))
-        for name, uid, tasks, events, moved_to, arriving in server(board).boards()
+        for name, uid, tasks, events, moved_to, arriving in on_server(store).boards()
     ]
 
 
@@ -64,7 +70,10 @@ def load_settings(board: Board, text: str, who: Identity) -> None:
 
 def server(board: Board) -> PostgresStore:
     board.settle()
-    store = board.store
+    return on_server(board.store)
+
+
+def on_server(store: Store) -> PostgresStore:
     if isinstance(store, SqliteStore):
         raise bad_argument(f"{store.where} is a file: this is for boards on a server")
     return store  # type: ignore[return-value]

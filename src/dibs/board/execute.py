@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
+    Ids = tuple[str | None, str | None]
+    """A request id, and the same again if there may be an answer under it."""
 
 TAKES_UP = (c.Claim, c.Start, c.Takeover)
 LOOKS_ROUND = (c.Retry, c.Reset, c.Sweep)
@@ -83,18 +85,18 @@ class Board:
         asked = request_id
         if asked is None and self.store.remote:
             asked = fresh_uid()  # what was lost on its way is asked for again
-        return persist(self, lambda: self._execute(who, command, asked, request_id))
+        tries = iter((request_id,))  # an id of our own cannot be known before the second try
+        light = isinstance(command, c.Renew) and request_id is None
+        return persist(
+            self, lambda: self._execute(who, command, light, (asked, next(tries, asked)))
+        )
 
-    def _execute(
-        self, who: Identity, command: c.Command, asked: str | None, stated: str | None
-    ) -> Outcome:
-        outcome = None
-        if isinstance(command, c.Renew) and stated is None:
-            outcome = self._renew(who, command)
+    def _execute(self, who: Identity, command: c.Command, light: bool, ids: Ids) -> Outcome:
+        outcome = self._renew(who, command) if light else None
         seen = self._look_round() if isinstance(command, LOOKS_ROUND) else NOTHING
         while outcome is None:
             try:
-                outcome = self._attempt(who, command, asked, seen)
+                outcome = self._attempt(who, command, ids, seen)
             except LookFirst as look:
                 from dibs.board.left_behind import uncommitted
 
@@ -130,8 +132,9 @@ class Board:
             facts = facts_for(tx, caller, command, self.settings, seen)
             return Plan(decide(facts, command, tx.now), facts, tx.now)
 
-    def _renew(self, who: Identity, command: c.Renew) -> Outcome | None:
+    def _renew(self, who: Identity, command: c.Command) -> Outcome | None:
         """A renewal that is nothing else, if the store has a lighter way for it."""
+        assert isinstance(command, c.Renew), command.verb
         light = self.store.renewal(command.task)
         if light is None:
             return None
@@ -152,10 +155,11 @@ class Board:
             tx.log_refusal(logged(tx.now, who, command, refusal))
 
     def _attempt(
-        self, who: Identity, command: c.Command, request_id: str | None, seen: Evidence
+        self, who: Identity, command: c.Command, ids: Ids, seen: Evidence
     ) -> Outcome | None:
         """One transaction; nothing if it began a new epoch, in which to try again."""
-        ahead = questions(who, command, self._met.get(who.name), request_id)
+        request_id, asked_before = ids
+        ahead = questions(who, command, self._met.get(who.name), asked_before)
         with self.store.write(what(command), ahead) as tx:
             caller, is_new = caller_of(tx, who, self.settings)
             self._met[who.name] = caller.actor.id
@@ -167,7 +171,7 @@ class Board:
                 begin_epoch(tx, caller, tx.new_home)
                 tx.finish()
                 return None
-            known = replayed(tx, caller, command, request_id)
+            known = replayed(tx, caller, command, asked_before)
             if known is not None:
                 if self.store.remote:
                     tx.touch()

@@ -96,7 +96,7 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
     if task.waits_on:
         facts = facts.but(causes={one.key: one.state for one in tx.dependencies(task.id)})
     if lease is None and task.token.number and isinstance(command, TAKES):
-        facts = facts.but(swept=swept_lease(tx, task, facts))
+        facts = with_swept_lease(tx, task, facts)
     scope = task.scope + getattr(command, "add", ())
     if scope and asks_for_scope(tx, facts, task, command):
         subject = facts.receiver or caller.actor
@@ -148,14 +148,14 @@ def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[Rival, ...]) ->
 # Former holders.
 
 
-def swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Ending | None:
+def with_swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Facts:
     """The lease that a sweep ended, if nobody has held the task since: where its work lies."""
     last = tx.last_ended_lease(task.id)
     if last is None or last.cause not in SWEPT or last.session is None:
-        return None
+        return facts
     session = tx.session(last.actor, last.session)
     left = facts.left
-    return Ending(
+    swept = Ending(
         token=last.token,
         actor=last.actor,
         session=last.session,
@@ -168,6 +168,7 @@ def swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Ending | None:
         branch=session.branch if session else "",
         uncommitted=left.uncommitted if left and left.token == last.token else (),
     )
+    return facts.but(swept=swept, why_swept=last.cause)
 
 
 def former_lease(tx: ReadTransaction, task: Task, caller: Caller) -> EndedLease | None:

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dibs.core.model import Caller, Session
-    from dibs.stores.offers import Linked, Offer
+    from dibs.core.model import Caller, Linked, Session
+    from dibs.stores.offers import Offer
     from dibs.stores.transaction import ReadTransaction
 
 NAMED_AS_WAITING = 20

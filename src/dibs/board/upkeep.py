@@ -77,6 +77,8 @@ def verified(tx: ReadTransaction) -> Verification:
             f"{tx.board.seq}, and its tasks {events}"
         )
     faults += counter_faults(tx, epoch_in(own))
+    faults += [f"{key}: its open dependencies are miscounted" for key in tx.wrong_waits()]
+    faults += readable(lambda: pause_faults(own, tx), "the board: its pause")
     faults += time_faults(tx.events())
     return Verification(count, tasks, tuple(faults))
 
@@ -119,6 +121,8 @@ def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str
     faults = list(folded.faults) + ledger.differences(task, folded.task)
     if tuple(tx.ended_leases(task.id)) != folded.ended:
         faults.append("its ended leases are not those of the ledger")
+    if {one.key for one in tx.dependencies(task.id)} != folded.after:
+        faults.append("its dependencies are not those of the ledger")
     faults += note_faults(entries, tx, task)
     return [f"{task.key}: {fault}" for fault in faults]
 
@@ -171,6 +175,19 @@ def actor_faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
         or any(tx.actor_named(name) != actor for name in names[actor.id])
     ]
     return [f"the board: the names of {name} are not those of the ledger" for name in wrong]
+
+
+def pause_faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
+    """The board is paused by whom its events say, and for that reason."""
+    by, why = None, ""
+    for entry in own:
+        event = entry.event
+        if isinstance(event, board_events.Paused):
+            by, why = entry.actor, event.reason
+        elif isinstance(event, board_events.Unpaused):
+            by, why = None, ""
+    fits = (tx.board.paused_by, tx.board.paused_why) == (by, why)
+    return [] if fits else ["the board: its pause is not that of the ledger"]
 
 
 def time_faults(entries: Iterable[Entry]) -> list[str]:

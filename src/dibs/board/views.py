@@ -5,19 +5,15 @@ from __future__ import annotations
 from dibs.board.callers import caller_of
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
+from dibs.board.known import facts_for
 from dibs.board.outcome import actors_named
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import refusals
 from dibs.core.decide import decide
-from dibs.core.facts import Facts
 from dibs.core.instants import LAST_INSTANT, Instant, iso
 from dibs.core.ledger import Entry
 from dibs.core.model import (
-    BLOCKED,
-    FAILED,
-    OPEN,
-    REVIEW,
     Actor,
     ActorId,
     EndedLease,
@@ -37,14 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from dibs.core.model import State
+    from dibs.core.model import Linked, State
     from dibs.stores.transaction import ReadTransaction
-
-SHOWN = 20
-"""How many waiting tasks of one state a status shows."""
-
-SHOWN_HELD = 100
-"""How many held tasks it shows."""
 
 
 class TaskView(Value):
@@ -56,6 +46,8 @@ class TaskView(Value):
     notes: tuple[KeptNote, ...] = ()
     ended: tuple[EndedLease, ...] = ()
     session: Session | None = None
+    after: tuple[Linked, ...] = ()
+    before: tuple[Linked, ...] = ()
 
 
 class Listing(Value):
@@ -77,27 +69,6 @@ class Owner(Value):
     token: Token | None = None
     since: Instant | None = None
     expired: bool = False
-
-
-class Waiting(Value):
-    """A task that nobody works on, and why."""
-
-    task: Task
-    why: str
-    helps: str = ""
-
-
-class Status(Value):
-    """The board at a glance."""
-
-    uid: str
-    now: Instant
-    counts: Mapping[str, int]
-    actors: Mapping[ActorId, Actor]
-    held: tuple[Task, ...]
-    waiting: tuple[Waiting, ...]
-    more: bool = False
-    skewed: bool = False
 
 
 class LogLine(Value):
@@ -143,7 +114,8 @@ def show(board: Board, key: TaskKey) -> TaskView:
         session = (
             tx.session(lease.actor, lease.session) if lease and lease.session is not None else None
         )
-        return TaskView(task, tx.now, named, notes, ended, session)
+        after, before = tuple(tx.dependencies(task.id)), tuple(tx.dependants(task.id))
+        return TaskView(task, tx.now, named, notes, ended, session, after, before)
 
 
 def task_by_key(board: Board, key: TaskKey) -> Task:
@@ -194,9 +166,17 @@ def is_any(_tx: ReadTransaction, _task: Task) -> bool:
 def is_free(tx: ReadTransaction, task: Task) -> bool:
     """Whether it can be claimed now, by somebody."""
     lease = task.lease
-    if task.parked_by is not None or task.state not in WORKABLE:
+    if task.parked_by is not None or task.state not in WORKABLE or task.waits_on:
         return False
     return task.assignee is None if lease is None else not lease.live(tx.now)
+
+
+def ready(board: Board, limit: int) -> Listing:
+    """What `next` would offer to somebody, in its order."""
+    with board.read() as tx:
+        found = tx.tasks_ready(limit + 1)
+        named = {who: tx.actor(who) for task in found for who in people_of(task)}
+        return Listing(tuple(found[:limit]), tx.now, named, len(found) > limit)
 
 
 def is_free_for(board: Board, who: Identity) -> Callable[[ReadTransaction, Task], bool]:
@@ -205,7 +185,7 @@ def is_free_for(board: Board, who: Identity) -> Callable[[ReadTransaction, Task]
     def wanted(tx: ReadTransaction, task: Task) -> bool:
         caller, _ = caller_of(tx, who, board.settings)
         command = c.Claim(task.key)
-        facts = Facts(caller, board.settings.rules, tx.board.epoch, task, actors_named(tx, task))
+        facts = facts_for(tx, caller, command, board.settings)
         own = task.lease is not None and task.lease.held_by(caller)
         return not own and decide(facts, command, tx.now).refusal is None
 
@@ -401,48 +381,3 @@ def names_of(tx: ReadTransaction, name: str) -> set[str]:
     actor = tx.actor_named(name)
     names = (name, actor.name, *tx.aliases(actor)) if actor else (name,)
     return {each.casefold() for each in names}
-
-
-# The board at a glance.
-
-
-def status(board: Board) -> Status:
-    with board.read() as tx:
-        held = tx.tasks_held(SHOWN_HELD + 1)
-        waiting: list[Waiting] = []
-        more = len(held) > SHOWN_HELD
-        for state in (OPEN, BLOCKED, REVIEW, FAILED):
-            found = first_that_fit(tx, state, waits, SHOWN + 1)
-            waiting += [why_it_waits(tx, task) for task in found[:SHOWN]]
-            more = more or len(found) > SHOWN
-        shown = tuple(held[:SHOWN_HELD])
-        return Status(
-            tx.board.uid, tx.now, tx.counts(), tx.actors(), shown, tuple(waiting), more, tx.skewed
-        )
-
-
-def waits(_tx: ReadTransaction, task: Task) -> bool:
-    """Nobody works on it, or it is blocked."""
-    return task.lease is None or task.state == BLOCKED
-
-
-def why_it_waits(tx: ReadTransaction, task: Task) -> Waiting:
-    """Why nobody works on a task, and the command that helps."""
-    if task.state == BLOCKED:
-        on = f"on {task.blocked_on}: " if task.blocked_on else ""
-        why = f"blocked {on}{tx.last_note(task.id, e.Blocked.verb)}"
-        return Waiting(task, why, f"dibs unblock {task.key}")
-    if task.state == REVIEW:
-        author = tx.actor(task.author).name if task.author else "somebody"
-        return Waiting(task, f"waits for a review of {author}'s work", f"dibs accept {task.key}")
-    if task.state == FAILED:
-        return Waiting(
-            task, f"failed: {tx.last_note(task.id, e.Failed.verb)}", f"dibs show {task.key}"
-        )
-    if task.parked_by is not None:
-        parker = tx.actor(task.parked_by).name
-        return Waiting(task, f"parked by {parker}", f"dibs unpark {task.key}")
-    if task.assignee is not None:
-        assignee = tx.actor(task.assignee).name
-        return Waiting(task, f"assigned to {assignee}", f"dibs unassign {task.key}")
-    return Waiting(task, "free", f"dibs claim {task.key}")

@@ -12,7 +12,7 @@ from dibs.core import guards as g
 from dibs.core.evolve import ending_of, evolve, stint_until
 from dibs.core.facts import Case, Facts
 from dibs.core.instants import Duration, Instant, later
-from dibs.core.model import COMPLETE, IN_PROGRESS, OPEN, Lease, Task, TaskKey, Terms
+from dibs.core.model import COMPLETE, EXPIRED, IN_PROGRESS, OPEN, Lease, Task, TaskKey, Terms
 from dibs.core.order import GUARDS, ON_OWN_LEASE
 from dibs.core.refusals import Refusal
 from dibs.core.values import Value
@@ -97,13 +97,13 @@ def begin(
     if case.holds or case.may_bind:
         return go_on(case, ttl, start=start)
     ending, death, swept = end(case), case.death, case.facts.swept
-    why = death.cause if death else "expired"
+    why = death.cause if death else EXPIRED if ending else case.facts.why_swept
     event = begun(
         token=case.task.token.next_in(case.facts.epoch),
         actor=case.caller.actor.id,
         session=case.caller.holding_session,
         ttl=ttl or case.facts.rules.ttl_for(case.caller.actor),
-        reason=reason or (why if ending or swept else ""),
+        reason=reason or why,
         ending=ending,
         former=None if ending else swept,
     )

@@ -90,7 +90,8 @@ class Facts(Value):
     rivals: tuple[Rival, ...] = ()
     """Live leases of other sessions whose scope overlaps the task's."""
     swept: Ending | None = None
-    """The last lease of a free task, if a sweep ended it."""
+    """The last lease of a free task, if a sweep ended it; and why."""
+    why_swept: str = ""
     causes: Mapping[TaskKey, State] = {}
     """The states of the tasks that it depends on, or is to depend on."""
     on: tuple[TaskKey, ...] = ()

@@ -78,7 +78,10 @@ def plain(value: object) -> Any:
         return [plain(inner) for inner in value]
     if isinstance(value, Token):
         return str(value)
-    return {field: plain(inner) for field, inner in zip(value.fields, value)}
+    return {
+        field: plain(inner) if isinstance(inner, tuple) else inner  # most are not: a call saved
+        for field, inner in zip(value.fields, value)
+    }
 
 
 def encode(event: e.Event) -> str:
@@ -131,6 +134,8 @@ class Folded(Value):
     task: Task
     ended: tuple[EndedLease, ...]
     faults: tuple[str, ...]
+    after: frozenset[str] = frozenset()
+    """The keys of what it depends on."""
 
 
 def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
@@ -138,6 +143,7 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
     task: Task | None = None
     ended: list[EndedLease] = []
     faults: list[str] = []
+    after: set[str] = set()
     for entry in _in_order(entries, clock):
         if entry.task is None:
             if task is not None:
@@ -146,6 +152,7 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
         event, before = entry.event, task
         if isinstance(event, e.Added):
             task = event.task(entry.task, entry.actor, entry.at)
+            after.update(event.after)
         elif task is None:
             return None
         else:
@@ -156,12 +163,14 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
         over = ended_lease(event, entry.at)
         if over is not None:
             ended.append(over)
+        if isinstance(event, e.Depended):
+            after = (after | set(event.on)) - set(event.not_on)
         if isinstance(event, e.Acknowledged):
             ended = [
                 lease.but(acknowledged=True) if lease.token == event.lost else lease
                 for lease in ended
             ]
-    return None if task is None else Folded(task, tuple(ended), tuple(faults))
+    return None if task is None else Folded(task, tuple(ended), tuple(faults), frozenset(after))
 
 
 def _in_order(entries: Iterable[Entry], clock: Iterable[Entry]) -> Iterator[Entry]:

@@ -232,6 +232,14 @@ class EndedLease(Value):
     acknowledged: bool = False
 
 
+class Linked(Value):
+    """A task at the other end of a dependency."""
+
+    id: TaskId
+    key: TaskKey
+    state: State
+
+
 class KeptNote(Value):
     """A note with its event."""
 

@@ -11,8 +11,8 @@ from dibs.core import events as e
 from dibs.core.decide import Change, Decision
 from dibs.core.evolve import ending_of
 from dibs.core.facts import Case, death_of, is_anothers
-from dibs.core.instants import Duration, later
-from dibs.core.model import COMPLETE, DROPPED, EXPIRED, IN_PROGRESS, OPEN, Task
+from dibs.core.instants import Duration, Instant
+from dibs.core.model import COMPLETE, DROPPED, EXPIRED, IN_PROGRESS, OPEN, Lease, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,12 +38,15 @@ def swept(case: Case, command: c.Sweep, task: Task) -> Change | None:
         return None
     if lease.suspect is None:
         return Change(task, suspect=case.now)
-    alive = task.id in case.facts.living
-    more = lease.ttl if alive else Duration(0)
-    over = later(later(lease.suspect, command.grace), more)
-    if case.now < over:
+    if case.now < lease_ends(lease, command.grace, alive=task.id in case.facts.living):
         return None
     return Change(task, (lease_ended(case, task, EXPIRED),))
+
+
+def lease_ends(lease: Lease, grace: Duration, *, alive: bool) -> Instant:
+    """When a suspect lease is ended: a grace later, and one more ttl if its process lives."""
+    assert lease.suspect is not None, "asked only of suspects"
+    return Instant(lease.suspect + grace + (lease.ttl if alive else 0))
 
 
 def lease_ended(case: Case, task: Task, why: str, *, may_give_up: bool = True) -> e.LeaseEnded:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from dibs.board import opening, upkeep, views
+from dibs.board import waiting as causes
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Repository, locate
@@ -20,7 +21,7 @@ from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.model import NOT_FINAL, STATES, Process, TaskKey, Terms
 from dibs.core.refusals import bad_argument, refused
-from dibs.interfaces import records
+from dibs.interfaces import records, waiting
 from dibs.interfaces.hold import Lease, notice
 from dibs.interfaces.records import Answer, Event, Owned, Status, Task
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dibs.core.refusals import Refusal
 
     Then = Literal["release", "complete", "submit"]
+    Goal = Literal["complete", "free", "ready"]
     IfFailed = Literal["release", "fail"]
     Texts = Iterable[str] | str
     Ttl = str | timedelta | None
@@ -367,7 +369,7 @@ class Board:
 
     def status(self) -> Status:
         with self._use() as rules:
-            return records.status(views.status(rules))
+            return records.status(causes.status(rules))
 
     def log(self, key: str | None = None, *, limit: int = LIMIT) -> tuple[Event, ...]:
         """The last events of the ledger, oldest first; of one task, or of all."""
@@ -381,6 +383,16 @@ class Board:
         instant = None if at is None else records.instant(at)
         with self._use() as rules:
             return records.owned(views.who(rules, _key(key), instant))
+
+    def watch(
+        self, key: str | None = None, *, since: int | None = None, timeout: Ttl = None
+    ) -> Iterator[Event]:
+        """Events as they happen, each once and in order: from now on, or after number `since`."""
+        return waiting.events(self._use, key, since, timeout)
+
+    def wait(self, key: str, goal: Goal = "complete", *, timeout: Ttl = None) -> Task:
+        """The task as soon as it is complete, free or ready; refused when the time is over."""
+        return waiting.until(self._use, key, goal, timeout)
 
     def verify(self) -> tuple[str, ...]:
         """What is wrong with the ledger: nothing, if it is sound."""

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.board.outcome import Outcome
-    from dibs.board.views import LogLine, Owner, Status, TaskView
-    from dibs.core.model import ActorId, EndedLease, KeptNote, LoggedRefusal
+    from dibs.board.views import LogLine, Owner, TaskView
+    from dibs.board.waiting import Status, Step
+    from dibs.core.model import ActorId, EndedLease, KeptNote, LoggedRefusal, TaskKey
     from dibs.core.refusals import Refusal
 
     Actors = Mapping[ActorId, Actor]
@@ -68,6 +69,9 @@ def task(task: Task, actors: Actors, now: Instant) -> Payload:
         "tier": terms.tier,
         "capabilities": list(terms.capabilities),
         "attempts": task.attempts,
+        "not_before": optional(terms.not_before),
+        "rests_until": optional(task.rests_until),
+        "waits_on": task.waits_on,
         "max_attempts": terms.max_attempts,
         "created_at": iso(task.created),
         "created_by": name_of(actors, task.creator),
@@ -101,6 +105,7 @@ def assignment(task: Task, actors: Actors, now: Instant) -> Payload:
         "renewals": None,
         "holder": None,
         "expired": None,
+        "suspect_since": None,
         "working_since": None,
     }
     if lease is None:
@@ -119,6 +124,7 @@ def assignment(task: Task, actors: Actors, now: Instant) -> Payload:
         "renewals": lease.renewals,
         "holder": {"name": holder.name, "kind": holder.kind, "session": session},
         "expired": not lease.live(now),
+        "suspect_since": optional(lease.suspect),
         "working_since": optional(lease.stint),
     }
 
@@ -185,6 +191,8 @@ def view(shown: TaskView) -> Payload:
             "branch": session.branch or None if session else None,
             "host": session.host or None if session else None,
         },
+        waits_for=[{"key": one.key, "state": one.state} for one in shown.after],
+        waited_for_by=[{"key": one.key, "state": one.state} for one in shown.before],
         notes=[note(kept, shown.actors) for kept in shown.notes],
         ended_leases=[ended(lease, shown.actors) for lease in shown.ended],
     )
@@ -282,7 +290,12 @@ def status(seen: Status) -> Payload:
         board=seen.uid,
         now=iso(seen.now),
         counts=dict(seen.counts),
-        held=[task(held, seen.actors, seen.now) for held in seen.held],
+        paused=seen.paused or None,
+        held=[
+            task(held.task, seen.actors, seen.now)
+            | {"wrong": held.wrong or None, "helps": held.helps or None}
+            for held in seen.held
+        ],
         waiting=[
             {
                 "key": waiting.task.key,
@@ -296,3 +309,33 @@ def status(seen: Status) -> Payload:
         more=seen.more,
         clock_skew=seen.skewed,
     )
+
+
+def why(steps: Iterable[Step], now: Instant) -> Payload:
+    return answer(
+        now=iso(now),
+        steps=[
+            {
+                "depth": step.depth,
+                "key": step.task.key,
+                "state": step.task.state,
+                "why": step.why,
+                "helps": step.helps or None,
+            }
+            for step in steps
+        ],
+    )
+
+
+def changes(many: Iterable[tuple[TaskKey, e.Event]], actors: Actors) -> list[Payload]:
+    """What happened, or would happen, to each of many tasks, and whose lease ended."""
+    return [
+        {
+            "key": key,
+            "event": event.verb,
+            "cause": event.cause or None,
+            "gives_up": bool(getattr(event, "gives_up", False)),
+            "from": former(ending, actors) if (ending := getattr(event, "ending", None)) else None,
+        }
+        for key, event in many
+    ]

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dibs.board import views
+    from dibs.board import waiting
     from dibs.board.outcome import Outcome
     from dibs.board.views import Owner, TaskView
     from dibs.core.events import Ending
@@ -317,6 +317,6 @@ def owned(owner: Owner) -> Owned:
     return Owned(who, str(owner.token) if owner.token else None, owner.expired)
 
 
-def status(seen: views.Status) -> Status:
-    held = tuple(task(held, seen.actors, seen.now) for held in seen.held)
+def status(seen: waiting.Status) -> Status:
+    held = tuple(task(held.task, seen.actors, seen.now) for held in seen.held)
     return Status(dict(seen.counts), held, {w.task.key: w.why for w in seen.waiting})

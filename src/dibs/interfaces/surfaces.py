@@ -14,12 +14,12 @@ EXITS = {
     DONE: "done",
     REFUSED: "refused: not allowed in this state, a guard said no, a check failed",
     USAGE: "usage: bad argument, unknown task, no identity, no board",
-    GATE: "a gate is not met: tier, kind of actor, parked, assigned to another, constraint",
-    HELD: "held by another session",
+    GATE: "a gate is not met: dependencies, tier, kind of actor, parked, assigned to another, constraint",
+    HELD: "held by another session (the task, or its scope)",
     LOST: "lease lost: the token is no longer current",
     BUG: "a bug in dibs",
     STORAGE: "storage failed: disk full, read-only, corrupt; nothing was changed",
-    AGAIN: "try again: busy, server unreachable, board moved",
+    AGAIN: "try again: busy, paused, nothing ready, waited in vain, board moved, server unreachable",
 }
 
 HTTP = {
@@ -70,6 +70,7 @@ SURFACES = {
         USAGE, "look at the command after --; {task} was given back, if it could be"
     ),
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
+    "unconfirmed": Surface(USAGE, "look with --dry-run, then say --yes"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
     "not_let_in": Surface(USAGE, "look at the role, its password and the database in the address"),
@@ -88,6 +89,11 @@ SURFACES = {
     "bound": Surface(REFUSED, "ask {holder} to hand it off or release it"),
     "not_assigned": Surface(REFUSED, "dibs show {task}"),
     "not_yours_to_unpark": Surface(REFUSED, "ask {parked_by}, or a person"),
+    "cycle": Surface(REFUSED, "leave one of these dependencies out; dibs why {task}"),
+    "used_up": Surface(REFUSED, "dibs show {task} says why; a person may retry it with --force"),
+    "never": Surface(
+        REFUSED, "dibs show {task}; what failed is tried again with dibs retry {task}"
+    ),
     "request_reused": Surface(REFUSED, "use a new request id for a new command"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
@@ -96,16 +102,16 @@ SURFACES = {
     "forked": Surface(REFUSED, "open the board after the fork, once in each process"),
     "closed": Surface(REFUSED, "open the board again"),
     # A gate.
-    "wrong_kind": Surface(GATE, "dibs list --free"),
-    "tier_too_low": Surface(GATE, "dibs list --free"),
-    "capability_missing": Surface(GATE, "dibs list --free"),
-    "parked": Surface(GATE, "dibs list --free, or ask {parked_by} to unpark it"),
-    "assigned_to_another": Surface(GATE, "dibs list --free, or ask {assignee}"),
+    "waits": Surface(GATE, "dibs why {task}; dibs next gives other work"),
+    "wrong_kind": Surface(GATE, "dibs next"),
+    "tier_too_low": Surface(GATE, "dibs next"),
+    "capability_missing": Surface(GATE, "dibs next"),
+    "parked": Surface(GATE, "dibs next, or ask {parked_by} to unpark it"),
+    "assigned_to_another": Surface(GATE, "dibs next, or ask {assignee}"),
     "not_allowed": Surface(GATE, "dibs submit {task}, or ask a person to edit its constraints"),
     # Held, lost.
-    "held": Surface(
-        HELD, "dibs list --free shows other work; dibs show {task} says where its holder is"
-    ),
+    "held": Surface(HELD, "dibs next, or dibs wait {task} --for free"),
+    "scope_held": Surface(HELD, "dibs next, or dibs wait {other} --for free"),
     "held_here": Surface(HELD, "give each worker a session of its own, and a board of its own"),
     "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),
     "token_ahead": Surface(LOST, "stop working on it; dibs doctor"),
@@ -118,9 +124,13 @@ SURFACES = {
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
     "output_failed": Surface(STORAGE, "dibs log says what was done"),
+    "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
     "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
     "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),
+    "paused": Surface(AGAIN, "dibs claim KEY takes one task all the same; dibs status"),
+    "at_limit": Surface(AGAIN, "finish what is held first: dibs list --held"),
+    "nothing_ready": Surface(AGAIN, "dibs next --wait 10m waits for work; dibs status says why"),
     "busy": Surface(AGAIN, "run it again; if one process keeps the lock, look at that process"),
 }
 

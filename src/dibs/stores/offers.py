@@ -1,4 +1,4 @@
-"""What can be offered, and what waits for what: questions of a transaction."""
+"""What can be offered, who holds what and who did, what waits for what: questions of a transaction."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dibs.core.instants import Instant
 from dibs.core.model import (
     ActorId,
     EndedLease,
+    Linked,
     Process,
     Task,
     TaskId,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from dibs.core.model import Kind, State
+    from dibs.core.model import Kind
 
 PAGE = 200
 """Tasks that are looked at in one go, until one fits."""
@@ -36,14 +37,6 @@ class Offer(Value):
     key: TaskKey
     capabilities: str
     scope: str
-
-
-class Linked(Value):
-    """A task at the other end of a dependency."""
-
-    id: TaskId
-    key: TaskKey
-    state: State
 
 
 class HeldByProcess(Value):
@@ -77,11 +70,6 @@ class Offers:
         found = self._ask("tasks_ready", now=self.now, limit=limit)
         return [rows.task_of(row) for row in found]
 
-    def next_rise(self) -> Instant | None:
-        """When the next task may become ready by time alone."""
-        row = self._one("next_rise", now=self.now)
-        return row[0] if row else None
-
     def tasks_assigned_to(self, actor: ActorId) -> list[Task]:
         found = self._ask("tasks_assigned_to", actor=actor, limit=PAGE)
         return [rows.task_of(row) for row in found]
@@ -111,6 +99,15 @@ class Offers:
         """Those with a lease that has expired and not ended; the longest expired first."""
         found = self._ask("tasks_expired", now=self.now, limit=limit)
         return [rows.task_of(row) for row in found]
+
+    # Leases that are over.
+
+    def ended_leases(self, task: TaskId) -> list[EndedLease]:
+        return [rows.ended_lease_of(row) for row in self._ask("ended_leases", task=task)]
+
+    def last_lease_of(self, task: TaskId, actor: ActorId, session: str) -> EndedLease | None:
+        row = self._one("last_lease_of_session", task=task, actor=actor, session=session)
+        return rows.ended_lease_of(row) if row else None
 
     def last_ended_lease(self, task: TaskId) -> EndedLease | None:
         row = self._one("last_ended_lease", task=task)

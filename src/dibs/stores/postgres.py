@@ -1,7 +1,7 @@
 """The board in PostgreSQL: many machines, many boards in one database, the same rules.
 
-Nothing is kept in the server's session, so a transaction pooler may stand between: no prepared
-statements, no session locks, no settings but those of one transaction.
+A transaction pooler may stand between, so nothing is kept in the server's session: no locks, no settings
+but those of one transaction; statements are prepared only where the session is seen to be our own.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dibs.core.instants import Duration
 from dibs.machine import Machine, this_machine
 from dibs.stores import dialect, faults, queries
 from dibs.stores.address import Address
+from dibs.stores.postgres_line import Line, Session
 from dibs.stores.postgres_transaction import (
     Guarded,
     ReadContext,
@@ -23,6 +24,7 @@ from dibs.stores.postgres_transaction import (
     WriteContext,
 )
 from dibs.stores.store import Finding
+from dibs.stores.transaction import BoardRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ WAIT_SECONDS = 5.0
 MIGRATION_LOCK = 0x64696273
 """An advisory lock of our own: two programs never migrate at once."""
 
-_inherited: set[psycopg.Connection[Any]] = set()
+_inherited: set[Session] = set()
 """Connections stay referenced until they are closed: after a fork, the child must not end them."""
 
 
@@ -66,8 +68,8 @@ class PostgresStore:
         self.settings = ""
         self._pooled = pool
         self._opening = threading.Lock()
-        self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
-        self._connection: psycopg.Connection[Any] | None = None
+        self._pool: ConnectionPool[Session] | None = None
+        self._connection: Session | None = None
         self._pid = os.getpid()
         loaded = queries.load("postgres")
         self.queries = {name: dialect.query(text) for name, text in loaded.items()}
@@ -79,8 +81,8 @@ class PostgresStore:
         """Makes the schema, if it is not there, and the board. False if there was a board."""
         with self.guarded(), self.connect() as connection, connection.transaction():
             self.migrate(connection)
-            name = {"name": self.address.board}
-            [(_, number, _)] = connection.execute(self.queries["find_board"], name)
+            name = {"name": self.address.board, "pid": 0}
+            [(_, number, _, _)] = connection.execute(self.queries["find_board"], name)
             if number is not None:
                 return False
             [(stamp,)] = connection.execute(self.queries["clock"])
@@ -102,8 +104,8 @@ class PostgresStore:
                 connection.execute(own.encode())
                 connection.execute("INSERT INTO dibs.migration VALUES (%s)", (number,))
 
-    def connect(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(self.address.url, **self._options())
+    def connect(self) -> Session:
+        return Session.connect(self.address.url, **self._options())
 
     def _options(self) -> dict[str, Any]:
         return {
@@ -113,7 +115,7 @@ class PostgresStore:
             **self.address.options(self.wait),
         }
 
-    def borrow(self) -> psycopg.Connection[Any]:
+    def borrow(self) -> Session:
         """A connection for one transaction, known to lead to the board."""
         if self._pid != os.getpid():
             raise faults.forked(self._pid)
@@ -123,23 +125,28 @@ class PostgresStore:
             connection = self._connection or self.connect()
             self._connection = connection
             _inherited.add(connection)
-        if not self.number:
-            self._find(connection)
+        if connection.own is None:
+            try:
+                self._find(connection)
+            except BaseException:
+                self.give_back(connection)  # one that was cut off is not borrowed again
+                raise
         return connection
 
-    def give_back(self, connection: psycopg.Connection[Any]) -> None:
+    def give_back(self, connection: Session) -> None:
         if self._pool is not None:
             self._pool.putconn(connection)
         elif connection.closed or connection.info.transaction_status != pq.TransactionStatus.IDLE:
             self._drop()
 
-    def _opened_pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
+    def _opened_pool(self) -> ConnectionPool[Session]:
         with self._opening:
             if self._pool is None:
                 from psycopg_pool import ConnectionPool
 
                 self._pool = ConnectionPool(
                     self.address.url,
+                    connection_class=Session,
                     kwargs=self._options(),
                     min_size=1,
                     max_size=self._pooled,
@@ -148,14 +155,14 @@ class PostgresStore:
                 )
             return self._pool
 
-    def _find(self, connection: psycopg.Connection[Any]) -> None:
-        """The board's number and settings, once; refuses what cannot be used."""
-        name = {"name": self.address.board}
+    def _find(self, connection: Session) -> None:
+        """The board's number and settings, once for each connection; refuses what cannot be used."""
+        name = {"name": self.address.board, "pid": connection.info.backend_pid}
         try:
-            [found] = connection.execute(self.queries["find_board"], name)
+            [found] = Line(connection, self.wait).end(self.queries["find_board"], name)
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise faults.no_board(self.where) from None
-        version, number, self.settings = found
+        version, number, self.settings, own = found
         if version > queries.newest():
             raise faults.newer_schema(self.where, version, queries.newest())
         if number is None:
@@ -164,6 +171,7 @@ class PostgresStore:
             with connection.transaction():
                 self.migrate(connection)
         self.number = number
+        connection.own = own is not None
 
     def stated_settings(self) -> str:
         """The board's settings as they are written: every machine reads the same."""
@@ -238,6 +246,18 @@ class PostgresStore:
 
     def renewal(self, task: TaskKey) -> RenewalContext:
         return RenewalContext(self, task)
+
+    def pulse(self) -> int:
+        """The number of the last event: a question of its own, which leaves nothing behind."""
+        with self.guarded():
+            connection = self.borrow()
+            try:
+                found = connection.execute(self.queries["look_at_board"], {"board": self.number})
+                board = BoardRow(*found.fetchall()[0][:-1])
+            finally:
+                self.give_back(connection)
+        faults.moved_away(board, self.where)
+        return board.seq
 
     def instant(self, stamp: int) -> int:
         """The server's clock. Tests put another in its place."""

@@ -1,28 +1,34 @@
 """Transactions on PostgreSQL: which lock is taken, when the clock is read, what an error means.
 
-A transaction is sent as a pipeline: changes are not waited for one by one, and the commit's answer is
-theirs too.
+Changes are not waited for one by one: the commit's answer is theirs too (`postgres_line`).
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import psycopg
 
 from dibs.core.instants import Instant
 from dibs.core.refusals import unreadable
 from dibs.stores import faults
+from dibs.stores.postgres_line import NOT_PREPARED, Answer, Line
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Any
 
     from dibs.core.model import TaskKey
     from dibs.core.refusals import Refused
     from dibs.stores.postgres import PostgresStore
+    from dibs.stores.postgres_line import Session
     from dibs.stores.store import Question
+
+
+IDLE = "1min"
+"""How long a writer may keep the others waiting without a word, such as one that was stopped."""
 
 
 class Guarded:
@@ -45,21 +51,6 @@ class Guarded:
             raise fault_of(error, self._store.where, self._store.wait, self._committing) from error
 
 
-class Quiet(psycopg.Pipeline):
-    """It ends with a sync, and nothing is sent after it.
-
-    The driver's own asks for a flush too. A transaction pooler that has seen the end of the
-    transaction by then gives the client a session for that alone, and waits for an answer to it.
-    """
-
-    def _exit_gen(self) -> Any:
-        try:
-            self._enqueue_sync()
-            yield from self._communicate_gen()
-        finally:
-            yield from self._fetch_gen(flush=False)
-
-
 class ReadContext(Guarded):
     """`with store.read() as tx`: one snapshot, let go at the end."""
 
@@ -68,21 +59,18 @@ class ReadContext(Guarded):
 
     def __init__(self, store: PostgresStore, ahead: tuple[Question, ...] = ()) -> None:
         super().__init__(store)
-        self._connection: psycopg.Connection[Any] | None = None
-        self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
+        self._session: Session | None = None
+        self._line: Line | None = None
         self._questions = ahead
-        self._ahead: dict[tuple[str, tuple[tuple[str, Any], ...]], psycopg.Cursor[Any]] = {}
+        self._ahead: dict[tuple[str, tuple[tuple[str, Any], ...]], Answer] = {}
         self._unsure = False
 
     def __enter__(self) -> ReadTransaction:
         try:
-            self._connection = self._store.borrow()
-            self._connection.add_notice_handler(self._notice)
-            self._connection._pipeline = Quiet(self._connection)  # noqa: SLF001 - see there
-            pipeline = self._connection.pipeline()
-            pipeline.__enter__()
-            self._pipeline = pipeline
-            self._connection.execute(self.begin)
+            self._session = self._store.borrow()
+            self._session.add_notice_handler(self._notice)
+            self._line = Line(self._session, self._store.wait)
+            self._line.say(self.begin)
             return self._open()
         except BaseException as error:
             self.__exit__(type(error), error, None)
@@ -95,7 +83,7 @@ class ReadContext(Guarded):
         trace: TracebackType | None,
     ) -> None:
         try:
-            self._end(commit=error is None)
+            self._end(error)
         except psycopg.Error as cut:
             super().__exit__(type(cut), cut, trace)
         super().__exit__(kind, error, trace)
@@ -116,68 +104,49 @@ class ReadContext(Guarded):
     def _now(self, board: BoardRow, stamp: int) -> Instant:
         return Instant(max(self._store.instant(stamp), board.floor))
 
-    def _send(self, query: str, params: dict[str, Any]) -> psycopg.Cursor[Any]:
-        assert self._connection is not None, "inside a transaction"
-        return self._connection.execute(self._store.queries[query], params)
+    def _say(self, query: str, params: dict[str, Any]) -> Answer:
+        assert self._line is not None, "inside a transaction"
+        return self._line.say(self._store.queries[query], params)
 
     def ask(self, query: str, **params: Any) -> list[Any]:
+        assert self._line is not None, "inside a transaction"
         params["board"] = self._store.number
         known = self._ahead.pop(_key(query, params), None)
-        return (known or self._send(query, params)).fetchall()
+        return self._line.hear(known or self._say(query, params))
 
-    def change(self, query: str, *, exactly: int | None = None, **params: Any) -> None:
-        """Sent, not waited for: an error comes with the next answer, at the latest the commit's."""
-        assert self._connection is not None, "inside a transaction"
+    def change(self, query: str, **params: Any) -> None:
+        """Said, not waited for: an error comes with the next answer, at the latest the commit's."""
         self._ahead.clear()
         params["board"] = self._store.number
-        sql = self._store.queries[query]
-        if exactly is not None:
-            # Else the commit would be on its way before the count is known.
-            sql = (
-                f"WITH changed AS ({sql} RETURNING 1) "  # noqa: S608 - both texts are our own
-                f"SELECT 1 / (count(*) = {exactly})::int FROM changed"
-            )
-        self._connection.execute(sql, params)
+        self._say(query, params)
 
     def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
         """A commit that did not wait for its standby is a success with a warning."""
         if self._committing and notice.sqlstate == "01000":
             self._unsure = True
 
-    def _end(self, *, commit: bool) -> None:
-        connection, self._connection = self._connection, None
-        if connection is None:
+    def _end(self, error: BaseException | None) -> None:
+        session, self._session = self._session, None
+        line, self._line = self._line, None
+        if session is None:
             return
         try:
-            if self._pipeline is not None:
-                self._finish(connection, self._pipeline, commit=commit)
+            if line is None or not isinstance(error, Exception | None):
+                session.close()  # what was not committed ends with its connection
+            elif error is None:
+                self._commit(line)
+            else:
+                with suppress(psycopg.Error):
+                    line.end("ROLLBACK")
         finally:
-            self._pipeline = None
-            connection.remove_notice_handler(self._notice)
-            self._store.give_back(connection)
+            session.remove_notice_handler(self._notice)
+            self._store.give_back(session)
 
-    def _finish(
-        self,
-        connection: psycopg.Connection[Any],
-        pipeline: AbstractContextManager[psycopg.Pipeline],
-        *,
-        commit: bool,
-    ) -> None:
-        self._committing = commit and self.changes
-        if commit:
-            connection.execute("COMMIT")
-            pipeline.__exit__(None, None, None)
-            if self._unsure:
-                raise faults.unreachable(
-                    self._store.where, "its standby did not answer", unknown=True
-                )
-            return
-        try:
-            pipeline.__exit__(None, None, None)
-            if not connection.closed:
-                connection.execute("ROLLBACK")
-        except psycopg.Error:
-            connection.close()  # what was not committed ends with its connection
+    def _commit(self, line: Line) -> None:
+        self._committing = self.changes
+        line.end("COMMIT")
+        if self._unsure:
+            raise faults.unreachable(self._store.where, "its standby did not answer", unknown=True)
 
 
 class WriteContext(ReadContext):
@@ -192,25 +161,44 @@ class WriteContext(ReadContext):
         return transaction
 
     def _open(self) -> WriteTransaction:
-        number = self._take("take_turn")
-        self._ahead[_key("board_in_turn", number)] = self._send("board_in_turn", number)
+        self._take("take_turn")
+        self._look()
         for query, params in self._questions:
-            asked = {**params, **number}
-            self._ahead[_key(query, asked)] = self._send(query, asked)
+            self._expect(query, params)
         return self._transaction()
 
-    def _take(self, turn: str) -> dict[str, int]:
+    def _take(self, turn: str) -> None:
         """The board's lock; whoever waits too long for it is refused."""
-        number = {"board": self._store.number}
-        self._send(turn, {**number, "wait": self._store.patience})
-        return number
+        self._say(turn, {"board": self._store.number, "wait": self._store.patience, "idle": IDLE})
+
+    def _look(self) -> None:
+        """The board and its clock, after every lock; the server, if it may be another one now."""
+        assert self._session is not None, "inside a transaction"
+        self._expect("board_in_turn", {})
+        if not self._session.own:
+            self._session.server = None
+        if self._session.server is None:
+            self._expect("server", {})
+
+    def _expect(self, query: str, params: dict[str, Any], by: str = "") -> None:
+        """Asks ahead, perhaps by another query; the answer is heard when the question comes."""
+        asked = {**params, "board": self._store.number}
+        self._ahead[_key(query, asked)] = self._say(by or query, asked)
 
     def _transaction(self) -> WriteTransaction:
-        board, (stamp, *home) = self._row("board_in_turn", 5)
-        actors = self._store.actors_at(board.head)
-        now = self._now(board, stamp)
+        session = self._session
+        assert session is not None, "inside a transaction"
+        board, (stamp, *home) = self._row("board_in_turn", 3)
+        if session.server is None:
+            [session.server] = self.ask("server")
         return WriteTransaction(
-            self, board, now, skewed=False, actors=actors, rises=True, new_home=new_home(home)
+            self,
+            board,
+            self._now(board, stamp),
+            skewed=False,
+            actors=self._store.actors_at(board.head),
+            rises=True,
+            new_home=new_home(*home, *session.server),
         )
 
 
@@ -222,16 +210,14 @@ class RenewalContext(WriteContext):
         self._task = task
 
     def _open(self) -> WriteTransaction:
-        number = self._take("share_turn")
-        params = {**number, "key": self._task}
-        self._ahead[_key("task_by_key", params)] = self._send("lock_task", params)
-        self._ahead[_key("board_in_turn", number)] = self._send("board_in_turn", number)
+        self._take("share_turn")
+        self._expect("task_by_key", {"key": self._task}, by="lock_task")
+        self._look()
         return self._transaction()
 
 
-def new_home(home: list[str]) -> str:
+def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> str:
     """What happened to the server since the epoch was last raised, if anything."""
-    system, timeline, system_now, timeline_now = home
     if system != system_now:
         return "restore"
     return "promotion" if timeline != timeline_now else ""
@@ -269,4 +255,4 @@ NOT_LET_IN = (
 )  # fmt: skip
 """What a server says to who will never be let in with this address: it has no codes for it."""
 
-NOTHING_DONE = ("40001", "40P01", "25006")
+NOTHING_DONE = ("40001", "40P01", "25006", "25P03", *NOT_PREPARED)

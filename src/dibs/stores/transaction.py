@@ -18,7 +18,6 @@ from dibs.core.model import (
     Actor,
     ActorId,
     Caller,
-    EndedLease,
     KeptNote,
     LoggedRefusal,
     Session,
@@ -43,13 +42,14 @@ if TYPE_CHECKING:
 
         def ask(self, query: str, **params: Any) -> list[rows.Row]: ...
 
-        def change(self, query: str, *, exactly: int | None = None, **params: Any) -> None:
-            """`exactly`: how many rows it must change."""
-            ...
+        def change(self, query: str, **params: Any) -> None: ...
 
 
 BATCH = 1_000
 """Rows read at a time where all are wanted: a read transaction holds one page of them."""
+
+FORGETS_EVERY = 32
+"""Events between two looks for requests that are old enough to be forgotten."""
 
 NO_TASK = TaskId(0)
 ARRIVING, ARRIVED = 1, 2
@@ -219,15 +219,6 @@ class ReadTransaction(Offers):
     def counts(self) -> dict[str, int]:
         return dict(self._ask("count_tasks"))
 
-    # Leases that are over.
-
-    def ended_leases(self, task: TaskId) -> list[EndedLease]:
-        return [rows.ended_lease_of(row) for row in self._ask("ended_leases", task=task)]
-
-    def last_lease_of(self, task: TaskId, actor: ActorId, session: str) -> EndedLease | None:
-        row = self._one("last_lease_of_session", task=task, actor=actor, session=session)
-        return rows.ended_lease_of(row) if row else None
-
     # The ledger, and what stands beside it.
 
     def events_of(self, task: TaskId) -> Iterator[Entry]:
@@ -367,7 +358,7 @@ class WriteTransaction(ReadTransaction):
 
     def save(self, task: Task) -> None:
         """The second lock: a row is changed only in the version that was read."""
-        self._change("save_task", exactly=1, **rows.task_columns(task))
+        self._change("save_task", **rows.task_columns(task))
 
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """An event about the board itself."""
@@ -400,7 +391,8 @@ class WriteTransaction(ReadTransaction):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        self._change("forget_requests", before=self.now - REQUEST_KEPT)
+        if self.board.seq // FORGETS_EVERY > self._read.seq // FORGETS_EVERY:
+            self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 
     def log_refusal(self, refusal: LoggedRefusal) -> None:

@@ -52,6 +52,8 @@ class Options(Value):
     out: int = 1
     """Where its standard output goes to: a file descriptor."""
     patience: float = PATIENCE
+    wait: Duration | None = None
+    """How long to wait for work, where what is offered first is claimed."""
 
 
 DEFAULTS = Options()
@@ -129,7 +131,7 @@ class Work:
     ) -> Ran:
         since = self.machine.boottime()
         self.tied = self._tied(claim)
-        self.claimed = self.board.execute(self.tied, claim)
+        self.claimed = self._claim(claim)
         try:
             on_claimed(self.claimed)
             self._start(argv, since)
@@ -164,6 +166,14 @@ class Work:
         return self.task.token
 
     # The beginning.
+
+    def _claim(self, claim: c.Command) -> Outcome:
+        if not isinstance(claim, c.Next):
+            return self.board.execute(self.tied, claim)
+        from dibs.workers.offering import next_task
+
+        enough = lambda: self._is_told_to_end(0)  # noqa: E731
+        return next_task(self.board, self.tied, claim, self.options.wait, enough=enough)
 
     def _tied(self, claim: c.Command) -> Identity:
         """The session ends with this process; unless it is somebody's who holds other tasks too."""
@@ -359,8 +369,8 @@ class Work:
                 if self.hurry or self.machine.boottime() >= until or self._is_told_to_end():
                     raise self._undone(problem.refusal, command, status) from None
 
-    def _is_told_to_end(self) -> bool:
-        news = self.inbox.read(RETRY_PAUSE)
+    def _is_told_to_end(self, seconds: float = RETRY_PAUSE) -> bool:
+        news = self.inbox.read(seconds)
         return isinstance(news, int) and news in (*ENDING, *INTERRUPTING)
 
     def _undone(self, why: Refusal, command: c.Command, status: int) -> Refused:

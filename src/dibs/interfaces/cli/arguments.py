@@ -119,6 +119,8 @@ def quickly(arguments: tuple[Argument, ...], words: list[str]) -> Read | None:
 
 
 def place(found: Read, arguments: list[Argument], words: list[str]) -> Read | None:
+    if any(argument.options.get("nargs") == "+" for argument in arguments):
+        return None
     needed = sum("nargs" not in argument.options for argument in arguments)
     if not needed <= len(words) <= len(arguments):
         return None

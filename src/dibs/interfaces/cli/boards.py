@@ -31,7 +31,7 @@ def board(call: Call) -> Answer:
 
 def list_boards(call: Call) -> Answer:
     nothing_more(call, "list")
-    found = boards.all_boards(call.board)
+    found = boards.all_boards(call.board_or_none())
     rows = [(b.name, b.uid, str(b.tasks), str(b.events), b.state) for b in found]
     told = [each.named() for each in found]
     head = ("NAME", "BOARD", "TASKS", "EVENTS", "")

@@ -15,7 +15,7 @@ from dibs.interfaces.cli.arguments import Argument, argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from dibs.board.execute import Board
@@ -32,15 +32,20 @@ class Answer(Value):
     lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     exit: int = 0
+    afresh: bool = False
+    """Whether it takes the place of the one before, on a terminal."""
 
     def json(self) -> dict[str, Any]:
         return self.payload if isinstance(self.payload, dict) else self.payload()
 
 
 class Verb(Value):
-    """A verb: what it takes, and the function that answers."""
+    """A verb: what it takes, and the function that answers: once, or again and again.
 
-    run: Callable[[Call], Answer]
+    One that goes on answers with `None` where there is nothing to say but that it is still there.
+    """
+
+    run: Callable[[Call], Answer | Iterator[Answer | None]]
     arguments: tuple[Argument, ...] = ()
 
 
@@ -62,6 +67,8 @@ TTL = argument("--ttl", metavar="TIME", help="how long the lease runs: 90s, 30m,
 TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease; it is checked")
 REASON = argument("--reason", metavar="TEXT", default="", help="why")
 NOTE = argument("--note", metavar="TEXT", default="", help="a note, kept with the task")
+WAIT = argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m")
+MOST = argument("--most", metavar="N", help="not if you hold as many tasks already")
 LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (100)")
 
 
@@ -129,6 +136,14 @@ class Call:
     @property
     def ttl(self) -> Duration | None:
         return None if self["ttl"] is None else checks.ttl(self["ttl"])
+
+    @property
+    def wait(self) -> Duration | None:
+        return None if self["wait"] is None else checks.duration(self["wait"], "the wait")
+
+    @property
+    def most(self) -> int | None:
+        return None if self["most"] is None else checks.whole(self["most"], "the most", 1, 10_000)
 
     @property
     def token(self) -> Token | None:

@@ -1,9 +1,10 @@
-"""The verbs that look: status, log, who."""
+"""The verbs that look: status, log, who, watch, wait."""
 
 from __future__ import annotations
 
 from dibs.board import views
 from dibs.core import checks
+from dibs.core.instants import SECOND
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import pages
@@ -14,12 +15,35 @@ from dibs.interfaces.surfaces import REFUSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dibs.core.instants import Instant
 
 
-def status(call: Call) -> Answer:
-    seen = views.status(call.board)
-    return Answer(payloads.status(seen), pages.status(seen))
+def status(call: Call) -> Answer | Iterator[Answer]:
+    if call["watch"]:
+        every = checks.duration(call["every"] or "2s", "--every")
+        return status_again(call, max(1, every / SECOND))
+    if call["every"]:
+        raise bad_argument("--every goes with --watch")
+    return status_now(call)
+
+
+def status_now(call: Call, *, afresh: bool = False) -> Answer:
+    from dibs.board import waiting
+
+    seen = waiting.status(call.board)
+    return Answer(payloads.status(seen), pages.status(seen), afresh=afresh)
+
+
+def status_again(call: Call, seconds: float) -> Iterator[Answer]:
+    """Whenever the board has changed, and when the time is over: leases expire without a change."""
+    from dibs.board import watching
+
+    while True:
+        felt = watching.pulse(call.board)
+        yield status_now(call, afresh=True)
+        watching.wait_for_change(call.board, felt, seconds)
 
 
 def typed(call: Call, name: str) -> Instant | None:
@@ -88,8 +112,65 @@ def who(call: Call) -> Answer:
     return Answer(payloads.owner(owner), (*echoed("at", at), pages.owner(owner)))
 
 
+def watch(call: Call) -> Iterator[Answer | None]:
+    from dibs.board import watching
+
+    wanted = views.LogFilter(
+        task=None if call["key"] is None else call.key,
+        actor=None if call["actor"] is None else checks.actor_name(call["actor"]),
+    )
+    after = first_after(call)
+    most = None if call["count"] is None else checks.whole(call["count"], "--count", 1, 10**9)
+    told = 0
+    for page in watching.stream(call.board, after, wanted, seconds(call)):
+        for line in page.lines:
+            payload = payloads.answer(**payloads.event(line))
+            yield Answer(payload, (pages.event_as_it_comes(line, page.actors, page.now),))
+            told += 1
+            if told == most:
+                return
+        if not page.lines:
+            yield None
+
+
+def first_after(call: Call) -> int:
+    """The number of the event after which to begin: the newest, unless it is said."""
+    from dibs.board import watching
+
+    if call["from_start"] and call["since"] is not None:
+        raise bad_argument("--since and --from-start are two beginnings")
+    if call["since"] is not None:
+        return checks.whole(call["since"], "--since", 0, 10**checks.NUMBER_DIGITS - 1)
+    return 0 if call["from_start"] else watching.last_event(call.board)
+
+
+def seconds(call: Call) -> float:
+    from dibs.board import watching
+
+    if call["timeout"] is None:
+        return watching.FOREVER
+    return checks.duration(call["timeout"], "--timeout") / SECOND
+
+
+def wait(call: Call) -> Answer:
+    from dibs.board import watching
+
+    goal = checks.one_of(call["goal"], "--for", tuple(watching.GOALS))
+    seen = watching.wait_until(call.board, call.key, goal, seconds(call))
+    payload = payloads.answer(task=payloads.task(seen.task, seen.actors, seen.now))
+    return Answer(payload, (f"{seen.task.key} is {goal}",))
+
+
+TIMEOUT = argument("--timeout", metavar="TIME", help="how long at most: 90s, 30m, 2h")
+
 VERBS = {
-    "status": Verb(status),
+    "status": Verb(
+        status,
+        (
+            argument("--watch", action="store_true", help="again whenever the board changes"),
+            argument("--every", metavar="TIME", help="with --watch: at the latest then (2s)"),
+        ),
+    ),
     "log": Verb(
         log,
         (
@@ -112,6 +193,27 @@ VERBS = {
         (
             KEY,
             argument("--at", metavar="WHEN", help="2026-11-15T14:30:00Z, 15:30 (local), 2h (ago)"),
+        ),
+    ),
+    "watch": Verb(
+        watch,
+        (
+            argument("key", nargs="?", metavar="KEY", help="one task; else all"),
+            argument("--since", metavar="SEQ", help="begin after the event of this number"),
+            argument("--from-start", action="store_true", help="begin with the first event"),
+            argument("--actor", metavar="NAME", help="only what this actor does"),
+            argument("--count", metavar="N", help="end after so many events"),
+            TIMEOUT,
+        ),
+    ),
+    "wait": Verb(
+        wait,
+        (
+            KEY,
+            argument(
+                "--for", metavar="GOAL", dest="goal", required=True, help="complete, free or ready"
+            ),
+            TIMEOUT,
         ),
     ),
 }

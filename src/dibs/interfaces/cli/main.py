@@ -12,7 +12,7 @@ from dibs.interfaces.cli.arguments import before_dashes, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dibs.interfaces.cli.call import Answer, Verb
 
@@ -24,6 +24,7 @@ SKEW = (
     "clock skew: this machine's clock contradicts the board's ledger, and is not believed; "
     "once it is right, a person runs: dibs doctor --set-clock --reason TEXT --as NAME"
 )
+CLEAR = "\033[H\033[2J"
 TRACEBACKS = "DIBS_DEBUG"
 
 
@@ -62,14 +63,21 @@ def run(given: list[str]) -> int:
     name = verbs.ALIASES.get(name, name)
     if name not in verbs.MODULES:
         raise unknown_verb(name)
+    return carry_out(name, rest)
+
+
+def carry_out(name: str, rest: list[str]) -> int:
+    """Loads the verb, lets it act, and tells its answer."""
     from importlib import import_module
 
     verb: Verb = import_module(verbs.MODULES[name]).VERBS[name]
-    from dibs.interfaces.cli.call import Call
+    from dibs.interfaces.cli.call import Answer, Call
 
     call = Call(read(name, verbs.meaning(name), verb.arguments, rest))
     try:
         answer = verb.run(call)
+        if not isinstance(answer, Answer):
+            return print_as_they_come(answer, as_json=call["json"])
     except Refused:
         raise
     except Exception as error:
@@ -116,19 +124,56 @@ def unknown_verb(name: str) -> Refused:
 
 
 def print_answer(answer: Answer, *, as_json: bool) -> None:
-    from dibs.interfaces.cli.say import safe
-
     for warning in answer.warnings:
+        from dibs.interfaces.cli.say import safe
+
         print(f"dibs: warning: {safe(warning)}", file=sys.stderr)
     if as_json:
         import json
 
         print(json.dumps(answer.json(), ensure_ascii=True))
     else:
-        for line in answer.lines:
-            print(safe(line))
+        print_lines(answer)
     if sys.stdout is not None:
         sys.stdout.flush()
+
+
+def print_lines(answer: Answer) -> None:
+    """In place of those before, if they are to be: on a terminal; elsewhere a blank line follows."""
+    from dibs.interfaces.cli.say import safe
+
+    on_screen = sys.stdout is not None and sys.stdout.isatty()
+    if answer.afresh and on_screen:
+        print(CLEAR, end="")
+    for line in answer.lines:
+        print(safe(line))
+    if answer.afresh and not on_screen:
+        print()
+
+
+def print_as_they_come(answers: Iterator[Answer | None], *, as_json: bool) -> int:
+    """Each at once, until there are no more, or nobody reads them any more."""
+    for answer in answers:
+        if answer is None and is_heard():
+            continue
+        if answer is None:
+            return 0
+        try:
+            print_answer(answer, as_json=as_json)
+        except OSError as error:
+            return unheard(error, answer.exit)
+    return 0
+
+
+def is_heard() -> bool:
+    """Whether the other end of a pipe is still there."""
+    if sys.stdout is None:
+        return False
+    import select
+
+    ends = select.poll()
+    ends.register(sys.stdout.fileno(), 0)
+    return not any(sign & (select.POLLERR | select.POLLHUP) for _, sign in ends.poll(0))
 
 
 def unheard(error: OSError, code: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.core import checks
 from dibs.core import commands as c
+from dibs.core.refusals import bad_argument
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, Answer, Call, Verb
 
@@ -43,6 +44,41 @@ def drop(call: Call) -> Answer:
     return call.do(c.Drop(call.key, token=call.token, reason=call.reason))
 
 
+def retry(call: Call) -> Answer:
+    command = c.Retry(call.key, force=call["force"], reason=call.reason)
+    return many(call, command)
+
+
+def reset(call: Call) -> Answer:
+    kept = [name for name in ("assign", "mine", "park") if call[name]]
+    if len(kept) > 1:
+        raise bad_argument(f"--{kept[0]} and --{kept[1]} are both given; whose is it to be?")
+    if call["only"] and call["downstream"]:
+        raise bad_argument("--only and --downstream are both given; which one?")
+    return many(
+        call,
+        c.Reset(
+            tuple(checks.task_key(key) for key in call["keys"]),
+            only=call["only"],
+            redo=call["redo"],
+            to=checks.actor_name(call["assign"]) if call["assign"] else "",
+            mine=call["mine"],
+            park=call["park"],
+            yes=call["yes"] or call["dry_run"],
+            reason=call.reason,
+        ),
+    )
+
+
+def many(call: Call, command: c.Retry | c.Reset) -> Answer:
+    """Carried out; or, with --dry-run, only told."""
+    from dibs.interfaces.cli import several
+
+    return several.planned(call, command) if call["dry_run"] else several.done(call, command)
+
+
+DRY_RUN = argument("--dry-run", action="store_true", help="only say what would be done")
+
 VERBS = {
     "block": Verb(
         block,
@@ -62,5 +98,33 @@ VERBS = {
     "reject": Verb(reject, (KEY, REASON)),
     "complete": Verb(complete, (KEY, NOTE, TOKEN)),
     "fail": Verb(fail, (KEY, REASON, TOKEN)),
+    "retry": Verb(
+        retry,
+        (
+            KEY,
+            argument("--force", action="store_true", help="one attempt more: people only"),
+            DRY_RUN,
+            REASON,
+        ),
+    ),
+    "reset": Verb(
+        reset,
+        (
+            argument("keys", nargs="+", metavar="KEY", help="the tasks, like T-42"),
+            argument(
+                "--downstream", action="store_true", help="with all that depends on them (so it is)"
+            ),
+            argument("--only", action="store_true", help="only the named ones"),
+            argument(
+                "--redo", action="store_true", help="also what is complete and depends on them"
+            ),
+            argument("--assign", metavar="NAME", help="make somebody the holder in the same step"),
+            argument("--mine", action="store_true", help="hold it yourself in the same step"),
+            argument("--park", action="store_true", help="park it in the same step"),
+            argument("--yes", action="store_true", help="yes, more than one task"),
+            DRY_RUN,
+            REASON,
+        ),
+    ),
     "drop": Verb(drop, (KEY, REASON, TOKEN)),
 }

@@ -6,13 +6,20 @@ from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.refusals import Refused, bad_argument
 from dibs.interfaces.cli.arguments import argument
-from dibs.interfaces.cli.call import KEY, NOTE, REASON, TOKEN, TTL, Answer, Call, Verb
+from dibs.interfaces.cli.call import KEY, MOST, NOTE, REASON, TOKEN, TTL, WAIT, Answer, Call, Verb
 
 TO = argument("--to", required=True, metavar="NAME", help="whom: a registered actor")
 
 
 def claim(call: Call) -> Answer:
     return call.do(c.Claim(call.key, ttl=call.ttl, reserve=call["reserve"], reason=call.reason))
+
+
+def next_(call: Call) -> Answer:
+    from dibs.workers.offering import next_task
+
+    command = c.Next(ttl=call.ttl, reserve=call["reserve"], most=call.most)
+    return call.told(next_task(call.board, call.who(), command, call.wait, call.request_id))
 
 
 def start(call: Call) -> Answer:
@@ -98,6 +105,15 @@ VERBS = {
             argument("--reserve", action="store_true", help="hold it, but do not start"),
             TTL,
             REASON,
+        ),
+    ),
+    "next": Verb(
+        next_,
+        (
+            WAIT,
+            argument("--reserve", action="store_true", help="hold it, but do not start"),
+            MOST,
+            TTL,
         ),
     ),
     "start": Verb(start, (KEY, TTL)),

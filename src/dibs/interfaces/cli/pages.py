@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from dibs.board.views import Log, LogLine, Owner, Status, TaskView
-    from dibs.core.model import LoggedRefusal, Task
+    from dibs.board.views import Log, LogLine, Owner, TaskView
+    from dibs.board.waiting import Held, Status, Step
+    from dibs.core.model import Linked, LoggedRefusal
     from dibs.interfaces.cli.say import Actors
 
 WIDTH = 12
@@ -40,6 +41,10 @@ def task(view: TaskView) -> tuple[str, ...]:
         "needs": ", ".join(terms.capabilities),
         "for": terms.audience if terms.audience != "any" else "",
         "tier": terms.tier if terms.tier > 1 else "",
+        "waits for": linked(view.after, "complete"),
+        "waited for": linked(view.before, ""),
+        "not before": terms.not_before and brief(terms.not_before, now),
+        "rests until": task.rests_until and brief(task.rests_until, now),
         "origin": f"{task.channel} {task.origin_ask_ref}" if task.channel else "",
     }
     lines += [field(name, value) for name, value in facts.items() if value]
@@ -61,6 +66,13 @@ def task(view: TaskView) -> tuple[str, ...]:
             f"{brief(over.ended, now)}, {over.cause}"
         )
     return tuple(lines)
+
+
+def linked(tasks: tuple[Linked, ...], done: str) -> str:
+    """Tasks at the other end of dependencies, with the state of those that are not done."""
+    return ", ".join(
+        one.key if one.state == done else f"{one.key} ({shown(one.state)})" for one in tasks
+    )
 
 
 def lease(view: TaskView) -> list[str]:
@@ -92,18 +104,10 @@ def ago(instant: Instant, now: Instant) -> str:
 def status(seen: Status) -> tuple[str, ...]:
     counts = ", ".join(f"{count} {shown(state)}" for state, count in sorted(seen.counts.items()))
     lines = [counts or "no tasks yet: dibs add TITLE"]
+    if seen.paused:
+        lines.append(f"paused by {safe(seen.paused)}: dibs dispatch --resume")
     if seen.held:
-        rows = [
-            (
-                task.key,
-                holder_of(task, seen.actors),
-                until(task, seen.now),
-                f"last seen {ago(task.lease.renewed, seen.now)}" if task.lease else "",
-                stale(task, seen.now),
-                task.terms.title,
-            )
-            for task in seen.held
-        ]
+        rows = [held_row(held, seen) for held in seen.held]
         lines += ["", *table(rows, ("HELD", "BY", "LEASE", "", "", "TITLE"))]
     if seen.waiting:
         waiting = [
@@ -114,31 +118,57 @@ def status(seen: Status) -> tuple[str, ...]:
     return (*lines, "there are more: dibs list shows them all") if seen.more else tuple(lines)
 
 
-def stale(task: Task, now: Instant) -> str:
-    """What helps where a lease has expired."""
-    lease = task.lease
-    if lease is None or lease.live(now):
-        return ""
-    return f"stale: dibs takeover {task.key}" if lease.bound else f"stale: dibs show {task.key}"
+def held_row(held: Held, seen: Status) -> tuple[str, ...]:
+    task, now = held.task, seen.now
+    return (
+        task.key,
+        holder_of(task, seen.actors),
+        until(task, now),
+        f"last seen {ago(task.lease.renewed, now)}" if task.lease else "",
+        f"{held.wrong}; {held.helps}" if held.wrong else "",
+        task.terms.title,
+    )
+
+
+def why(steps: list[Step]) -> tuple[str, ...]:
+    """The chain of causes, one step further in for each."""
+    lines, last = [], None
+    for step in steps:
+        indent = "  " * step.depth
+        helps = f"  ({step.helps})" if step.helps else ""
+        name = f"{step.task.key} " if step.task.key != last else " " * (len(step.task.key) + 1)
+        lines.append(f"{indent}{name}{safe(step.why)}{helps}")
+        last = step.task.key
+    return tuple(lines)
 
 
 def log(found: Log) -> tuple[str, ...]:
-    rows = [
-        (
-            str(line.entry.seq),
-            brief(line.entry.at, found.now),
-            line.key or "board",
-            str(line.entry.token or ""),
-            line.entry.verb,
-            line.actor.name + (f" ({line.entry.session})" if line.entry.session else ""),
-            details(line, found.actors),
-        )
-        for line in found.lines
-    ]
+    rows = [event(line, found.actors, found.now) for line in found.lines]
     lines = (
         table(rows, ("SEQ", "AT", "TASK", "TOKEN", "EVENT", "BY", "")) if rows else ("no events",)
     )
     return lines + (("there are more: raise --limit",) if found.more else ())
+
+
+def event(line: LogLine, actors: Actors, now: Instant) -> tuple[str, ...]:
+    return (
+        str(line.entry.seq),
+        brief(line.entry.at, now),
+        line.key or "board",
+        str(line.entry.token or ""),
+        line.entry.verb,
+        line.actor.name + (f" ({line.entry.session})" if line.entry.session else ""),
+        details(line, actors),
+    )
+
+
+EVENT_WIDTHS = (4, 9, 6, 5, 10, 16, 0)
+"""Where it is not known how wide the events to come will be."""
+
+
+def event_as_it_comes(line: LogLine, actors: Actors, now: Instant) -> str:
+    cells = zip(event(line, actors, now), EVENT_WIDTHS)
+    return "  ".join(safe(cell).ljust(width) for cell, width in cells).rstrip()
 
 
 def details(line: LogLine, actors: Actors) -> str:
@@ -149,9 +179,15 @@ def details(line: LogLine, actors: Actors) -> str:
     said += [tells(event, actors) for kind, tells in MORE.items() if isinstance(event, kind)]
     if is_late(event):
         said.append("late")
-    named = {name: getattr(event, name, "") for name in ("reason", "on", "late")}
+    named = {name: getattr(event, name, "") for name in ("reason", "late")}
+    named["on"] = event.on if isinstance(event, e.Blocked) else ""
     said += [f"{name}: {value}" for name, value in named.items() if value]
-    return "; ".join(said)
+    return "; ".join(part for part in said if part)
+
+
+def depended(event: e.Depended) -> str:
+    on = [f"on {', '.join(event.on)}"] if event.on else []
+    return ", ".join(on + ([f"not on {', '.join(event.not_on)}"] if event.not_on else []))
 
 
 def ended(ending: e.Ending, line: LogLine, actors: Actors) -> str:
@@ -167,6 +203,10 @@ MORE: dict[type[e.Event], Callable[[Any, Actors], str]] = {
     e.Assigned: lambda event, actors: f"to {actors[event.actor].name}",
     e.HandedOff: lambda event, actors: f"to {actors[event.actor].name}",
     e.Renewed: lambda event, _: f"ttl {exact(event.ttl)}",
+    e.Depended: lambda event, _: depended(event),
+    e.LeaseEnded: lambda event, _: event.why + (", attempts used up" if event.gives_up else ""),
+    e.Released: lambda event, _: "attempts used up" if event.gives_up else "",
+    e.Reset: lambda event, _: f"with {event.of}" if event.of else "",
     board_events.ClockSet: lambda event, _: f"by {'-' if event.by < 0 else '+'}{about(event.by)}",
     board_events.EpochRaised: lambda event, _: f"{event.epoch}: {event.why}",
     board_events.ActorRegistered: lambda event, _: f"{event.name}, {event.kind}, tier {event.tier}",

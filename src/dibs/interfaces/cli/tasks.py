@@ -6,6 +6,7 @@ import sys
 
 from dibs.core import checks
 from dibs.core import commands as c
+from dibs.core.instants import Instant
 from dibs.core.model import HOLDABLE, NOT_FINAL, STATES, Terms
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from dibs.board.views import Listing
     from dibs.core.model import State, Task
 
 PRIORITY = argument("--priority", metavar="N", help="0 (first) to 4; 2 if not given")
@@ -39,7 +41,10 @@ ATTEMPTS = argument("--max-attempts", metavar="N", help="how often it may be tri
 SCOPE = argument(
     "--scope", action="append", metavar="GLOB", help="paths that it may touch; may be repeated"
 )
-TERMS = (PRIORITY, FOR, TIER, NEEDS, ALLOW, ATTEMPTS)
+NOT_BEFORE = argument(
+    "--not-before", metavar="WHEN", help="2026-11-15T14:30:00Z, 15:30 (local), 2h (from now)"
+)
+TERMS = (PRIORITY, FOR, TIER, NEEDS, ALLOW, ATTEMPTS, NOT_BEFORE)
 
 
 def each(values: list[str] | None) -> tuple[str, ...]:
@@ -49,6 +54,8 @@ def each(values: list[str] | None) -> tuple[str, ...]:
 def terms(call: Call, title: str) -> Terms:
     wanted = Terms(checks.title(title), max_attempts=call.board.settings.max_attempts)
     changes = {field: value for field, value in changed(call).items() if value is not None}
+    if changes.get("not_before") == 0:
+        del changes["not_before"]
     return wanted.but(**changes)
 
 
@@ -68,12 +75,43 @@ def changed(call: Call) -> dict[str, object]:
         "capabilities": given("needs", checks.capabilities),
         "constraints": given("allow", checks.constraints),
         "max_attempts": given("max_attempts", checks.attempts),
+        "not_before": given("not_before", lambda typed: instant(call, typed)),
     }
+
+
+def instant(call: Call, typed: str) -> Instant:
+    """A time to come; `''` takes it away."""
+    if not typed:
+        return Instant(0)
+    from dibs.board import views
+    from dibs.interfaces.cli import times
+
+    return times.to_come(typed, "--not-before", views.now(call.board))
 
 
 def add(call: Call) -> Answer:
     key = None if call["key"] is None else checks.task_key(call["key"])
-    return call.do(c.Add(terms(call, call["title"]), checks.scope(each(call["scope"])), key))
+    after = tuple(dict.fromkeys(checks.task_key(one) for one in each(call["after"])))
+    return call.do(
+        c.Add(terms(call, call["title"]), checks.scope(each(call["scope"])), key, after=after)
+    )
+
+
+def depend(call: Call) -> Answer:
+    on, not_on = (
+        tuple(checks.task_key(key) for key in each(call[name])) for name in ("on", "not_on")
+    )
+    if not on and not not_on:
+        raise bad_argument("say --on KEY or --not-on KEY")
+    return call.do(c.Depend(call.key, token=call.token, on=on, not_on=not_on))
+
+
+def why(call: Call) -> Answer:
+    from dibs.board import waiting
+    from dibs.interfaces.cli import pages
+
+    steps, now = waiting.why(call.board, call.key)
+    return Answer(payloads.why(steps, now), pages.why(steps))
 
 
 def edit(call: Call) -> Answer:
@@ -132,21 +170,16 @@ def show(call: Call) -> Answer:
 def list_(call: Call) -> Answer:
     from dibs.board import views
 
-    states: tuple[State, ...] = tuple(call["state"] or (STATES if call["all"] else NOT_FINAL))
-    for state in states:
-        if state not in STATES:
-            raise bad_argument(
-                f"{checks.quoted(state)} is no state; the states are {', '.join(STATES)}"
-            )
+    if call["ready"]:
+        if any(call[name] for name in ("free", "held", "mine", "state", "all")):
+            raise bad_argument("--ready goes with none of --free, --held, --mine, --state, --all")
+        return listed(views.ready(call.board, call.limit))
     if call["free"] and (call["held"] or call["mine"]):
         raise bad_argument("--free goes neither with --held nor with --mine")
-    if call["held"] or call["free"]:
-        states = tuple(state for state in states if state in HOLDABLE)
-    mine = call.who() if call["mine"] else None
-    actor = None
-    if mine is not None:
-        actor = frozenset(task.key for task in views.held_by(call.board, mine))
-
+    states = wanted_states(call)
+    mine = None
+    if call["mine"]:
+        mine = frozenset(task.key for task in views.held_by(call.board, call.who()))
     free: Callable[[Any, Task], bool] = views.is_free
     if call["free"] and (call["agent"] or call["person"]):
         free = views.is_free_for(call.board, call.who())
@@ -154,13 +187,27 @@ def list_(call: Call) -> Answer:
     def wanted(tx: Any, task: Task) -> bool:
         if call["free"]:
             return free(tx, task)
-        return (not call["held"] or task.lease is not None) and (actor is None or task.key in actor)
+        return (not call["held"] or task.lease is not None) and (mine is None or task.key in mine)
 
-    found = views.listing(call.board, states, wanted, call.limit)
+    return listed(views.listing(call.board, states, wanted, call.limit))
+
+
+def wanted_states(call: Call) -> tuple[State, ...]:
+    states: tuple[State, ...] = tuple(call["state"] or (STATES if call["all"] else NOT_FINAL))
+    for state in states:
+        if state not in STATES:
+            raise bad_argument(
+                f"{checks.quoted(state)} is no state; the states are {', '.join(STATES)}"
+            )
+    holdable = call["held"] or call["free"]
+    return tuple(state for state in states if state in HOLDABLE) if holdable else states
+
+
+def listed(found: Listing) -> Answer:
     lines = say.tasks(found.tasks, found.actors, found.now) or ("no tasks",)
     more = ("there are more: raise --limit",) if found.more else ()
-    listed = [payloads.task(task, found.actors, found.now) for task in found.tasks]
-    return Answer(payloads.answer(tasks=listed, more=found.more), lines + more)
+    tasks = [payloads.task(task, found.actors, found.now) for task in found.tasks]
+    return Answer(payloads.answer(tasks=tasks, more=found.more), lines + more)
 
 
 def scope(call: Call) -> Answer:
@@ -202,6 +249,12 @@ VERBS = {
         (
             argument("title", metavar="TITLE", help="one line, at most 200 characters"),
             argument("--key", metavar="KEY", help="a key of your own; else dibs gives one"),
+            argument(
+                "--after",
+                action="append",
+                metavar="KEY",
+                help="it waits until this is complete; may be repeated",
+            ),
             SCOPE,
             *TERMS,
         ),
@@ -235,12 +288,25 @@ VERBS = {
                 action="store_true",
                 help="what can be claimed now (by you, with --agent or --as)",
             ),
+            argument("--ready", action="store_true", help="what next would offer, in its order"),
             argument("--held", action="store_true", help="what has a lease"),
             argument("--mine", action="store_true", help="what this session holds"),
             LIMIT,
         ),
     ),
     "show": Verb(show, (KEY,)),
+    "why": Verb(why, (KEY,)),
+    "depend": Verb(
+        depend,
+        (
+            KEY,
+            argument("--on", action="append", metavar="KEY", help="wait for it; may be repeated"),
+            argument(
+                "--not-on", action="append", metavar="KEY", help="not any more; may be repeated"
+            ),
+            TOKEN,
+        ),
+    ),
     "scope": Verb(
         scope,
         (

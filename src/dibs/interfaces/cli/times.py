@@ -26,6 +26,13 @@ def instant(text: str, what: str, now: Instant) -> Instant:
     return in_range((moment - EPOCH) // timedelta(microseconds=1), text, what)
 
 
+def to_come(text: str, what: str, now: Instant) -> Instant:
+    """The same, but `2h` is from now."""
+    if text[-1:] in UNITS and text[:-1].isdigit():
+        return in_range(now + checks.duration(text, what), text, what)
+    return instant(text, what, now)
+
+
 def in_range(microseconds: int, text: str, what: str) -> Instant:
     if not 0 <= microseconds <= LAST_INSTANT:
         raise bad_argument(f"{what} is {checks.quoted(text)}: no board is that old, or that new")

@@ -9,11 +9,14 @@ GROUPS: dict[str, dict[str, str]] = {
         "intake": "take in a request; the same origin always gives the same task",
         "list": "list tasks",
         "show": "show one task with its assignment record, notes and leases",
+        "depend": "make a task wait for others, or not any more",
+        "why": "why nobody works on a task, down to the cause",
         "scope": "show or change the paths that a task may touch",
         "note": "add a note to a task",
     },
     "own": {
         "claim": "become the holder of a task and start it",
+        "next": "claim what is offered first",
         "start": "begin, or begin the next stint",
         "stop": "end the stint, keep the lease",
         "renew": "extend one lease, or all of this session",
@@ -33,14 +36,19 @@ GROUPS: dict[str, dict[str, str]] = {
         "reject": "send submitted work back",
         "complete": "the work is done (also: done)",
         "fail": "the work was tried and did not succeed",
+        "retry": "try again what failed, or was left by the dead",
+        "reset": "begin tasks anew, with all that depends on them",
         "drop": "the work is not wanted any more",
     },
     "look": {
         "status": "the board at a glance",
         "log": "the ledger: who owned what when",
         "who": "who owns a task, or owned it at an instant",
+        "watch": "see events as they happen",
+        "wait": "wait until a task is complete, free or ready",
     },
     "work": {
+        "sweep": "end the leases of the dead, and offer their tasks again",
         "run": "run a command under a task: claim it, renew it, then complete or fail it",
     },
     "board": {
@@ -59,7 +67,11 @@ MODULES = {
     verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
     for group, verbs in GROUPS.items()
     for verb in verbs
-} | {"demo": "dibs.interfaces.cli.demo", "board": "dibs.interfaces.cli.boards"}
+} | {
+    "demo": "dibs.interfaces.cli.demo",
+    "board": "dibs.interfaces.cli.boards",
+    "sweep": "dibs.interfaces.cli.several",
+}
 
 
 def meaning(verb: str) -> str:

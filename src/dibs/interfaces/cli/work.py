@@ -17,7 +17,7 @@ from dibs.core import commands as c
 from dibs.core.refusals import Refused, bad_argument, shown
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import COMMAND, argument
-from dibs.interfaces.cli.call import KEY, NOTE, TTL, Answer, Call, Verb
+from dibs.interfaces.cli.call import MOST, NOTE, TTL, WAIT, Answer, Call, Verb
 from dibs.workers.run import FAIL, ON_FAIL, Options, Ran, ended
 from dibs.workers.run import run as run_under
 
@@ -36,12 +36,13 @@ def run(call: Call) -> Answer:
     open_standard_streams()
     if call.request_id is not None:
         raise bad_argument("--request-id belongs to one change; a command is run anew each time")
-    as_json, claim = call["json"], c.Claim(call.key, ttl=call.ttl)
+    as_json, claim = call["json"], claiming(call)
     options = Options(
         submit=call["submit"],
         on_fail=checks.one_of(call["on_fail"], "--on-fail", ON_FAIL),
         note=call.note,
         log_dir=call["log_dir"],
+        wait=call.wait,
         out=2 if as_json else 1,
     )
 
@@ -56,6 +57,17 @@ def run(call: Call) -> Answer:
     if not as_json:
         tell(*said(ran))
     return Answer(lambda: payload(ran), exit=exit_of(ran))
+
+
+def claiming(call: Call) -> c.Claim | c.Next:
+    """What is to be worked on: one task, or what is offered first."""
+    if (call["key"] is None) != call["next"]:
+        raise bad_argument("say KEY or --next: which task is it?")
+    if call["next"]:
+        return c.Next(ttl=call.ttl, most=call.most)
+    if call["wait"] is not None or call["most"] is not None:
+        raise bad_argument("--wait and --most go with --next")
+    return c.Claim(call.key, ttl=call.ttl)
 
 
 def open_standard_streams() -> None:
@@ -127,7 +139,10 @@ VERBS = {
     "run": Verb(
         run,
         (
-            KEY,
+            argument("key", nargs="?", metavar="KEY", help="the task, like T-42"),
+            argument("--next", action="store_true", help="what is offered first, instead of KEY"),
+            WAIT,
+            MOST,
             TTL,
             argument("--submit", action="store_true", help="hand it to a reviewer when it is done"),
             argument(

@@ -6,8 +6,12 @@
 -- part: lock
 1684628083
 
--- part: home
-home.system, home.timeline, (SELECT system_identifier::text FROM pg_control_system()),
+-- part: limits
+set_config('lock_timeout', :wait, true),
+set_config('idle_in_transaction_session_timeout', :idle, true)
+
+-- part: server
+(SELECT system_identifier::text FROM pg_control_system()),
 substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 
 -- Differs because a database holds many boards, each with a name.
@@ -20,12 +24,14 @@ FROM board
 
 -- name: add_home
 INSERT INTO home (board, name, settings, system, timeline)
-SELECT board, :name, '', (SELECT system_identifier::text FROM pg_control_system()),
-    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
-FROM board WHERE uid = :uid
+SELECT board, :name, '', {server} FROM board WHERE uid = :uid
 
+-- `pid`: as the connection was told at its start. If it is another one, there is a pooler in between. If
+-- not, the session is our own: it will keep our statements, and should not plan each of them five times.
 -- name: find_board
-SELECT coalesce((SELECT max(number) FROM migration), 0), home.board, home.settings
+SELECT coalesce((SELECT max(number) FROM migration), 0), home.board, home.settings,
+    CASE WHEN pg_backend_pid() = :pid
+    THEN set_config('plan_cache_mode', 'force_generic_plan', false) END
 FROM (SELECT 1) AS one LEFT JOIN home ON home.name = :name
 
 -- name: boards
@@ -35,15 +41,21 @@ FROM home JOIN board ON board.board = home.board ORDER BY home.name
 -- Differs because a server has many writers at once. A lock of its own, not that of a row: who waits
 -- for it is served in turn, so that renewals, which share it, cannot keep a writer waiting for ever.
 -- What is asked after it sees what was done before, and the time after the wait. `wait`: how long, in
--- milliseconds; a setting of this transaction alone.
+-- milliseconds; `idle`: how long the lock is kept for a client that says nothing. Both are settings of
+-- this transaction alone.
 -- name: take_turn
-SELECT set_config('lock_timeout', :wait, true), pg_advisory_xact_lock({lock}, :board::int)
+SELECT {limits}, pg_advisory_xact_lock({lock}, :board::int)
 
 -- name: share_turn
-SELECT set_config('lock_timeout', :wait, true), pg_advisory_xact_lock_shared({lock}, :board::int)
+SELECT {limits}, pg_advisory_xact_lock_shared({lock}, :board::int)
 
 -- name: board_in_turn
-SELECT {board}, {stamp}, {home} FROM board JOIN home USING (board) WHERE board = :board
+SELECT {board}, {stamp}, home.system, home.timeline
+FROM board JOIN home USING (board) WHERE board = :board
+
+-- Which server it is, and how often it was promoted.
+-- name: server
+SELECT {server}
 
 -- Differs because renewals go side by side: each locks its task, while it shares the board's turn.
 -- name: lock_task
@@ -63,9 +75,7 @@ UPDATE board SET floor = floor WHERE board = :board
 SELECT {board}, {stamp} FROM board WHERE board = :board
 
 -- name: save_home
-UPDATE home SET system = (SELECT system_identifier::text FROM pg_control_system()),
-    timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
-WHERE board = :board
+UPDATE home SET (system, timeline) = (SELECT {server}) WHERE board = :board
 
 -- name: settings
 SELECT settings FROM home WHERE board = :board

@@ -138,19 +138,21 @@ VALUES
      :capabilities, :constraints, :max_attempts, :not_before, :scope, :channel, :origin_ask_ref,
      :state, :token_epoch, :token_number, :blocked_on, :attempts, :waits_on, :head, :events, 1)
 
+-- A row in another version than the one that was read would get none, which the schema refuses.
 -- name: save_task
 UPDATE task
 SET updated = :updated, title = :title, priority = :priority, audience = :audience, tier = :tier,
     capabilities = :capabilities, constraints = :constraints, max_attempts = :max_attempts,
-    not_before = :not_before, scope = :scope, state = :state, token_epoch = :token_epoch, token_number = :token_number,
-    holder = :holder, session = :session, acquired = :acquired, renewed = :renewed, ttl = :ttl,
+    not_before = :not_before, scope = :scope, state = :state, token_epoch = :token_epoch,
+    token_number = :token_number, holder = :holder, session = :session, acquired = :acquired, renewed = :renewed, ttl = :ttl,
     expires = :expires, renewals = :renewals, reason = :reason, stint = :stint,
-    suspect = :suspect, assignee = :assignee, author = :author, preferred = :preferred, parked_by = :parked_by,
-    blocked_on = :blocked_on, attempts = :attempts, rests_until = :rests_until, head = :head,
-    events = :events, version = version + 1
-WHERE board = :board AND id = :id AND version = :version
+    suspect = :suspect, assignee = :assignee, author = :author, preferred = :preferred,
+    parked_by = :parked_by, blocked_on = :blocked_on, attempts = :attempts,
+    rests_until = :rests_until, head = :head, events = :events,
+    version = CASE version WHEN :version THEN version + 1 END
+WHERE board = :board AND id = :id
 
--- What can be offered. The conditions of the first three are those of the index `task_ready`.
+-- What can be offered. The conditions of the first two are those of the index `task_ready`.
 
 -- part: ready
 state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL
@@ -167,15 +169,6 @@ SELECT {task} FROM task
 WHERE board = :board AND {ready}
 AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
 ORDER BY priority, id LIMIT :limit
-
--- name: next_rise
-SELECT min(instant) FROM (
-    SELECT min(not_before) AS instant FROM task WHERE board = :board AND {ready} AND not_before > :now
-    UNION ALL
-    SELECT min(rests_until) FROM task WHERE board = :board AND {ready} AND rests_until > :now
-    UNION ALL
-    SELECT min(expires) FROM task WHERE board = :board AND holder IS NOT NULL AND expires >= :now
-) AS instants
 
 -- name: tasks_assigned_to
 SELECT {task} FROM task WHERE board = :board AND assignee = :actor ORDER BY priority, id LIMIT :limit

@@ -1,0 +1,270 @@
+"""Why nobody works on a task: for one task down to the cause, and for the whole board at a glance."""
+
+from __future__ import annotations
+
+from dibs.board.execute import Board
+from dibs.board.known import rivals_of
+from dibs.board.liveness import look
+from dibs.board.many import unmet, who_paused
+from dibs.board.views import first_that_fit, found
+from dibs.core import events as e
+from dibs.core.instants import Instant, about, between, brief
+from dibs.core.model import (
+    AGENT,
+    BLOCKED,
+    COMPLETE,
+    DROPPED,
+    FAILED,
+    OPEN,
+    REVIEW,
+    SERVICE,
+    Actor,
+    ActorId,
+    Task,
+    TaskId,
+    TaskKey,
+)
+from dibs.core.refusals import named, shown
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dibs.core.facts import Death
+    from dibs.stores.transaction import ReadTransaction
+
+SHOWN = 20
+"""How many waiting tasks of one state a status shows."""
+
+SHOWN_HELD = 100
+"""How many held tasks it shows."""
+
+STEPS = 50
+"""How many steps a chain of causes has at most."""
+
+
+class Waiting(Value):
+    """A task that nobody works on, why, and the command that helps."""
+
+    task: Task
+    why: str
+    helps: str = ""
+
+
+class Held(Value):
+    """A held task; and what is wrong with its lease, if something is, with the command that helps."""
+
+    task: Task
+    wrong: str = ""
+    helps: str = ""
+
+
+class Status(Value):
+    """The board at a glance."""
+
+    uid: str
+    now: Instant
+    counts: Mapping[str, int]
+    actors: Mapping[ActorId, Actor]
+    held: tuple[Held, ...]
+    waiting: tuple[Waiting, ...]
+    paused: str = ""
+    more: bool = False
+    skewed: bool = False
+
+
+class Step(Value):
+    """One link of the chain from a task to the cause of its waiting."""
+
+    depth: int
+    task: Task
+    why: str
+    helps: str = ""
+
+
+# The board at a glance.
+
+
+def status(board: Board) -> Status:
+    deaths = look(board).deaths
+    with board.read() as tx:
+        held = tx.tasks_held(SHOWN_HELD + 1)
+        more = len(held) > SHOWN_HELD
+        waiting: list[Waiting] = []
+        for state in (OPEN, BLOCKED, REVIEW, FAILED):
+            page = first_that_fit(tx, state, waits, SHOWN + 1)
+            waiting += [why_it_waits(tx, task) for task in page[:SHOWN]]
+            more = more or len(page) > SHOWN
+        return Status(
+            tx.board.uid,
+            tx.now,
+            tx.counts(),
+            tx.actors(),
+            tuple(judged(tx, task, deaths.get(task.id)) for task in held[:SHOWN_HELD]),
+            tuple(waiting),
+            who_paused(tx),
+            more,
+            tx.skewed,
+        )
+
+
+def waits(_tx: ReadTransaction, task: Task) -> bool:
+    """Nobody works on it, or it is blocked."""
+    return task.lease is None or task.state == BLOCKED
+
+
+def judged(tx: ReadTransaction, task: Task, death: Death | None) -> Held:
+    """A claim that nobody stands behind any more is a cause, too."""
+    lease = task.lease
+    assert lease is not None, "asked only of held tasks"
+    if death is not None and death.token == task.token:
+        return Held(task, f"stale: {death.cause}", "dibs sweep")
+    if lease.live(tx.now):
+        return Held(task)
+    since = about(between(lease.expires, tx.now))
+    word = "suspect" if lease.suspect is not None else "stale"
+    helps = f"dibs takeover {task.key}" if lease.bound else f"dibs show {task.key}"
+    return Held(task, f"{word}: expired {since} ago", helps)
+
+
+def why_it_waits(tx: ReadTransaction, task: Task) -> Waiting:
+    reason = next(reasons(tx, task))
+    return Waiting(task, reason.why, reason.helps)
+
+
+# One task.
+
+
+class Reason(Value):
+    why: str
+    helps: str = ""
+    cause: TaskKey | None = None
+    """The task that it waits for."""
+
+
+def why(board: Board, key: TaskKey) -> tuple[list[Step], Instant]:
+    """The chain from a task down to the causes, each with the command that helps."""
+    with board.read() as tx:
+        return list(chain(tx, found(tx, key), 0, set())), tx.now
+
+
+def chain(tx: ReadTransaction, task: Task, depth: int, seen: set[TaskId]) -> Iterator[Step]:
+    seen.add(task.id)
+    for reason in reasons(tx, task):
+        yield Step(depth, task, reason.why, reason.helps)
+        cause = tx.task(reason.cause) if reason.cause else None
+        if cause is not None and cause.id not in seen and len(seen) < STEPS:
+            yield from chain(tx, cause, depth + 1, seen)
+
+
+def reasons(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+    """Why nobody works on a task, or who does; at least one."""
+    if task.state != OPEN or task.lease is not None:
+        yield standing(tx, task)
+        return
+    barred = list(bars(tx, task))
+    yield from barred
+    if not barred:
+        yield Reason("ready", f"dibs claim {task.key}")
+
+
+def standing(tx: ReadTransaction, task: Task) -> Reason:
+    """What its state or its lease says."""
+    lease, key = task.lease, task.key
+    if task.state == BLOCKED:
+        on = f"on {task.blocked_on}: " if task.blocked_on else ""
+        why = f"blocked {on}{tx.last_note(task.id, e.Blocked.verb)}"
+        return Reason(why, f"dibs unblock {key}")
+    if lease is not None:
+        who = named(tx.actor(lease.actor), lease)
+        verb = "held by" if lease.bound else "assigned to"
+        if lease.live(tx.now):
+            until = brief(lease.expires, tx.now)
+            return Reason(f"{verb} {who} until {until}", f"dibs wait {key} --for complete")
+        since = about(between(lease.expires, tx.now))
+        return Reason(f"{verb} {who}, stale: expired {since} ago", f"dibs takeover {key}")
+    if task.state == REVIEW:
+        author = tx.actor(task.author).name if task.author else "somebody"
+        return Reason(f"waits for a review of {author}'s work", f"dibs accept {key}")
+    if task.state == FAILED:
+        said = tx.last_note(task.id, e.Failed.verb) or tx.last_note(task.id, e.Released.verb)
+        used = task.attempts >= task.terms.max_attempts
+        tried = f"{task.attempts} of {task.terms.max_attempts} attempts used"
+        return Reason(
+            f"failed ({tried}): {said}", f"dibs show {key}" if used else f"dibs retry {key}"
+        )
+    return Reason(shown(task.state), "" if task.state == COMPLETE else f"dibs show {key}")
+
+
+def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+    """What keeps an open task that nobody holds from being offered."""
+    key = task.key
+    for cause in unmet(tx, task):
+        helps = f"dibs why {cause.key}"
+        if cause.state == DROPPED:
+            helps = f"dibs depend {key} --not-on {cause.key}"
+        yield Reason(f"waits for {cause.key} ({shown(cause.state)})", helps, cause.key)
+    if task.parked_by is not None:
+        yield Reason(f"parked by {tx.actor(task.parked_by).name}", f"dibs unpark {key}")
+    if task.assignee is not None:
+        yield Reason(f"assigned to {tx.actor(task.assignee).name}", f"dibs unassign {key}")
+    yield from later_ones(tx, task)
+    yield from scope_bars(tx, task)
+    if not any(may_do(actor, task) for actor in tx.actors().values()):
+        yield Reason(f"nobody is registered for it: {wanted(task)}", "dibs actor list")
+    if paused := who_paused(tx):
+        yield Reason(f"paused by {paused}", "dibs dispatch --resume")
+
+
+def later_ones(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+    """Its time has not come."""
+    words = {"not before": task.terms.not_before, "tried in vain, rests until": task.rests_until}
+    for word, until in words.items():
+        if until is not None and until > tx.now:
+            yield Reason(f"{word} {brief(until, tx.now)}", f"dibs claim {task.key}")
+
+
+def scope_bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+    if not task.scope:
+        return
+    for rival in rivals_of(tx, tx.held_scopes(), task.id, task.scope, ActorId(0), "")[:1]:
+        holder, helps = tx.actor(rival.actor).name, f"dibs wait {rival.key} --for free"
+        yield Reason(f"its scope is held by {rival.key} ({holder})", helps)
+
+
+def may_do(actor: Actor, task: Task) -> bool:
+    terms = task.terms
+    kind = AGENT if actor.kind == SERVICE else actor.kind
+    return (
+        terms.audience in ("any", kind)
+        and actor.tier >= terms.tier
+        and set(terms.capabilities) <= set(actor.capabilities)
+    )
+
+
+def wanted(task: Task) -> str:
+    terms = task.terms
+    parts = [f"tier {terms.tier}"]
+    parts += [f"for {terms.audience}"] if terms.audience != "any" else []
+    parts += [f"needs {', '.join(terms.capabilities)}"] if terms.capabilities else []
+    return ", ".join(parts)
+
+
+# Nothing to do.
+
+
+def idle(board: Board) -> str:
+    """Why there is nothing to do, in a line."""
+    with board.read() as tx:
+        ready = tx.tasks_ready(1)
+        counts = tx.counts()
+        open_ones = first_that_fit(tx, OPEN, lambda _tx, _task: True, SHOWN)
+    told = [
+        f"{count} {shown(state)}" for state, count in sorted(counts.items()) if state != COMPLETE
+    ]
+    if ready:
+        return f"{ready[0].key} is ready, but not for you: dibs why {ready[0].key}"
+    waiting = next((task for task in open_ones if task.lease is None), None)
+    first = f"; {waiting.key} waits: dibs why {waiting.key}" if waiting else ""
+    return (", ".join(told) or "there are no open tasks") + first

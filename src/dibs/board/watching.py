@@ -1,0 +1,219 @@
+"""Waiting for a board: for what happens next, or until a task is complete, free or ready.
+
+Nobody is told of a change: who waits looks again, a few times a second, at one number that differs
+when something may have changed (docs/decisions/0013-waiting-by-polling.md).
+"""
+
+from __future__ import annotations
+
+import time
+
+from dibs.board import views
+from dibs.board.many import is_ready
+from dibs.board.outcome import actors_named
+from dibs.board.persist import persist
+from dibs.board.waiting import why_it_waits
+from dibs.core import refusals
+from dibs.core.instants import SECOND, Instant
+from dibs.core.model import COMPLETE, DROPPED, FAILED, Actor, ActorId, Task, TaskKey
+from dibs.core.refusals import Refused, refused, shown
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from dibs.board.execute import Board
+    from dibs.board.views import LogFilter, LogLine, TaskView
+    from dibs.stores.transaction import ReadTransaction
+
+FILE_SLICE = 0.1
+"""Between two looks at a file: a look costs microseconds, and a tenth of a second is "at once"."""
+
+SERVER_SLICE = 0.5
+"""Between two looks at a server: each is a question to it, and many may wait."""
+
+BEAT = 1.0
+"""So often a stream says that it is alive: who reads it may want to stop."""
+
+A_MOMENT = 0.01
+"""At the instant of its expiry a lease is still live; a moment later it is not."""
+
+PAGE = 200
+"""How many events are read at once."""
+
+FOREVER = float("inf")
+EVERYTHING = views.LogFilter()
+
+
+# The pulse.
+
+
+def pulse(board: Board) -> int:
+    """A number that differs when the board may have changed, also by moving to another place."""
+    return persist(board, lambda: hash((board.store.where, board.store.pulse())))
+
+
+def wait_for_change(board: Board, felt: int, seconds: float) -> int:
+    """The board's pulse, as soon as it is not the one that was felt, or when the time is over.
+
+    Feel it before you look at the board: what changes during the look is then a change.
+    """
+    left = countdown(board, seconds)
+    while True:
+        now, rest = pulse(board), left()
+        if now != felt or rest <= 0:
+            return now
+        time.sleep(min(rest, SERVER_SLICE if board.store.remote else FILE_SLICE))
+
+
+def countdown(board: Board, seconds: float) -> Callable[[], float]:
+    """How many of these seconds are left; on a clock that counts sleep, and that nobody sets."""
+    machine = board.store.machine
+    end = machine.boottime() + seconds * SECOND
+    return lambda: (end - machine.boottime()) / SECOND
+
+
+# What happens next.
+
+
+class Page(Value):
+    """Some events that follow each other, without those that were not wanted."""
+
+    lines: tuple[LogLine, ...]
+    actors: Mapping[ActorId, Actor]
+    now: Instant
+    reached: int
+    """The number of the last event that was looked at, wanted or not."""
+    more: bool = False
+
+
+def last_event(board: Board) -> int:
+    """The number of the newest event."""
+    with board.read() as tx:
+        return tx.board.seq
+
+
+def events_after(board: Board, seq: int, limit: int = PAGE, wanted: LogFilter = EVERYTHING) -> Page:
+    """Of the next events after `seq`, at most `limit`, those that are wanted; oldest first."""
+    return persist(board, lambda: read_after(board, seq, limit, wanted))
+
+
+def read_after(board: Board, seq: int, limit: int, wanted: LogFilter) -> Page:
+    with board.read() as tx:
+        first = min(seq, tx.board.seq) + 1  # a board that was restored counts on from before
+        task = None if wanted.task is None else views.found(tx, wanted.task)
+        actor = None if wanted.actor is None else tx.actor_named(wanted.actor)
+        if wanted.actor is not None and actor is None:
+            raise Refused(refusals.unknown_actor(wanted.actor))
+        entries = tx.entries(first, limit)
+        reached = entries[-1].seq if entries else first - 1
+        chosen = [
+            entry
+            for entry in entries
+            if (task is None or entry.task == task.id) and views.fits(entry, wanted, actor)
+        ]
+        everybody = tx.actors()
+        keys = tx.keys_of({entry.task for entry in chosen if entry.task is not None})
+        lines = tuple(
+            views.LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor])
+            for entry in chosen
+        )
+        return Page(lines, everybody, tx.now, reached, reached < tx.board.seq)
+
+
+def stream(board: Board, after: int, wanted: LogFilter, seconds: float = FOREVER) -> Iterator[Page]:
+    """What happens after an event, each wanted event once and in order; now and then, nothing.
+
+    A page without lines comes at least once in a `BEAT`, so that who reads can stop.
+    """
+    left = countdown(board, seconds)
+    while True:
+        felt = pulse(board)
+        page = events_after(board, after, wanted=wanted)
+        after = page.reached
+        yield page
+        while not page.more:
+            if left() <= 0:
+                return
+            if wait_for_change(board, felt, min(BEAT, left())) != felt:
+                break
+            yield page.but(lines=())
+
+
+# Until a task is as somebody wants it.
+
+
+def is_complete(_tx: ReadTransaction, task: Task) -> bool:
+    return task.state == COMPLETE
+
+
+GOALS: dict[str, Callable[[ReadTransaction, Task], bool]] = {
+    "complete": is_complete,
+    "free": views.is_free,
+    "ready": is_ready,
+}
+
+LOST: dict[str, tuple[str, ...]] = {
+    "complete": (DROPPED, FAILED),
+    "free": (COMPLETE, DROPPED, FAILED),
+    "ready": (COMPLETE, DROPPED, FAILED),
+}
+"""From these states a task does not get there by itself."""
+
+
+def wait_until(board: Board, key: TaskKey, goal: str, seconds: float = FOREVER) -> TaskView:
+    """The task as soon as it is complete, free or ready.
+
+    Refused as `timed_out` when the time is over, as `never` when it cannot come to that by itself.
+    """
+    left = countdown(board, seconds)
+    while True:
+        felt = pulse(board)
+        seen, pause = persist(board, lambda: look(board, key, goal, in_vain=left() <= 0))
+        if seen is not None:
+            return seen
+        wait_for_change(board, felt, min(left(), pause))
+
+
+def look(board: Board, key: TaskKey, goal: str, *, in_vain: bool) -> tuple[TaskView | None, float]:
+    """The task if it is as wanted; else how many seconds to wait for a change at most."""
+    with board.read() as tx:
+        task = views.found(tx, key)
+        if GOALS[goal](tx, task):
+            return views.TaskView(task, tx.now, actors_named(tx, task)), 0.0
+        if task.state in LOST[goal]:
+            raise never(task, goal)
+        if in_vain:
+            raise timed_out(tx, task, goal)
+        return None, by_itself(task, tx.now)
+
+
+def by_itself(task: Task, now: Instant) -> float:
+    """Seconds until time alone changes something about it: no change of the board tells of that."""
+    expires = None if task.lease is None else task.lease.expires
+    instants = (expires, task.terms.not_before, task.rests_until)
+    ahead = [(at - now) / SECOND + A_MOMENT for at in instants if at is not None and at >= now]
+    return min(ahead, default=FOREVER)
+
+
+def never(task: Task, goal: str) -> Refused:
+    return refused(
+        "never",
+        f"{task.key} is {shown(task.state)}: it does not become {goal} by itself",
+        task=task.key,
+        state=task.state,
+        goal=goal,
+    )
+
+
+def timed_out(tx: ReadTransaction, task: Task, goal: str) -> Refused:
+    holder = None if task.lease is None else tx.actor(task.lease.actor).name
+    return refused(
+        "timed_out",
+        f"{task.key} is not {goal} yet: {why_it_waits(tx, task).why}",
+        task=task.key,
+        state=task.state,
+        goal=goal,
+        holder=holder,
+    )

@@ -1,0 +1,179 @@
+"""A line to the server: statements are sent when an answer is wanted, and answers come in their order.
+
+The driver's own pipeline sends each statement by itself, asks for more after the end of a transaction,
+and waits for an answer without end. This one speaks to the same connection through the driver's `pq`.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+from collections import deque
+from functools import cache
+from itertools import count
+
+import psycopg
+from psycopg import errors, pq
+from psycopg.adapt import Transformer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg.pq.abc import PGresult
+
+    Params = dict[str, Any]
+    Rows = list[tuple[Any, ...]]
+
+ANSWER_SECONDS = 30.0
+"""How long a server may be silent, beside the wait for a lock; a stopped one would be so for ever."""
+
+NOT_PREPARED = ("26000", "42P05")
+"""The session was another one, after all: it does not know a statement, or has it from somebody else."""
+
+_numbers = count(1)
+_NAMED = re.compile(r"%\((\w+)\)s")
+_DONE = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+
+
+class Session(psycopg.Connection["tuple[Any, ...]"]):
+    """A connection, and what it may keep in the session of the server behind it."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.own: bool | None = None
+        """Whether it is this connection's alone (a transaction pooler lends it); None: not known yet."""
+        self.prepared: set[bytes] = set()
+        """Statements that the server keeps for it."""
+        self.server: tuple[str, ...] | None = None
+        """Which one it is, on which timeline: both stay the same as long as a session that writes."""
+
+
+class Answer:
+    """What will be answered to one statement."""
+
+    __slots__ = ("prepares", "result")
+
+    def __init__(self, prepares: bytes = b"") -> None:
+        self.prepares = prepares
+        self.result: PGresult | None = None
+
+
+@cache
+def protocol(text: str) -> tuple[bytes, bytes, tuple[str, ...]]:
+    """A name for a query, the query with its parameters numbered, and theirs in this order."""
+    names: dict[str, int] = {}
+    numbered = _NAMED.sub(lambda found: f"${names.setdefault(found[1], len(names) + 1)}", text)
+    return b"dibs_%d" % next(_numbers), numbered.replace("%%", "%").encode(), tuple(names)
+
+
+def written(values: list[Any], encoding: str) -> list[bytes | None]:
+    """Parameters as texts."""
+    texts = [None if value is None else str(value).encode(encoding) for value in values]
+    if b"\0" in b"".join(filter(None, texts)):  # it would end its text early
+        raise psycopg.DataError("a text with a zero byte cannot be stored")
+    return texts
+
+
+class Line:
+    """One conversation, which ends with `end` or with the connection."""
+
+    def __init__(self, session: Session, wait: float) -> None:
+        self._session = session
+        self._wire = session.pgconn
+        self._encoding = session.info.encoding
+        self._patience = (wait + ANSWER_SECONDS) * 1000
+        self._rows = Transformer(session)
+        self._awaited: deque[Answer] = deque()
+        self._unasked = False
+        """Whether something was said whose answer was not asked for."""
+        self._wire.enter_pipeline_mode()
+
+    def say(self, text: str, params: Params | None = None) -> Answer:
+        """Queued, not sent. What comes of it is heard with its answer, or with one after it."""
+        name, statement, wanted = protocol(text)
+        values = written([params[each] for each in wanted], self._encoding) if params else None
+        session = self._session
+        if session.own:
+            if name not in session.prepared:
+                self._wire.send_prepare(name, statement)
+                session.prepared.add(name)
+                self._awaited.append(Answer(name))
+            self._wire.send_query_prepared(name, values)
+        else:
+            self._wire.send_query_params(statement, values)
+        answer = Answer()
+        self._awaited.append(answer)
+        self._unasked = True
+        return answer
+
+    def hear(self, answer: Answer) -> Rows:
+        """Its rows. An error of whatever was said before is raised here.
+
+        A sync, not a flush: the server knows then that it waits for us, and does not wait for ever.
+        """
+        if self._unasked:
+            self._sync()
+        while answer.result is None:
+            self._next()
+        return self._rows_of(answer)
+
+    def end(self, text: str, params: Params | None = None) -> Rows:
+        """The last statement: sends the rest with it, and waits for all. Nothing is sent after that:
+        a pooler that has seen the end of the transaction would lend a session for it.
+        """
+        last = self.say(text, params)
+        self._sync()
+        problem = None
+        while self._awaited:
+            try:
+                self._next()
+            except psycopg.Error as error:
+                if self._wire.status != pq.ConnStatus.OK:
+                    raise problem or error from None
+                problem = problem or error
+        self._wire.exit_pipeline_mode()
+        if problem is not None:
+            raise problem
+        return self._rows_of(last)
+
+    def _rows_of(self, answer: Answer) -> Rows:
+        assert answer.result is not None, "heard before"
+        self._rows.set_pgresult(answer.result)
+        return self._rows.load_rows(0, answer.result.ntuples, tuple)
+
+    def _next(self) -> None:
+        answer = self._awaited.popleft()
+        result = answer.result = self._result()
+        assert result is not None, "everything has an answer"
+        if result.status == pq.ExecStatus.PIPELINE_SYNC:
+            return
+        self._result()  # nothing: the end of this one
+        if result.status not in _DONE:
+            self._session.prepared.discard(answer.prepares)
+            problem = errors.error_from_result(result, encoding=self._encoding)
+            if problem.sqlstate in NOT_PREPARED:
+                self._session.own = False
+            raise problem
+
+    def _result(self) -> PGresult | None:
+        while self._wire.is_busy():
+            self._wait(select.POLLIN)
+        return self._wire.get_result()
+
+    def _sync(self) -> None:
+        self._wire.pipeline_sync()
+        self._awaited.append(Answer())
+        self._unasked = False
+        while self._wire.flush():
+            self._wait(select.POLLIN | select.POLLOUT)
+
+    def _wait(self, what: int) -> None:
+        ready = select.poll()
+        ready.register(self._wire.socket, what)
+        found = ready.poll(self._patience)
+        if not found:
+            self._session.close()
+            raise psycopg.OperationalError("it keeps silent")
+        if found[0][1] != select.POLLOUT:
+            self._wire.consume_input()
