@@ -231,7 +231,7 @@ TABLE = [
     ("a run that is told to end passes nothing on", "workers/run.py", "            self.stopped_by = number\n            self._end_group(number)\n", "            self.stopped_by = number\n", RUN + "a_run_that_is_told_to_end_gives_the_task_back"),
     ("a stopped run leaves its command running", "workers/run.py", "            self.child.signal(signal.SIGSTOP)  #", "            pass  #", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
     ("a continued run leaves its command stopped", "workers/run.py", "                self.child.signal(number)\n        elif", "                pass\n        elif", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
-    ("the session is not tied to the run", "workers/run.py", "self.who if keys - {named} else self.who.but(", "self.who if True else self.who.but(", RUN + "the_session_lives_as_long_as_the_run_also_when_the_command_claims"),
+    ("the session is not tied to the run", "workers/run.py", "self.who if keys - {named} else self.who.but(", "self.who if True else self.who.but(", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("a session with other tasks is tied to the run", "workers/run.py", "self.who if keys - {named} else", "self.who if False else", RUN + "a_session_with_other_tasks_does_not_end_with_the_run"),
     ("a renewal unties the session", "workers/run.py", "self.board, self.tied, key,", "self.board, self.who, key,", RUN + "the_session_of_a_run_inside_a_run_ends_with_the_inner_one"),
     ("two runs of one session are one", "workers/run.py", "            self._check_alone(session.process, named)\n", "            pass\n", RUN + "two_runs_of_one_session_are_two"),
@@ -249,6 +249,7 @@ TABLE = [
     ("options of the command are ours", "interfaces/cli/main.py", "ours + given[:position] + after[len(ours) :]", "after + given[:position]", RUN + "what_stands_after_the_dashes_is_the_commands_own"),
     ("who hides its mark lives on", "workers/run.py", "            self.child.signal(signal.SIGKILL)  # who", "            pass  # who", RUN + "D9_who_hides_its_mark_ends_with_the_group"),
     ("a run is not renewed", "workers/run.py", "        keeper.start()\n", "", RUN + "the_lease_is_renewed_while_the_command_lives"),
+    ("a claim inside a run unties the session", "board/identity.py", 'mark = around.environment.get("DIBS_RUN")', 'mark = ""', RUN + "the_session_lives_as_long_as_the_run_also_when_the_command_claims"),
     ("a mark from elsewhere ties a session", "board/identity.py", 'if f"{found.pid}.{found.started}" == mark', "if mark", IDENTITY),
     ("a person has a process under a run", "board/identity.py", "None if person else run_above(around)", "run_above(around)", IDENTITY),
 ]  # fmt: skip
