@@ -141,6 +141,8 @@ def test_who_reads_slowly_misses_nothing(repo):
     with Running(repo, key, f"seq 20000; {here('it')}", *A) as run:
         pid = run.pid_of("it")
         until(lambda: not lives(pid))
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.process.wait(1.5)
         assert run.ended().out.splitlines()[-1] == "20000"
 
 
@@ -492,7 +494,7 @@ def test_a_process_of_another_run_is_not_a_survivor_of_this_one(repo):
     with Running(repo, key, f"{here('it')}; {wait_for('word')}", *A) as run:
         pid = run.pid_of("it")
         assert end_survivors(this_machine(), run.mark + "0", 0) == []
-        assert end_survivors(this_machine(), run.mark[1:], 0) == []
+        assert end_survivors(this_machine(), run.mark[:-1], 0) == []
         run.tell("word")
         assert run.ended().code == 0
         assert not lives(pid)
