@@ -13,15 +13,17 @@ from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from dibs.board.agents import Agent
     from dibs.board.execute import Board
     from dibs.core.model import Caller, Task, TaskKey
     from dibs.stores.transaction import ReadTransaction
 
+NOBODY: Mapping[str, int] = {}
 
-class Offering(Value):
+
+class Matches(Value):
     """Which tasks could be started with which agent."""
 
     starts: tuple[tuple[Agent, TaskKey], ...] = ()
@@ -32,18 +34,22 @@ class Offering(Value):
     now: Instant = Instant(0)
 
 
-def offering(
-    board: Board, agents: tuple[Agent, ...], most: int, coming: Mapping[str, int]
-) -> Offering:
+def matches(
+    board: Board,
+    agents: tuple[Agent, ...],
+    most: int,
+    coming: Mapping[str, int] = NOBODY,
+    resting: Container[str] = (),
+) -> Matches:
     """What fits each agent within its limit, and all of them within `most`.
 
     `coming` counts by agent the workers that were started and have not claimed yet: each of them
-    is taken for one that will.
+    is taken for one that will. Nothing is offered to those who are `resting`.
     """
     with board.read() as tx:
         paused = who_paused(tx)
         if paused:
-            return Offering(paused=paused, until=tx.next_rise(), now=tx.now)
+            return Matches(paused=paused, until=tx.next_rise(), now=tx.now)
         callers = {agent: caller_of(tx, visitor(agent), board.settings)[0] for agent in agents}
         held = {agent: tx.count_held_by(callers[agent].actor.id) for agent in agents}
         left = most - sum(held.values()) - sum(coming.values())
@@ -52,10 +58,17 @@ def offering(
         for agent in agents:
             waiting = coming.get(agent.name, 0)
             free = min(left - len(starts), agent.max - held[agent] - waiting)
-            if free > 0:
+            if free > 0 and agent.name not in resting:
                 fitting = apart(tx, board, callers[agent], given, waiting + free)
                 starts += [(agent, task.key) for task in fitting[waiting:]]
-        return Offering(tuple(starts), until=tx.next_rise(), now=tx.now)
+        return Matches(tuple(starts), until=tx.next_rise(), now=tx.now)
+
+
+def paused_by(board: Board) -> tuple[str, str]:
+    """Who stopped what offers work, and why; two empty texts if nobody did."""
+    with board.read() as tx:
+        by = tx.board.paused_by
+        return ("" if by is None else tx.actor(by).name), tx.board.paused_why
 
 
 def visitor(agent: Agent) -> Identity:
