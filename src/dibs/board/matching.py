@@ -6,7 +6,6 @@ from dibs.board.callers import caller_of
 from dibs.board.identity import Identity
 from dibs.board.many import claimable, who_paused
 from dibs.core.facts import Facts
-from dibs.core.instants import Instant
 from dibs.core.refusals import refused
 from dibs.core.scopes import overlap
 from dibs.core.values import Value
@@ -29,9 +28,6 @@ class Matches(Value):
     starts: tuple[tuple[Agent, TaskKey], ...] = ()
     paused: str = ""
     """Who stopped it, and why; nothing if nobody did."""
-    until: Instant | None = None
-    """Nothing else becomes ready before, unless the board changes."""
-    now: Instant = Instant(0)
 
 
 def matches(
@@ -49,7 +45,7 @@ def matches(
     with board.read() as tx:
         paused = who_paused(tx)
         if paused:
-            return Matches(paused=paused, until=tx.next_rise(), now=tx.now)
+            return Matches(paused=paused)
         callers = {agent: caller_of(tx, visitor(agent), board.settings)[0] for agent in agents}
         held = {agent: tx.count_held_by(callers[agent].actor.id) for agent in agents}
         left = most - sum(held.values()) - sum(coming.values())
@@ -61,7 +57,7 @@ def matches(
             if free > 0 and agent.name not in resting:
                 fitting = apart(tx, board, callers[agent], given, waiting + free)
                 starts += [(agent, task.key) for task in fitting[waiting:]]
-        return Matches(tuple(starts), until=tx.next_rise(), now=tx.now)
+        return Matches(tuple(starts))
 
 
 def paused_by(board: Board) -> tuple[str, str]:

@@ -118,14 +118,13 @@ class Crew:
     def somebody_ended(self) -> bool:
         return any(worker.process.poll() is not None for worker in self.workers.values())
 
-    def look(self) -> bool:
-        """Says who has a task now and who has ended; whether somebody has."""
+    def look(self) -> None:
+        """Says who has a task now, and who has ended."""
         over = [worker for worker in self.workers.values() if worker.process.poll() is not None]
         self._follow()  # after the processes were looked at: what they did before is in the ledger
         for worker in over:
             del self.workers[worker.session]
             self._say_how_it_ended(worker)
-        return bool(over)
 
     def _follow(self) -> None:
         more = True

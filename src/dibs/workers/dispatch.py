@@ -73,7 +73,6 @@ class Dispatcher:
         self._draining = False
         self._paused = ""
         self._trouble = ""
-        self._quiet: tuple[int, float] | None = None
 
     @property
     def settings(self) -> Settings:
@@ -87,7 +86,7 @@ class Dispatcher:
 
     def once(self) -> None:
         """One tick; until each worker that it started has a task, or has ended."""
-        self._tick(watching.pulse(self.board))
+        self._tick()
         deadline = time.monotonic() + BEGINNING
         while self.crew.coming() and time.monotonic() < deadline:
             time.sleep(BREATH)
@@ -98,6 +97,7 @@ class Dispatcher:
         """Until it is told to end and its workers have, or it is told once more."""
         with Signals() as signals:
             self.notifier.start()
+            self._say_who()
             try:
                 while not (self._draining and not self.crew.workers):
                     self._wait(self._try(), signals)
@@ -116,7 +116,7 @@ class Dispatcher:
         """A tick; the pulse from before it, or nothing if the board could not be used."""
         try:
             felt = watching.pulse(self.board)
-            self._tick(felt)
+            self._tick()
         except Refused as problem:
             if problem.code not in TRY_AGAIN:
                 raise
@@ -162,19 +162,18 @@ class Dispatcher:
         except Refused as problem:
             self._say("settings", f"the settings stay as they were: {problem}", code=problem.code)
             return
-        self.board.settings, self._quiet = settings, None
+        self.board.settings = settings
         self.notifier.command = settings.notify_command
-        names = ", ".join(agent.name for agent in settings.agents) or "none"
-        self._say("settings", f"the settings are read anew; agents: {names}")
+        self._say("settings", "the settings are read anew")
+        self._say_who()
 
     # One tick.
 
-    def _tick(self, felt: int) -> None:
-        if self.crew.look():
-            self._quiet = None
+    def _tick(self) -> None:
+        self.crew.look()
         self._sweep()
-        if not self._draining and not self._is_quiet(felt):
-            self._offer(felt)
+        if not self._draining:
+            self._offer()
         self.notifier.wake()
 
     def _sweep(self) -> None:
@@ -189,27 +188,22 @@ class Dispatcher:
             tasks = [{"task": key, "cause": cause} for key, cause in ended]
             self._say("swept", swept(ended), leases=tasks)
 
-    def _is_quiet(self, felt: int) -> bool:
-        """Nothing could be started, nothing has changed since, and nothing became ready by time."""
-        if self._quiet is None or self.crew.resting():
-            return False
-        pulse, until = self._quiet
-        return pulse == felt and self.board.store.machine.boottime() < until
-
-    def _offer(self, felt: int) -> None:
-        before = self.board.store.machine.boottime()
-        agents, coming = self.settings.agents, self.crew.coming()
-        found = matches(self.board, agents, self.most, coming, self.crew.resting())
+    def _offer(self) -> None:
+        crew, agents = self.crew, self.settings.agents
+        found = matches(self.board, agents, self.most, crew.coming(), crew.resting())
         if found.paused != self._paused:
             self._paused = found.paused
             line = f"paused by {found.paused}" if found.paused else "resumed"
             self._say("paused" if found.paused else "resumed", line)
         for agent, _ in found.starts:
-            self.crew.start(agent)
-        until = float("inf") if found.until is None else before + (found.until - found.now)
-        self._quiet = None if found.starts or coming else (felt, until)
+            crew.start(agent)
 
     # What is said.
+
+    def _say_who(self) -> None:
+        agents = [f"{agent.name} (at most {agent.max})" for agent in self.settings.agents]
+        who = ", ".join(agents) or "nobody"
+        self._say("dispatches", f"dispatches {who}; {self.most} together at most")
 
     def _say_differences(self, settings: Settings) -> None:
         for line in check_agents(self.board, settings.agents):
