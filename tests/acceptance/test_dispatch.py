@@ -111,6 +111,19 @@ def test_D10_any_number_of_dispatchers_start_each_task_once(ground):
     assert [dispatch.ends() for dispatch in dispatchers] == [0, 0, 0]
 
 
+def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(ground):
+    """Any agent can edit it."""
+    ground.agents(codex=BEGIN)
+    for name in ("json.py", "dibs.py", "signal.py"):
+        (ground.repo.folder / name).write_text("raise SystemExit('imported')")
+    for name in ("settings.toml", "dibs.toml"):
+        (ground.repo.folder / name).write_text("[agents.evil]\ncommand = 'true'\n")
+    keys = [ground.repo.add() for _ in range(3)]
+    said = ground.once()
+    assert sorted(said.split()[1::6]) == sorted(keys[:2]), said
+    assert "evil" not in said + ground.repo.ok("config").out
+
+
 # What goes wrong.
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 
 import pytest
@@ -11,10 +12,11 @@ from dibs.board.identity import Identity
 from dibs.board.matching import matches
 from dibs.board.settings import Settings
 from dibs.core import commands as c
-from dibs.core.refusals import Refused
+from dibs.core.instants import SECOND
+from dibs.core.refusals import Refusal, Refused
 from dibs.workers import crew as crews
 from dibs.workers import notify
-from dibs.workers.crew import Crew
+from dibs.workers.crew import Crew, Worker
 from dibs.workers.dispatch import Dispatcher, Options
 from dibs.workers.notify import Notifier
 
@@ -106,18 +108,12 @@ def test_a_tick_without_a_change_writes_nothing(bench, dispatcher, monkeypatch):
 
 def test_a_board_that_cannot_be_used_is_said_once_and_tried_again(bench, dispatcher, monkeypatch):
     real = bench.store.pulse
-    problem = Refused(_refusal("busy"))
+    problem = Refused(Refusal("busy", "it is busy", {}))
     monkeypatch.setattr(bench.store, "pulse", lambda: (_ for _ in ()).throw(problem))
     assert [dispatcher._try(), dispatcher._try()] == [None, None]
     monkeypatch.setattr(bench.store, "pulse", real)
     assert dispatcher._try() is not None
     assert [happened.what for happened in dispatcher.said] == ["trouble", "well"]
-
-
-def _refusal(code: str):
-    from dibs.core.refusals import Refusal
-
-    return Refusal(code, "it is busy", {})
 
 
 def test_an_agent_whose_workers_cannot_begin_rests_ever_longer(bench, tmp_path, monkeypatch):
@@ -132,6 +128,26 @@ def test_an_agent_whose_workers_cannot_begin_rests_ever_longer(bench, tmp_path, 
     assert [happened.facts["seconds"] for happened in said] == [1, 2, 4]
     assert "codex ended with 1 before it had a task; codex rests for 1 s" in said[0].line
     assert (crew.resting(), crew.workers) == ({"codex"}, {})
+
+
+def test_a_worker_that_sweeps_has_not_started_what_it_swept(bench, tmp_path):
+    said = []
+    crew = Crew(bench.board, str(tmp_path), said.append)
+    crew.workers["s1"] = Worker(CODEX, "s1", subprocess.Popen(["sleep", "600"]), "")
+    [left, own] = [bench.add(), bench.add()]
+    bench.agent("old", "s0").do(c.Claim(left, ttl=SECOND))
+    bench.advance(2)
+    codex = bench.agent("codex", "s1")
+    codex.do(c.Sweep(grace=0))
+    codex.do(c.Sweep(grace=0))
+    crew.look()
+    assert bench.verbs(left)[-1] == "lease_ended"
+    assert (crew.coming(), said) == ({"codex": 1}, [])
+    codex.do(c.Claim(own))
+    crew.look()
+    assert [happened.line for happened in said] == [f"started {own} with codex (session s1)"]
+    crew.workers["s1"].process.kill()
+    crew.workers["s1"].process.wait()
 
 
 def test_a_command_that_hangs_is_ended_and_the_rest_is_told(bench, tmp_path, monkeypatch):

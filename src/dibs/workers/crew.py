@@ -15,6 +15,7 @@ from contextlib import suppress
 from dibs.board.execute import Board
 from dibs.board.views import task_by_key
 from dibs.board.watching import events_after, last_event
+from dibs.core import events as e
 from dibs.core.checks import short
 from dibs.core.model import TaskKey
 from dibs.core.refusals import shown
@@ -34,6 +35,9 @@ FIRST_REST, LONGEST_REST = 1.0, 60.0
 
 KEPT = ("DIBS_BOARD", "DIBS_URL", "DIBS_DEBUG")
 """What a worker learns from the dispatcher's environment: where the board is, not who it is."""
+
+BEGINS = frozenset(kind.verb for kind in (e.Claimed, e.TakenOver, e.Bound))
+"""What a worker does first with its task. It may have swept before, which is about other tasks."""
 
 NOTHING_TO_DO = 75
 AS_EXPECTED = (0, 1)
@@ -132,7 +136,7 @@ class Crew:
             page = events_after(self._board, self._seen)
             for line in page.lines:
                 worker = self.workers.get(line.entry.session)
-                if worker is not None and line.key and not worker.key:
+                if worker is not None and line.entry.verb in BEGINS:
                     self._say_that_it_started(worker, line.key)
             self._seen, more = page.reached, page.more
 

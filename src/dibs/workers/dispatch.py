@@ -92,6 +92,7 @@ class Dispatcher:
             time.sleep(BREATH)
             self.crew.look()
         self.notifier.catch_up()
+        self.notifier.stop()
 
     def run(self, reread: Callable[[], Settings]) -> None:
         """Until it is told to end and its workers have, or it is told once more."""

@@ -82,6 +82,8 @@ class Notifier:
         self._awake.set()
         if self._thread.is_alive():
             self._thread.join(SECONDS)
+        if not self._thread.is_alive():
+            self._board.store.close()
 
     def _keep_telling(self) -> None:
         done = True
