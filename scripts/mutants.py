@@ -34,6 +34,9 @@ SCENARIOS = "tests/acceptance/test_scenarios.py"
 LIBRARY = "tests/interfaces/test_library.py::test_"
 DEMO = "tests/interfaces/test_demo.py::test_"
 RUN = "tests/interfaces/test_run.py::test_"
+MATCHING = "tests/board/test_matching.py::test_"
+DISPATCH = "tests/acceptance/test_dispatch.py::test_"
+BAD_INPUT = "tests/interfaces/test_bad_input.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -252,6 +255,31 @@ TABLE = [
     ("a claim inside a run unties the session", "board/identity.py", 'mark = around.environment.get("DIBS_RUN")', 'mark = ""', RUN + "the_session_lives_as_long_as_the_run_also_when_the_command_claims"),
     ("a mark from elsewhere ties a session", "board/identity.py", 'if f"{found.pid}.{found.started}" == mark', "if mark", IDENTITY),
     ("a person has a process under a run", "board/identity.py", "None if person else run_above(around)", "run_above(around)", IDENTITY),
+    # Dispatch.
+    ("dispatch: an assignment counts as work", "stores/sql/queries.sql", "holder = :actor AND session IS NOT NULL", "holder = :actor", MATCHING + "what_is_assigned_and_not_taken_up_counts_against_no_limit"),
+    ("dispatch: all together have no limit", "board/matching.py", "min(left - len(starts), ", "min(left, ", MATCHING + "each_task_is_matched_once_within_all_limits"),
+    ("dispatch: who is coming does not count", "board/matching.py", "agent.max - held[agent] - waiting)", "agent.max - held[agent])", MATCHING + "who_was_started_and_has_not_claimed_yet_counts"),
+    ("dispatch: overlapping scopes start at once", "board/matching.py", "other.id == task.id or meets(task, other)", "other.id == task.id", MATCHING + "two_tasks_of_overlapping_scopes_are_not_started_at_once"),
+    ("dispatch: who rests is started", "board/matching.py", "free > 0 and agent.name not in resting", "free > 0", MATCHING + "nothing_is_offered_to_who_rests"),
+    ("dispatch: a pause stops nothing", "board/matching.py", "        if paused:\n", "        if not paused and paused:\n", MATCHING + "a_paused_board_offers_nothing_and_says_who_paused_it"),
+    ("dispatch: a person is registered as an agent's table says", "board/callers.py", "if kind == AGENT and folded", "if folded", MATCHING + "an_agent_is_registered_as_the_settings_say_and_a_person_is_not"),
+    ("dispatch: capabilities are not in the ledger", "board/callers.py", "    if actor.capabilities:\n", "    if not actor:\n", MATCHING + "an_agent_is_registered_as_the_settings_say_and_a_person_is_not"),
+    ("dispatch: a worker starts what it swept", "workers/crew.py", "line.entry.verb in BEGINS", "line.key", MATCHING + "a_worker_that_sweeps_has_not_started_what_it_swept"),
+    ("dispatch: an agent never rests longer", "workers/crew.py", "FIRST_REST * 2**count", "FIRST_REST", MATCHING + "an_agent_whose_workers_cannot_begin_rests_ever_longer"),
+    ("dispatch: trouble is said again and again", "workers/dispatch.py", "if self._trouble != problem.code:", "if True:", MATCHING + "a_board_that_cannot_be_used_is_said_once_and_tried_again"),
+    ("dispatch: two tell at a time", "workers/notify.py", "                flock(file, LOCK_EX | LOCK_NB)\n", "                pass\n", MATCHING + "only_one_tells_at_a_time_and_what_is_told_is_not_told_again"),
+    ("dispatch: everything is told again", "workers/notify.py", "return int(text[0]) if text and text[0].isdigit() else 0", "return 0", MATCHING + "only_one_tells_at_a_time_and_what_is_told_is_not_told_again"),
+    ("dispatch: what was before the first start is told", "workers/notify.py", "if os.fstat(file).st_size == 0:", "if not file:", DISPATCH + "a_command_hears_what_needs_a_person_once_also_after_a_death"),
+    ("dispatch: a last try is not told", "workers/notify.py", 'entry.verb == e.Released.verb and entry.event.named()["gives_up"]', "False", DISPATCH + "a_command_hears_what_needs_a_person_once_also_after_a_death"),
+    ("dispatch: who drains starts more", "workers/dispatch.py", "        if not self._draining:\n            self._offer()\n", "        self._offer()\n", DISPATCH + "who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers"),
+    ("dispatch: a second signal is not heard", "workers/dispatch.py", "                        elif self._draining:\n", "                        elif not self.crew:\n", DISPATCH + "who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves"),
+    ("dispatch: the dead are left lying", "workers/dispatch.py", "        self._sweep()\n        if", "        if", DISPATCH + "D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line"),
+    ("dispatch: a pause is said again and again", "workers/dispatch.py", "if found.paused != self._paused:", "if found.paused or self._paused:", DISPATCH + "a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed"),
+    ("dispatch: wrong settings end it", "workers/dispatch.py", '            self._say("settings", f"the settings stay as they were: {problem}", code=problem.code)\n            return\n', "            raise\n", DISPATCH + "settings_are_read_anew_when_told_and_wrong_ones_change_nothing"),
+    ("dispatch: a person is started", "board/matching.py", "if actor is not None and actor.is_human:", "if actor is not None and not actor:", DISPATCH + "a_persons_name_is_no_agent"),
+    ("dispatch: logs pile up", "workers/crew.py", "                os.unlink(worker.log)", "                str(worker.log)", DISPATCH + "ready_work_is_started_within_the_agents_limit_and_carried_on"),
+    ("dispatch: a worker imports what lies about", "workers/crew.py", 'sys.executable, "-P", "-m"', 'sys.executable, "-m"', DISPATCH + "D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings"),
+    ("dispatch: settings say who a worker is", "board/agents.py", "if name.startswith(RESERVED):", "if not name:", BAD_INPUT + "settings_that_cannot_be_right_stop_every_command"),
 ]  # fmt: skip
 
 

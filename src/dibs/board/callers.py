@@ -46,7 +46,13 @@ def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:
 
 
 def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> Actor:
-    return Actor(ActorId(tx.board.actors + 1), name, kind, settings.default_tier)
+    """Somebody at first use. What the settings say of an agent is a person's word."""
+    actor = Actor(ActorId(tx.board.actors + 1), name, kind, settings.default_tier)
+    for agent in settings.agents:
+        if kind == AGENT and folded(agent.name) == folded(name):
+            tier = actor.tier if agent.tier is None else agent.tier
+            return actor.but(tier=tier, capabilities=agent.capabilities or ())
+    return actor
 
 
 def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
@@ -57,6 +63,9 @@ def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -
         id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier
     )
     tx.append_to_board(event, caller)
+    if actor.capabilities:
+        more = board_events.ActorChanged(**actor.named(), aliases=())
+        tx.append_to_board(more, caller)
 
 
 def changed_actor(

@@ -74,6 +74,10 @@ SURFACES = {
     "unconfirmed": Surface(USAGE, "look with --dry-run, then say --yes"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
+    "no_agents": Surface(
+        USAGE,
+        'write to {file} a line [agents.codex], and below it: command = ["codex", "exec", "..."]',
+    ),
     "not_let_in": Surface(USAGE, "look at the role, its password and the database in the address"),
     "driver_missing": Surface(USAGE, "pip install 'dibs[postgres]'"),
     "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),
