@@ -40,6 +40,10 @@ BREATH = 0.1
 SLICE = 0.5
 """Seconds until a signal is noticed at the latest."""
 
+PATIENCE = 20
+"""A look that found nothing to start is repeated, while nothing changes, after so many times as long as
+it took: where very many tasks fit nobody, looking is not all that the machine does."""
+
 NAMED = 20
 """How many ended leases one line names."""
 
@@ -73,6 +77,7 @@ class Dispatcher:
         self._draining = False
         self._paused = ""
         self._trouble = ""
+        self._idle: tuple[int, float] = (0, 0.0)
 
     @property
     def settings(self) -> Settings:
@@ -86,7 +91,7 @@ class Dispatcher:
 
     def once(self) -> None:
         """One tick; until each worker that it started has a task, or has ended."""
-        self._tick()
+        self._tick(watching.pulse(self.board))
         deadline = time.monotonic() + BEGINNING
         while self.crew.coming() and time.monotonic() < deadline:
             time.sleep(BREATH)
@@ -117,7 +122,7 @@ class Dispatcher:
         """A tick; the pulse from before it, or nothing if the board could not be used."""
         try:
             felt = watching.pulse(self.board)
-            self._tick()
+            self._tick(felt)
         except Refused as problem:
             if problem.code not in TRY_AGAIN:
                 raise
@@ -170,11 +175,11 @@ class Dispatcher:
 
     # One tick.
 
-    def _tick(self) -> None:
+    def _tick(self, felt: int) -> None:
         self.crew.look()
         self._sweep()
-        if not self._draining:
-            self._offer()
+        if not self._draining and not self._is_idle(felt):
+            self._offer(felt)
         self.notifier.wake()
 
     def _sweep(self) -> None:
@@ -189,8 +194,13 @@ class Dispatcher:
             tasks = [{"task": key, "cause": cause} for key, cause in ended]
             self._say("swept", swept(ended), leases=tasks)
 
-    def _offer(self) -> None:
-        crew, agents = self.crew, self.settings.agents
+    def _is_idle(self, felt: int) -> bool:
+        """There was nothing to start, and since then nothing has changed."""
+        pulse, until = self._idle
+        return pulse == felt and time.monotonic() < until and not self.crew.workers
+
+    def _offer(self, felt: int) -> None:
+        crew, agents, before = self.crew, self.settings.agents, time.monotonic()
         found = matches(self.board, agents, self.most, crew.coming(), crew.resting())
         if found.paused != self._paused:
             self._paused = found.paused
@@ -198,6 +208,8 @@ class Dispatcher:
             self._say("paused" if found.paused else "resumed", line)
         for agent, _ in found.starts:
             crew.start(agent)
+        took = time.monotonic() - before
+        self._idle = (felt, time.monotonic() + PATIENCE * took)
 
     # What is said.
 
