@@ -86,9 +86,13 @@ def changed_actor(
     return changed, kept
 
 
-def session_at(who: Identity, caller: Caller, decision: Decision) -> Session | None:
+def session_at(
+    who: Identity, caller: Caller, command: c.Command, decision: Decision
+) -> Session | None:
     """Where the session works: worth knowing when it takes a task up, or has a process."""
-    takes_up = any(isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events)
+    takes_up = isinstance(command, c.Claim) or any(
+        isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events
+    )
     if who.place is None or caller.is_child or not (takes_up or who.place.process is not None):
         return None
     return who.place.but(actor=caller.actor.id, name=caller.session)

@@ -69,6 +69,7 @@ SURFACES = {
     "cannot_start": Surface(
         USAGE, "look at the command after --; {task} was given back, if it could be"
     ),
+    "no_worktree": Surface(REFUSED, "look at {path}; without --worktree no work tree is made"),
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
     "unconfirmed": Surface(USAGE, "look with --dry-run, then say --yes"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
