@@ -44,6 +44,9 @@ PATIENCE = 20
 """A look that found nothing to start is repeated, while nothing changes, after so many times as long as
 it took: where very many tasks fit nobody, looking is not all that the machine does."""
 
+NEVER = (0, 0.0)
+"""No look was in vain yet: the pulse that was felt at one, and until when it counts."""
+
 NAMED = 20
 """How many ended leases one line names."""
 
@@ -77,7 +80,7 @@ class Dispatcher:
         self._draining = False
         self._paused = ""
         self._trouble = ""
-        self._idle: tuple[int, float] = (0, 0.0)
+        self._idle = NEVER
 
     @property
     def settings(self) -> Settings:
@@ -168,7 +171,7 @@ class Dispatcher:
         except Refused as problem:
             self._say("settings", f"the settings stay as they were: {problem}", code=problem.code)
             return
-        self.board.settings = settings
+        self.board.settings, self._idle = settings, NEVER
         self.notifier.command = settings.notify_command
         self._say("settings", "the settings are read anew")
         self._say_who()
@@ -197,7 +200,7 @@ class Dispatcher:
     def _is_idle(self, felt: int) -> bool:
         """There was nothing to start, and since then nothing has changed."""
         pulse, until = self._idle
-        return pulse == felt and time.monotonic() < until and not self.crew.workers
+        return pulse == felt and time.monotonic() < until
 
     def _offer(self, felt: int) -> None:
         crew, agents, before = self.crew, self.settings.agents, time.monotonic()
