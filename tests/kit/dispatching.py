@@ -137,7 +137,10 @@ class Dispatch:
         return self.file.read_text()
 
     def says(self, *words: str) -> None:
-        until(lambda: all(word in self.said for word in words), f"{words}: {self.said}")
+        try:
+            until(lambda: all(word in self.said for word in words))
+        except AssertionError:
+            raise AssertionError(f"{words} are not in: {self.said}") from None
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)
