@@ -106,19 +106,32 @@ def test_a_tick_without_a_change_writes_nothing(bench, dispatcher, monkeypatch):
     assert dispatcher.said == []
 
 
-def test_where_nothing_fits_a_look_is_repeated_after_a_while_or_a_change(
-    bench, dispatcher, monkeypatch
-):
-    looks = []
-    monkeypatch.setattr(
-        dispatch, "matches", lambda *_: (looks.append(1), time.sleep(0.02), Matches())[-1]
-    )
-    for _ in range(3):
-        dispatcher._tick(1)
+class Clock:
+    """Stands still until the test moves it."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_where_nothing_fits_a_look_is_repeated_after_a_while_or_a_change(dispatcher, monkeypatch):
+    clock, looks = Clock(), []
+
+    def look(*_: object) -> Matches:
+        looks.append(1)
+        clock.now += 2
+        return Matches()
+
+    monkeypatch.setattr(dispatch, "time", clock)
+    monkeypatch.setattr(dispatch, "matches", look)
+    dispatcher._tick(1)
+    clock.now += 2 * dispatch.PATIENCE - 1
+    dispatcher._tick(1)
     assert len(looks) == 1
     dispatcher._tick(2)
     assert len(looks) == 2
-    time.sleep(0.02 * dispatch.PATIENCE + 0.1)
+    clock.now += 2 * dispatch.PATIENCE
     dispatcher._tick(2)
     assert len(looks) == 3
 
