@@ -79,7 +79,8 @@ def read_ours(verb: str, means: str, arguments: tuple[Argument, ...], words: lis
         return quick
     found = vars(parser(verb, means, arguments).parse_intermixed_args(words))
     for each in (*but_the_command(arguments), *COMMON):
-        if isinstance(found[each.dest], list) and each.options.get("action") != "append":
+        several = each.options.get("action") == "append" or each.options.get("nargs") == "+"
+        if isinstance(found[each.dest], list) and not several:
             # What argparse makes of `--name=--`.
             raise bad_argument(f"{each.names[0]} has no value (dibs {verb} --help)")
     return found
