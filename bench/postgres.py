@@ -550,14 +550,16 @@ ABOUT = """\
 A cycle of each is two commits that wait for the disk, except that pgqueuer as it comes takes ten jobs in
 one commit and finishes ten in another: a fifth of a commit for each. One by one it can be compared.
 
-Why dibs is behind: it does more for each cycle, and says it in more statements. A job of pgqueuer is one
-prepared statement that marks any free row, and one that moves it to a log. procrastinate calls a function
-for each, and keeps two entries of a log (it checks its connection and begins and commits in round trips of
-their own). dibs is asked for this task and no other; it reads, decides in the client, and writes three
-chained events, the row of the task twice (with its five indexes: state and holder stand in two of them),
-the row of the board twice, the lease that ended, and two answers under request ids. Where processors are few, the
-sum of "client us" and "server us" is the limit. Most of the server's part is parsing and planning:
-nothing is prepared, because a transaction pooler may stand between.
+What each does for it: a job of pgqueuer is one prepared statement that marks any free row, and one that
+moves it to a log. procrastinate calls a function for each, and keeps two entries of a log (it checks its
+connection and begins and commits in round trips of their own). dibs is asked for this task and no other;
+it reads, decides in the client, and writes three chained events, the row of the task twice (with its five
+indexes: state and holder stand in two of them), the row of the board twice, the lease that ended, and two
+answers under request ids. It says this in half as many round trips. Where processors are few, the sum of
+"client us" and "server us" is the limit. Of the server's part, half of what it takes to change a task is
+its CHECKs: PostgreSQL reads their text anew for every statement.
+
+Statements are prepared, as no pooler stands between. Behind one they are parsed and planned each time.
 
 One board: its changes come one after another, each from the first round trip to the end of its sync, so
 more clients add nothing. Eight boards share the syncs. Renewals share the lock, and each other's syncs.

@@ -34,6 +34,9 @@ SCENARIOS = "tests/acceptance/test_scenarios.py"
 LIBRARY = "tests/interfaces/test_library.py::test_"
 DEMO = "tests/interfaces/test_demo.py::test_"
 RUN = "tests/interfaces/test_run.py::test_"
+MATCHING = "tests/board/test_matching.py::test_"
+DISPATCH = "tests/acceptance/test_dispatch.py::test_"
+BAD_INPUT = "tests/interfaces/test_bad_input.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -220,8 +223,8 @@ TABLE = [
     ("a failed try does not rest", "workers/run.py", "note=why, rest=rest_after(self.task.attempts))", "note=why)", RUN + "D4_a_try_that_did_not_succeed_is_given_back_and_rests_until_there_are_no_more"),
     ("a refused end keeps the lease", "workers/run.py", "                if problem.code not in TRY_AGAIN:\n                    self._give_back(", "                if problem.code not in TRY_AGAIN:\n                    str(", RUN + "an_end_that_the_rules_refuse_gives_the_task_back"),
     ("a failed start keeps the claim", "workers/run.py", '            self._give_back(f"not started: {error}")\n', "", RUN + "D8_a_command_that_cannot_be_started_gives_the_claim_back"),
-    ("an end is not tried again", "workers/run.py", "if self.machine.boottime() >= until or self._is_told_to_end():", "if True:", RUN + "an_end_that_cannot_be_written_down_is_tried_again"),
-    ("who waits to write an end down cannot be interrupted", "workers/run.py", "if self.machine.boottime() >= until or self._is_told_to_end():", "if self._is_told_to_end() is None or self.machine.boottime() >= until:", RUN + "an_end_that_could_not_be_written_down_is_told"),
+    ("an end is not tried again", "workers/run.py", "self.machine.boottime() >= until or self._is_told_to_end():", "True:", RUN + "an_end_that_cannot_be_written_down_is_tried_again"),
+    ("who waits to write an end down cannot be interrupted", "workers/run.py", "self.machine.boottime() >= until or self._is_told_to_end():", "self._is_told_to_end() is None or self.machine.boottime() >= until:", RUN + "an_end_that_could_not_be_written_down_is_told"),
     ("a command that ended its lease is ended", "workers/run.py", "            with suppress(Refused):\n                self.given_up = self._own_end()\n", "            pass\n", RUN + "a_command_that_ended_its_lease_itself_may_go_on"),
     ("an own end is written down once more", "workers/run.py", "                self.given_up = self._own_end()\n                if", "                if", RUN + "a_command_may_end_its_lease_itself"),
     ("a takeover is an own end", "workers/run.py", "ended is None or ended.lost or", "ended is None or", RUN + "D9_who_loses_the_lease_ends_with_everything_that_it_started"),
@@ -231,7 +234,7 @@ TABLE = [
     ("a run that is told to end passes nothing on", "workers/run.py", "            self.stopped_by = number\n            self._end_group(number)\n", "            self.stopped_by = number\n", RUN + "a_run_that_is_told_to_end_gives_the_task_back"),
     ("a stopped run leaves its command running", "workers/run.py", "            self.child.signal(signal.SIGSTOP)  #", "            pass  #", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
     ("a continued run leaves its command stopped", "workers/run.py", "                self.child.signal(number)\n        elif", "                pass\n        elif", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
-    ("the session is not tied to the run", "workers/run.py", "self.who if keys - {named} else self.who.but(", "self.who if True else self.who.but(", RUN + "the_session_lives_as_long_as_the_run_also_when_the_command_claims"),
+    ("the session is not tied to the run", "workers/run.py", "self.who if keys - {named} else self.who.but(", "self.who if True else self.who.but(", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("a session with other tasks is tied to the run", "workers/run.py", "self.who if keys - {named} else", "self.who if False else", RUN + "a_session_with_other_tasks_does_not_end_with_the_run"),
     ("a renewal unties the session", "workers/run.py", "self.board, self.tied, key,", "self.board, self.who, key,", RUN + "the_session_of_a_run_inside_a_run_ends_with_the_inner_one"),
     ("two runs of one session are one", "workers/run.py", "            self._check_alone(session.process, named)\n", "            pass\n", RUN + "two_runs_of_one_session_are_two"),
@@ -240,16 +243,43 @@ TABLE = [
     ("a command outlives a killed run", "workers/child.py", "        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n", "", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("the command stays in our group", "workers/child.py", "start_new_session=True", "start_new_session=False", RUN + "an_interrupted_command_has_not_failed"),
     ("output comes at the end", "workers/child.py", "        return source.read(CHUNK)\n", "        return source.readall()\n", RUN + "output_passes_through_while_the_command_runs"),
-    ("who holds the output open is waited for", "workers/child.py", '            if self._over:\n                return b""\n', "            pass\n", RUN + "nobody_waits_for_what_the_command_left_behind"),
+    ("who holds the output open is waited for", "workers/child.py", '            if self._status is not None:\n                return b""\n', "            pass\n", RUN + "nobody_waits_for_what_the_command_left_behind"),
     ("slow readers miss the rest", "workers/run.py", "(self.child.speaks and not self.hurry)", "False", RUN + "who_reads_slowly_misses_nothing"),
     ("nobody reads, and the command goes on", "workers/child.py", "                if not write_all(to, chunk):\n                    break\n", "                write_all(to, chunk)\n", RUN + "who_stops_reading_stops_the_command"),
     ("a log for everybody", "workers/child.py", "0o600)", "0o644)", RUN + "output_is_kept_for_its_owner_alone"),
     ("any mark is ours", "machine.py", 'if wanted in _read(f"/proc/{pid}/environ").split("\\0")', 'if wanted in _read(f"/proc/{pid}/environ")', RUN + "a_process_of_another_run_is_not_a_survivor_of_this_one"),
     ("survivors are only asked", "workers/survivors.py", "((signal.SIGTERM, patience), (signal.SIGKILL, KILLED))", "((signal.SIGTERM, patience),)", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("options of the command are ours", "interfaces/cli/main.py", "ours + given[:position] + after[len(ours) :]", "after + given[:position]", RUN + "what_stands_after_the_dashes_is_the_commands_own"),
+    ("who hides its mark lives on", "workers/run.py", "            self.child.signal(signal.SIGKILL)  # who", "            pass  # who", RUN + "D9_who_hides_its_mark_ends_with_the_group"),
     ("a run is not renewed", "workers/run.py", "        keeper.start()\n", "", RUN + "the_lease_is_renewed_while_the_command_lives"),
+    ("a claim inside a run unties the session", "board/identity.py", 'mark = around.environment.get("DIBS_RUN")', 'mark = ""', RUN + "the_session_lives_as_long_as_the_run_also_when_the_command_claims"),
     ("a mark from elsewhere ties a session", "board/identity.py", 'if f"{found.pid}.{found.started}" == mark', "if mark", IDENTITY),
     ("a person has a process under a run", "board/identity.py", "None if person else run_above(around)", "run_above(around)", IDENTITY),
+    # Dispatch.
+    ("dispatch: an assignment counts as work", "stores/sql/queries.sql", "holder = :actor AND session IS NOT NULL", "holder = :actor", MATCHING + "what_is_assigned_and_not_taken_up_counts_against_no_limit"),
+    ("dispatch: all together have no limit", "board/matching.py", "min(left - len(starts), ", "min(left, ", MATCHING + "each_task_is_matched_once_within_all_limits"),
+    ("dispatch: who is coming does not count", "board/matching.py", "agent.max - held[agent] - waiting)", "agent.max - held[agent])", MATCHING + "who_was_started_and_has_not_claimed_yet_counts"),
+    ("dispatch: overlapping scopes start at once", "board/matching.py", "other.id == task.id or meets(task, other)", "other.id == task.id", MATCHING + "two_tasks_of_overlapping_scopes_are_not_started_at_once"),
+    ("dispatch: who rests is started", "board/matching.py", "free > 0 and agent.name not in resting", "free > 0", MATCHING + "nothing_is_offered_to_who_rests"),
+    ("dispatch: a pause stops nothing", "board/matching.py", "        if paused:\n", "        if not paused and paused:\n", MATCHING + "a_paused_board_offers_nothing_and_says_who_paused_it"),
+    ("dispatch: a person is registered as an agent's table says", "board/callers.py", "if kind == AGENT and folded", "if folded", MATCHING + "an_agent_is_registered_as_the_settings_say_and_a_person_is_not"),
+    ("dispatch: capabilities are not in the ledger", "board/callers.py", "    if actor.capabilities:\n", "    if not actor:\n", MATCHING + "an_agent_is_registered_as_the_settings_say_and_a_person_is_not"),
+    ("dispatch: a worker starts what it swept", "workers/crew.py", "line.entry.verb in BEGINS", "line.key", MATCHING + "a_worker_that_sweeps_has_not_started_what_it_swept"),
+    ("dispatch: an agent never rests longer", "workers/crew.py", "FIRST_REST * 2**count", "FIRST_REST", MATCHING + "an_agent_whose_workers_cannot_begin_rests_ever_longer"),
+    ("dispatch: trouble is said again and again", "workers/dispatch.py", "if self._trouble != problem.code:", "if True:", MATCHING + "a_board_that_cannot_be_used_is_said_once_and_tried_again"),
+    ("dispatch: two tell at a time", "workers/notify.py", "                flock(file, LOCK_EX | LOCK_NB)\n", "                pass\n", MATCHING + "only_one_tells_at_a_time_and_what_is_told_is_not_told_again"),
+    ("dispatch: everything is told again", "workers/notify.py", "return int(text[0]) if text and text[0].isdigit() else 0", "return 0", MATCHING + "only_one_tells_at_a_time_and_what_is_told_is_not_told_again"),
+    ("dispatch: what was before the first start is told", "workers/notify.py", "if os.fstat(file).st_size == 0:", "if not file:", DISPATCH + "a_command_hears_what_needs_a_person_once_also_after_a_death"),
+    ("dispatch: a last try is not told", "workers/notify.py", 'entry.verb == e.Released.verb and entry.event.named()["gives_up"]', "False", DISPATCH + "a_command_hears_what_needs_a_person_once_also_after_a_death"),
+    ("dispatch: who drains starts more", "workers/dispatch.py", "        if not self._draining:\n            self._offer()\n", "        self._offer()\n", DISPATCH + "who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers"),
+    ("dispatch: a second signal is not heard", "workers/dispatch.py", "                        elif self._draining:\n", "                        elif not self.crew:\n", DISPATCH + "who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves"),
+    ("dispatch: the dead are left lying", "workers/dispatch.py", "        self._sweep()\n        if", "        if", DISPATCH + "D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line"),
+    ("dispatch: a pause is said again and again", "workers/dispatch.py", "if found.paused != self._paused:", "if found.paused or self._paused:", DISPATCH + "a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed"),
+    ("dispatch: wrong settings end it", "workers/dispatch.py", '            self._say("settings", f"the settings stay as they were: {problem}", code=problem.code)\n            return\n', "            raise\n", DISPATCH + "settings_are_read_anew_when_told_and_wrong_ones_change_nothing"),
+    ("dispatch: a person is started", "board/matching.py", "if actor is not None and actor.is_human:", "if actor is not None and not actor:", DISPATCH + "a_persons_name_is_no_agent"),
+    ("dispatch: logs pile up", "workers/crew.py", "                os.unlink(worker.log)", "                str(worker.log)", DISPATCH + "ready_work_is_started_within_the_agents_limit_and_carried_on"),
+    ("dispatch: a worker imports what lies about", "workers/crew.py", 'sys.executable, "-P", "-m"', 'sys.executable, "-m"', DISPATCH + "D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings"),
+    ("dispatch: settings say who a worker is", "board/agents.py", "if name.startswith(RESERVED):", "if not name:", BAD_INPUT + "settings_that_cannot_be_right_stop_every_command"),
 ]  # fmt: skip
 
 

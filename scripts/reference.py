@@ -10,8 +10,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from dibs.board.agents import AGENT, Agent
 from dibs.board.identity import HARNESSES
-from dibs.board.settings import SETTINGS, Settings
+from dibs.board.settings import SETTINGS, Settings, field_of
 from dibs.core import checks, model
 from dibs.core.guards import caller_is_no_subagent
 from dibs.core.instants import exact
@@ -260,6 +261,18 @@ def settings() -> list[str]:
                 for name, setting in SETTINGS.items()
             ],
         ),
+        "A name with a dot stands in a table: `tick` in `[dispatch]`, `command` in `[notify]`.",
+        "",
+        "## Agents",
+        "",
+        "Each agent that `dibs dispatch` starts has a table of its own, `[agents.NAME]`. What a",
+        "table states of tier and capabilities counts when the agent is registered, at its first",
+        "use; later a person changes them with `dibs actor set`.",
+        "",
+        *table(
+            ("setting", "default", "means"),
+            [(f"`{name}`", agents_default(name), setting.means) for name, setting in AGENT.items()],
+        ),
         "## Environment variables",
         "",
         *table(
@@ -308,7 +321,14 @@ def settings() -> list[str]:
 
 
 def shown(name: str) -> str:
-    return SETTINGS[name].show(Settings.defaults[name])
+    return SETTINGS[name].show(Settings.defaults[field_of(name)])
+
+
+def agents_default(name: str) -> str:
+    """The command has none; the tier is that of every newcomer."""
+    value = Agent.defaults.get(name)
+    known = {"command": "", "tier": "`default_tier`", "capabilities": "`none`"}
+    return known[name] if name in known else f"`{AGENT[name].show(value)}`"
 
 
 PAGES = {page.__name__: page for page in (states, rights, errors, cli, settings)}

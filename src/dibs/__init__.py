@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "Board",
+    "Changed",
     "Event",
     "Lease",
     "LeaseLost",
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dibs.interfaces.library import Board, open_board
     from dibs.interfaces.records import (
         Answer,
+        Changed,
         Event,
         LeaseLost,
         LeaseRecord,
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
         Task,
     )
 
-_RECORDS = ("Answer", "Event", "LeaseLost", "LeaseRecord", "Owned", "Status", "Task")
+_RECORDS = ("Answer", "Changed", "Event", "LeaseLost", "LeaseRecord", "Owned", "Status", "Task")
 _PLACES = {
     "Board": "dibs.interfaces.library",
     "Lease": "dibs.interfaces.hold",

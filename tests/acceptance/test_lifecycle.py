@@ -18,25 +18,43 @@ OTHER = ("--agent", "other", "--session", "o1")
 STALL = "while :; do sleep 0.05; done"
 
 
-def shown(repo, key):
-    return repo.json("show", key)["task"]
+def told(repo, *commands) -> list:
+    """What each of these commands answers. One process carries them out: none may be refused."""
+    answers = [answer for [answer] in race([repo], [list(words) for words in commands])]
+    assert {code for _, code, _ in answers} <= {0}, answers
+    return [said for _, _, said in answers]
 
 
-def claim(repo, key, who=LIVE, *options):
-    return repo.json("claim", key, *who, *options)["lease"]["token"]
+def added(repo, *titles, options=()) -> list[str]:
+    commands = [("add", title, "--as", "founder", *options) for title in titles]
+    return [said["task"]["key"] for said in told(repo, *commands)]
 
 
-def done(repo, key, who=LIVE) -> None:
-    claim(repo, key, who)
-    repo.ok("complete", key, *who)
+def shown(repo, *keys):
+    tasks = [said["task"] for said in told(repo, *(("show", key) for key in keys))]
+    return tasks if len(keys) > 1 else tasks[0]
 
 
-def verbs(repo, key) -> list[str]:
-    return [entry["verb"] for entry in repo.json("log", key)["events"]]
+def states(repo, *keys) -> list[str]:
+    return [task["state"] for task in shown(repo, *keys)]
+
+
+def claim(repo, key, who=LIVE):
+    return told(repo, ("claim", key, *who))[0]["lease"]["token"]
+
+
+def done(repo, *keys, who=LIVE) -> None:
+    told(repo, *((verb, key, *who) for key in keys for verb in ("claim", "complete")))
+
+
+def verbs(repo, *keys) -> list:
+    logs = told(repo, *(("log", key) for key in keys))
+    found = [[entry["verb"] for entry in log["events"]] for log in logs]
+    return found if len(keys) > 1 else found[0]
 
 
 def sound(repo) -> bool:
-    return repo.json("log", "--verify")["ok"]
+    return told(repo, ("log", "--verify"))[0]["ok"]
 
 
 def dies(repo, *held, options=()) -> None:
@@ -53,8 +71,8 @@ def dies(repo, *held, options=()) -> None:
 
 
 def test_D1_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim(repo):
-    key = repo.add()
-    below = repo.add("below", "--after", key)
+    [key] = added(repo, "work")
+    [below] = added(repo, "below", options=("--after", key))
     dies(repo, key)
     [held] = repo.json("status")["held"]
     assert (held["key"], held["wrong"], held["helps"]) == (key, "stale: process gone", "dibs sweep")
@@ -70,33 +88,30 @@ def test_D1_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim
 
 def test_D2_retry_frees_what_the_dead_hold_downstream_and_nothing_else(repo):
     """A live holder survives the retry of what it builds on, and final tasks stay."""
-    top = repo.add()
-    worked, reserved, living, final, dropped = (
-        repo.add(name, "--after", top)
-        for name in ("worked", "reserved", "living", "final", "dropped")
-    )
-    done(repo, top)
-    done(repo, final)
-    repo.ok("drop", dropped, "--reason", "not wanted", "--as", "ana")
+    [top] = added(repo, "top")
+    names = ("worked", "reserved", "living", "final", "dropped")
+    worked, reserved, living, final, dropped = added(repo, *names, options=("--after", top))
+    done(repo, top, final)
+    told(repo, ("drop", dropped, "--reason", "not wanted", "--as", "ana"))
     token = claim(repo, living)
     dies(repo, worked, reserved, options=("--reserve",))
     repo.ok("reset", top, "--only", "--as", "ana")
-    claim(repo, top, OTHER)
-    repo.ok("fail", top, "--reason", "worse", *OTHER)
+    told(repo, ("claim", top, *OTHER), ("fail", top, "--reason", "worse", *OTHER))
     changes = repo.json("retry", top, "--as", "ana")["changes"]
     assert {change["key"] for change in changes} == {top, worked, reserved}
-    for key in (worked, reserved):
-        assert (shown(repo, key)["state"], shown(repo, key)["holder"]) == ("open", None)
-    assert (shown(repo, living)["state"], shown(repo, living)["token"]) == ("in_progress", token)
-    repo.ok("renew", living, "--token", token, *LIVE)
-    assert [shown(repo, key)["state"] for key in (final, dropped)] == ["complete", "dropped"]
+    *freed, kept, one, other = shown(repo, worked, reserved, living, final, dropped)
+    assert {(task["state"], task["holder"]) for task in freed} == {("open", None)}
+    assert (kept["state"], kept["token"]) == ("in_progress", token)
+    told(repo, ("renew", living, "--token", token, *LIVE))
+    assert (one["state"], other["state"]) == ("complete", "dropped")
     assert repo.json("next", *OTHER)["task"]["key"] == top
     assert repo.run("next", *OTHER).code == 75, "what depends on it waits again"
     assert sound(repo)
 
 
 def test_D3_a_task_that_a_dead_agent_had_reserved_is_offered_again(repo):
-    worked, reserved = repo.add("worked", "--priority", "4"), repo.add("reserved")
+    [worked] = added(repo, "worked", options=("--priority", "4"))
+    [reserved] = added(repo, "reserved")
     dies(repo, worked, reserved, options=("--reserve",))
     assert (shown(repo, reserved)["state"], shown(repo, reserved)["session"]) != ("open", None)
     assert repo.json("next", *OTHER)["task"]["key"] == reserved
@@ -108,7 +123,7 @@ def test_D3_a_task_that_a_dead_agent_had_reserved_is_offered_again(repo):
 
 
 def test_D15_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was(repo):
-    key = repo.add()
+    [key] = added(repo, "work")
     dies(repo, key)
     assert shown(repo, key)["state"] == "in_progress"
     ran = repo.ok("next", *OTHER)
@@ -121,20 +136,19 @@ def test_D15_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_i
 
 
 def test_D14_old_claims_of_the_dead_heal_in_the_first_sweep_with_one_line(repo):
-    keys = [repo.add() for _ in range(6)]
-    held = repo.add()
+    *keys, held = added(repo, *"abcde")
     claim(repo, held)
     dies(repo, *keys)
     lines = repo.ok("sweep", *OTHER).out.splitlines()
-    assert lines[0] == "6 leases ended: 6 process gone"
+    assert lines[0] == "4 leases ended: 4 process gone"
     assert repo.ok("sweep", *OTHER).out == "nothing to do\n"
-    assert [shown(repo, key)["state"] for key in (*keys, held)] == ["open"] * 6 + ["in_progress"]
+    assert states(repo, *keys, held) == ["open"] * 4 + ["in_progress"]
     assert sound(repo)
 
 
 def test_what_a_session_claims_beside_its_run_does_not_end_with_the_run(repo):
     """The session lives longer than the run: what it claimed elsewhere is not stale then."""
-    ran, beside = repo.add(), repo.add()
+    ran, beside = added(repo, "ran", "beside")
     with Running(repo, ran, f"{here('it')}; {wait_for('word')}", *LIVE, "--ttl", "1s") as run:
         run.pid_of("it")
         claim(repo, beside)
@@ -176,21 +190,20 @@ def agents_that_ask(repo: Repo, count: int):
 def test_P2_what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking(repo):
     """The dispatcher started an agent on it three minutes later, four times."""
     ways = {"--mine": (), "--assign": ("dora",), "--park": ()}
-    keys = [repo.add() for _ in ways]
-    repo.ok("note", keys[0], "here I am", "--as", "dora")
-    for key in keys:
-        claim(repo, key)
+    keys = added(repo, *ways)
+    told(repo, ("note", keys[0], "here I am", "--as", "dora"))
+    told(repo, *(("claim", key, *LIVE) for key in keys))
     with agents_that_ask(repo, 2) as asked:
         for key, (way, whom) in zip(keys, ways.items()):
             repo.ok("reset", key, way, *whom, "--reason", "mine", "--as", "ana")
         before = asked()
         until(lambda: all(now >= then + 3 for now, then in zip(asked(), before)), "nobody asks")
-        mine, given, parked = (shown(repo, key) for key in keys)
+        mine, given, parked = shown(repo, *keys)
         assert (mine["assignee_agent"], mine["state"], mine["token"]) == ("ana", "open", "1.2")
         assert (given["assigned_to"], given["state"], given["token"]) == ("dora", "open", "1.2")
         assert (parked["parked_by"], parked["state"], parked["token"]) == ("ana", "open", "1.1")
-        assert {verbs(repo, key)[4] for key in keys} == {"claimed", "assigned", "parked"}
-        assert {len(verbs(repo, key)) for key in keys} == {5}
+        last = [each[-2:] for each in verbs(repo, *keys)]
+        assert last == [["reset", kept] for kept in ("claimed", "assigned", "parked")]
         repo.ok("unpark", keys[2], "--as", "ana")
         until(lambda: shown(repo, keys[2])["state"] == "in_progress", "they would have, had they")
     assert sound(repo)
@@ -226,9 +239,8 @@ def make_cycle(repo: Repo, first: str, last: str) -> None:
 def test_D13_every_command_ends_where_an_imported_graph_has_a_cycle(repo):
     prefix = f"C{id(repo)}"
     keys = [f"{prefix}-{n}" for n in range(3)]
-    for n, key in enumerate(keys):
-        after = ("--after", keys[n - 1]) if n else ()
-        repo.ok("add", "work", "--key", key, "--as", "ana", *after)
+    after = [(), *(("--after", key) for key in keys)]
+    told(repo, *(("add", "w", "--key", k, "--as", "ana", *a) for k, a in zip(keys, after)))
     make_cycle(repo, keys[0], keys[2])
     assert repo.run("next", *OTHER).code == 75
     assert len(repo.ok("why", keys[0]).out.splitlines()) >= 3
@@ -236,9 +248,9 @@ def test_D13_every_command_ends_where_an_imported_graph_has_a_cycle(repo):
     repo.ok("reset", keys[0], "--redo", "--yes", "--as", "ana")
     assert repo.run("depend", keys[0], "--on", keys[1], "--as", "ana").code == 1
     repo.ok("depend", keys[0], "--not-on", keys[2], "--as", "ana")
-    for key in keys:
-        assert repo.json("next", *OTHER)["task"]["key"] == key
-        repo.ok("complete", key, *OTHER)
+    steps = [step for key in keys for step in (("next", *OTHER), ("complete", key, *OTHER))]
+    steps = [(*step, "--request-id", f"r{n}") for n, step in enumerate(steps)]
+    assert [said["task"]["key"] for said in told(repo, *steps)[::2]] == keys
 
 
 @pytest.mark.parametrize("racers", [2, 4])
@@ -258,8 +270,8 @@ def test_37_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
         refused = [said["error"] for _, code, said in answers if code]
         assert [error["code"] for error in refused] == ["cycle"], answers
         assert len(refused[0]["facts"]["cycle"]) == racers + 1
-        waits = [shown(repo, f"R{r}-{n}")["waits_on"] for n in range(racers)] if not r else []
-        assert sorted(waits) == ([0] + [1] * (racers - 1) if waits else [])
+        tasks = shown(repo, *(f"R{r}-{n}" for n in range(racers)))
+        assert sorted(task["waits_on"] for task in tasks) == [0] + [1] * (racers - 1)
     assert sound(repo)
 
 
@@ -302,25 +314,23 @@ def test_C1_so_many_ask_for_the_next_task_at_once_so_many_different_ones_are_giv
 
 
 def test_33_any_number_of_sweeps_at_once_end_each_dead_lease_once(repo):
-    keys = [repo.add() for _ in range(5)]
+    keys = added(repo, *"abcd")
     dies(repo, *keys)
     [answers] = race([repo] * 8, [["sweep", "--agent", "r{n}", "--session", "s{n}"]])
     assert {code for _, code, _ in answers} == {0}
     ended = [change["key"] for _, _, said in answers for change in said["changes"]]
     assert sorted(ended) == sorted(keys)
-    for key in keys:
-        assert verbs(repo, key).count("lease_ended") == 1
+    assert {each.count("lease_ended") for each in verbs(repo, *keys)} == {1}
     assert sound(repo)
 
 
 def test_33_whoever_asks_while_others_sweep_gets_a_task_that_nobody_else_got(repo):
     """`next` sweeps first: all of them find the same dead, and share what they left."""
-    keys = [repo.add() for _ in range(4)]
+    keys = added(repo, *"abcd")
     dies(repo, *keys)
     [answers] = race([repo] * 6, [["next", "--agent", "r{n}", "--session", "s{n}"]])
     given = [said["task"]["key"] for _, code, said in answers if code == 0]
     assert sorted(given) == sorted(keys)
     assert [code for _, code, _ in answers if code] == [75, 75]
-    for key in keys:
-        assert verbs(repo, key).count("lease_ended") == 1
+    assert {each.count("lease_ended") for each in verbs(repo, *keys)} == {1}
     assert sound(repo)

@@ -26,6 +26,7 @@ from kit.running import (
     process_of_session,
     until,
     wait_for,
+    waits_for_a_lock,
 )
 
 A = ("--agent", "codex-2", "--session", "s1")
@@ -140,6 +141,8 @@ def test_who_reads_slowly_misses_nothing(repo):
     with Running(repo, key, f"seq 20000; {here('it')}", *A) as run:
         pid = run.pid_of("it")
         until(lambda: not lives(pid))
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.process.wait(1.5)
         assert run.ended().out.splitlines()[-1] == "20000"
 
 
@@ -392,6 +395,15 @@ def test_D9_who_loses_the_lease_ends_with_everything_that_it_started(repo):
     assert held_by(repo, key, "ana")
 
 
+def test_D9_who_hides_its_mark_ends_with_the_group(repo):
+    key = repo.add()
+    hidden = f"env -i PATH=$PATH SEEN=$SEEN sh -c '{here('hidden')}; trap : TERM; {BUSY}'"
+    with Running(repo, key, f"{hidden} & {here('it')}; {BUSY}", *A, "--ttl", "1s") as run:
+        pids = [run.pid_of("it"), run.pid_of("hidden")]
+        repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
+        assert (run.ended().code, [lives(pid) for pid in pids]) == (5, [False] * 2)
+
+
 def test_4_a_run_that_stood_still_ends_what_it_started_when_it_goes_on(repo):
     key = repo.add()
     with Running(repo, key, FAMILY, *A, "--ttl", "1s") as run:
@@ -482,7 +494,7 @@ def test_a_process_of_another_run_is_not_a_survivor_of_this_one(repo):
     with Running(repo, key, f"{here('it')}; {wait_for('word')}", *A) as run:
         pid = run.pid_of("it")
         assert end_survivors(this_machine(), run.mark + "0", 0) == []
-        assert end_survivors(this_machine(), run.mark[1:], 0) == []
+        assert end_survivors(this_machine(), run.mark[:-1], 0) == []
         run.tell("word")
         assert run.ended().code == 0
         assert not lives(pid)
@@ -532,6 +544,7 @@ def test_an_end_that_could_not_be_written_down_is_told(repo, told):
         run.tell("word")
         until(lambda: not lives(pid))
         if told:
+            until(lambda: waits_for_a_lock(run.pid))
             run.send(told)
         ran = run.ended()
         slow.resume()

@@ -86,6 +86,11 @@ class Repo:
         assert ran.code == 0, (arguments, ran.code, ran.err)
         return ran
 
+    def fails(self, code: int, *arguments: str, **environment: str) -> Ran:
+        ran = self.run(*arguments, **environment)
+        assert ran.code == code, (arguments, ran.code, ran.out, ran.err)
+        return ran
+
     def json(self, *arguments: str):
         return self.ok(*arguments, "--json").json
 

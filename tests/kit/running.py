@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from dibs.board.opening import open_board
@@ -14,7 +15,7 @@ from dibs.machine import this_machine
 from dibs.workers.survivors import end_survivors, mark_of
 from kit.repositories import DIBS, Ran, Repo
 
-DEADLINE = 30
+DEADLINE = 60
 """Seconds: longer than anything takes, and only waited for when something is wrong."""
 
 SEEN = "DIBS_TESTS_SEEN"
@@ -54,6 +55,14 @@ class Running:
         self.process.kill()
         self.process.communicate()
         assert end_survivors(this_machine(), self.mark, 0) == []
+        for file in self.folder.iterdir():
+            self.kill_if_ours(file.read_text().strip())
+
+    def kill_if_ours(self, pid: str) -> None:
+        """Who hides the mark is known by the folder."""
+        with suppress(OSError, ValueError):
+            if f"SEEN={self.folder}" in Path(f"/proc/{int(pid)}/environ").read_text():
+                os.kill(int(pid), signal.SIGKILL)
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)
@@ -100,6 +109,11 @@ def wait_for(word: str) -> str:
 
 def lives(pid: int) -> bool:
     return this_machine().process(pid) is not None
+
+
+def waits_for_a_lock(pid: int) -> bool:
+    lines = Path("/proc/locks").read_text().splitlines()
+    return any("->" in line and str(pid) in line.split() for line in lines)
 
 
 def process_of_session(repo: Repo, name: str, session: str):

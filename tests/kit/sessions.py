@@ -23,6 +23,7 @@ CHANGING = (
     (r"\b\d+ (s|min)( \d+ s)? (ago|ahead|behind)", "AGE"),
     (r'"host": "[^"]*"', "HOST"),
     (r"(sqlite +|file system +|PostgreSQL )[\w.]+", "MACHINE"),
+    (r"\b(dispatch|run)-[0-9a-f]{10}\b", "SESSION"),
     (r"\b1[7-9]\d{8}(\d{6})?\b", "EPOCH"),
     (r"[ \t]+", " "),
 )

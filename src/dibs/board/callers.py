@@ -46,7 +46,13 @@ def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:
 
 
 def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> Actor:
-    return Actor(ActorId(tx.board.actors + 1), name, kind, settings.default_tier)
+    """Somebody at first use. What the settings say of an agent is a person's word."""
+    actor = Actor(ActorId(tx.board.actors + 1), name, kind, settings.default_tier)
+    for agent in settings.agents:
+        if kind == AGENT and folded(agent.name) == folded(name):
+            tier = actor.tier if agent.tier is None else agent.tier
+            return actor.but(tier=tier, capabilities=agent.capabilities or ())
+    return actor
 
 
 def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
@@ -57,6 +63,9 @@ def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -
         id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier
     )
     tx.append_to_board(event, caller)
+    if actor.capabilities:
+        more = board_events.ActorChanged(**actor.named(), aliases=())
+        tx.append_to_board(more, caller)
 
 
 def changed_actor(
@@ -77,9 +86,13 @@ def changed_actor(
     return changed, kept
 
 
-def session_at(who: Identity, caller: Caller, decision: Decision) -> Session | None:
+def session_at(
+    who: Identity, caller: Caller, command: c.Command, decision: Decision
+) -> Session | None:
     """Where the session works: worth knowing when it takes a task up, or has a process."""
-    takes_up = any(isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events)
+    takes_up = isinstance(command, c.Claim) or any(
+        isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events
+    )
     if who.place is None or caller.is_child or not (takes_up or who.place.process is not None):
         return None
     return who.place.but(actor=caller.actor.id, name=caller.session)

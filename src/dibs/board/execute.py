@@ -144,7 +144,7 @@ class Board:
                 return None
             facts = facts_for(tx, caller, command, self.settings)
             decision = decide(facts, command, tx.now)
-            session = session_at(who, caller, decision)
+            session = session_at(who, caller, command, decision)
             if decision.events or decision.refusal or (session and not tx.knows(session)):
                 return None
             return write(tx, caller, facts, decision)
@@ -185,7 +185,7 @@ class Board:
                 look_first(decision, seen.left, tx, self.store.machine)
                 if is_new:
                     register(tx, caller)
-                session = session_at(who, caller, decision)
+                session = session_at(who, caller, command, decision)
                 if session is not None:
                     tx.keep_session(session)
                 outcome = (

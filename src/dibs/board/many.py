@@ -77,13 +77,17 @@ def who_paused(tx: ReadTransaction) -> str:
 
 
 def chosen(tx: ReadTransaction, facts: Facts) -> Task | None:
-    """The first task that a claim of the caller would get: its own first, then what is ready."""
+    """The first task that a claim of the caller would get."""
+    return next(claimable(tx, facts), None)
+
+
+def claimable(tx: ReadTransaction, facts: Facts) -> Iterator[Task]:
+    """Tasks that a claim of the caller would get: its own first, then what is ready."""
     for key in offered(tx, facts.caller):
         task = found(tx, key)
         claim = c.Claim(key)
         if decide(facts_of_task(tx, facts, task, claim), claim, tx.now).refusal is None:
-            return task
-    return None
+            yield task
 
 
 def offered(tx: ReadTransaction, caller: Caller) -> Iterator[TaskKey]:

@@ -88,6 +88,11 @@ def store_at_address(
     return PostgresStore(address, machine=machine, wait=settings.write_wait / SECOND)
 
 
+def settings_now(place: Place, board: Board) -> Settings:
+    """Read anew, wherever they are kept."""
+    return persist(board, lambda: settings_in(board.store, load(place.folder)))
+
+
 def settings_in(store: Store, local: Settings) -> Settings:
     """Those that a server keeps, for all machines alike; else those beside the file."""
     stated = store.stated_settings()

@@ -51,7 +51,7 @@ def actors_named(
     tx: ReadTransaction, task: Task | None, events: tuple[e.Event, ...] = ()
 ) -> dict[ActorId, Actor]:
     """Everybody whom a task and its events name."""
-    endings = (getattr(event, of, None) for event in events for of in ("ending", "former"))
+    endings = (getattr(event, name, None) for event in events for name in ("ending", "former"))
     ids = {ending.actor for ending in endings if ending is not None}
     if task is not None:
         ids |= {task.assignee, task.author, task.preferred, task.parked_by, task.creator}

@@ -9,15 +9,17 @@ from os.path import join
 
 from dibs.core import checks
 from dibs.core.facts import Rules
-from dibs.core.instants import SECOND, Duration, exact
-from dibs.core.model import TTL_AGENT, TTL_HUMAN, TTL_KEEPER
+from dibs.core.instants import HOUR, SECOND, Duration, exact
+from dibs.core.model import GRACE, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    from dibs.board.agents import Agent
 
 FILE = "settings.toml"
 PREFIX_LENGTH = 32
@@ -36,6 +38,12 @@ class Settings(Value):
     key_prefix: str = "T"
     write_wait: Duration = Duration(5 * SECOND)
     url: str = ""
+    dispatch_tick: Duration = Duration(5 * SECOND)
+    dispatch_max: int = 10
+    dispatch_grace: Duration = GRACE
+    dispatch_log_dir: str = ""
+    notify_command: tuple[str, ...] = ()
+    agents: tuple[Agent, ...] = ()
 
     @property
     def rules(self) -> Rules:
@@ -65,7 +73,7 @@ def _identity(value: str) -> str:
     return value
 
 
-def _number(check: Callable[[int], int]) -> Callable[[Any], int]:
+def number(check: Callable[[int], int]) -> Callable[[Any], int]:
     def checked(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
             raise refused("bad_setting", "it is a number")
@@ -87,11 +95,53 @@ def _prefix(value: str) -> str:
     return value
 
 
-def _wait(value: str) -> Duration:
-    wait = checks.duration(value, "it")
-    if not SECOND <= wait <= 60 * SECOND:
-        raise refused("bad_setting", "it lies between 1s and 60s")
-    return wait
+def _within(lowest: int, highest: int) -> Callable[[str], Duration]:
+    def checked(value: str) -> Duration:
+        duration = checks.duration(value, "it")
+        if not lowest <= duration <= highest:
+            limits = f"{exact(Duration(lowest))} and {exact(Duration(highest))}"
+            raise refused("bad_setting", f"it lies between {limits}")
+        return duration
+
+    return checked
+
+
+tick = _within(SECOND, HOUR)
+"""How often a dispatcher looks, as it is typed."""
+
+
+def most(value: str | int) -> int:
+    """How many tasks a dispatcher's agents may hold together."""
+    return checks.whole(value, "it", 1, 1_000)
+
+
+def _folder(value: str) -> str:
+    if value and not os.path.isabs(value):
+        raise refused("bad_setting", "it is an absolute path")
+    return value
+
+
+def command_words(value: Any) -> tuple[str, ...]:
+    """A command: a list of words, or one text that is split as a shell does."""
+    words = value
+    if isinstance(value, str):
+        from shlex import split
+
+        try:
+            words = split(value)
+        except ValueError as error:
+            raise refused("bad_setting", str(error).lower()) from None
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise refused("bad_setting", "it is a text in quotes, or a list of them")
+    if not words or not words[0] or any("\0" in word for word in words):
+        raise refused("bad_setting", "it names no program")
+    return tuple(words)
+
+
+def shown_words(words: tuple[str, ...]) -> str:
+    from shlex import join as joined
+
+    return joined(words) or "none"
 
 
 def _url(value: str) -> str:
@@ -114,15 +164,48 @@ SETTINGS = {
     "ttl_keeper": Setting(
         _text(checks.ttl), exact, "how long a lease runs that a process keeps renewing"
     ),
-    "default_tier": Setting(_number(checks.tier), str, "the tier of an actor at first use"),
-    "max_attempts": Setting(_number(checks.attempts), str, "how often a new task may be tried"),
+    "default_tier": Setting(number(checks.tier), str, "the tier of an actor at first use"),
+    "max_attempts": Setting(number(checks.attempts), str, "how often a new task may be tried"),
     "self_review": Setting(
         _flag, lambda flag: str(flag).lower(), "authors may accept their own work"
     ),
     "key_prefix": Setting(_text(_prefix), str, "what the keys of new tasks begin with"),
-    "write_wait": Setting(_text(_wait), exact, "how long a command waits for its turn to write"),
+    "write_wait": Setting(
+        _text(_within(SECOND, 60 * SECOND)), exact, "how long a command waits for its turn to write"
+    ),
     "url": Setting(_text(str), _url, "the board is on a server: postgresql://host/database#board"),
+    "dispatch.tick": Setting(
+        _text(tick), exact, "how often dibs dispatch looks, if nothing changes"
+    ),
+    "dispatch.max": Setting(number(most), str, "how many tasks its agents may hold together"),
+    "dispatch.grace": Setting(
+        _text(_within(0, HOUR)), exact, "how long after a lease was seen expired it is ended"
+    ),
+    "dispatch.log_dir": Setting(
+        _text(_folder),
+        lambda folder: folder or "beside the board",
+        "the folder for what its workers print",
+    ),
+    "notify.command": Setting(
+        command_words, shown_words, "runs when a task is blocked, submitted, failed or taken over"
+    ),
 }
+
+TABLES = ("dispatch", "notify")
+
+
+def field_of(key: str) -> str:
+    """The name under which `Settings` holds a setting."""
+    return key.replace(".", "_")
+
+
+def leaves(stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each setting by its whole name; the agents, whose names are free, are one."""
+    for key, value in stated.items():
+        if key in TABLES and isinstance(value, dict):
+            yield from ((f"{key}.{name}", inner) for name, inner in value.items())
+        else:
+            yield key, value
 
 
 def from_text(text: str, where: str) -> Settings:
@@ -137,7 +220,9 @@ def from_text(text: str, where: str) -> Settings:
         raise refused(
             "bad_setting", f"{where}: url says where a board is; it stands beside a folder"
         )
-    return Settings(**{key: check_one(where, key, value) for key, value in stated.items()})
+    return Settings(
+        **{field_of(key): check_one(where, key, value) for key, value in leaves(stated)}
+    )
 
 
 def load(folder: str) -> Settings:
@@ -151,9 +236,9 @@ def load(folder: str) -> Settings:
 def checked(folder: str) -> tuple[dict[str, Any], list[Refused]]:
     """The settings that the file states and that are right, and what is wrong with the others."""
     values, wrong = {}, []
-    for key, value in read_file(folder).items():
+    for key, value in leaves(read_file(folder)):
         try:
-            values[key] = check_one(folder, key, value)
+            values[field_of(key)] = check_one(folder, key, value)
         except Refused as problem:
             wrong.append(problem)
     return values, wrong
@@ -161,6 +246,12 @@ def checked(folder: str) -> tuple[dict[str, Any], list[Refused]]:
 
 def check_one(folder: str, key: str, value: Any) -> Any:
     path = join(folder, FILE)
+    if key == "agents":
+        from dibs.board.agents import agents_of
+
+        return agents_of(path, value)
+    if key in TABLES:
+        raise refused("bad_setting", f"{path}: {key} is a table: [{key}]", setting=key)
     if key not in SETTINGS:
         what = f"{path}: there is no setting {checks.quoted(key)}"
         raise refused("unknown_setting", what, setting=key, known=list(SETTINGS))

@@ -19,10 +19,11 @@ from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Repository, locate
 from dibs.core import checks
 from dibs.core import commands as c
-from dibs.core.model import NOT_FINAL, STATES, Process, TaskKey, Terms
+from dibs.core.model import NOT_FINAL, STATES, Process, Terms
 from dibs.core.refusals import bad_argument, refused
 from dibs.interfaces import listening, records
 from dibs.interfaces.hold import Lease, notice
+from dibs.interfaces.moves import Moves, key_of, keys_of, token_of
 from dibs.interfaces.records import Answer, Event, Owned, Status, Task
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Literal, Self
 
-    from dibs.core.model import Audience, State, Token
+    from dibs.core.model import Audience, State
     from dibs.core.refusals import Refusal
 
     Then = Literal["release", "complete", "submit"]
@@ -79,7 +80,7 @@ def _folder(path: str | os.PathLike[str] | None) -> str:
     return folder
 
 
-class Board:
+class Board(Moves):
     """A board, as one actor and session see it."""
 
     def __init__(
@@ -153,7 +154,8 @@ class Board:
     # Tasks.
 
     def add(
-        self, title: str, *, scope: Texts = (), key: str | None = None,
+        self, title: str, *, scope: Texts = (), key: str | None = None, after: Texts = (),
+        not_before: datetime | None = None,
         priority: int | str | None = None, audience: Audience | None = None,
         tier: int | None = None, capabilities: Texts | None = None,
         constraints: Texts | None = None, max_attempts: int | None = None,
@@ -162,7 +164,9 @@ class Board:
         """A new task."""
         wanted = None if key is None else checks.task_key(key)
         terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
-        command = c.Add(self._new(title, terms), _scope(scope), wanted)
+        if not_before is not None:
+            terms["not_before"] = records.instant(not_before)
+        command = c.Add(self._new(title, terms), _scope(scope), wanted, after=keys_of(after))
         return self._do(command, request_id)
 
     def intake(
@@ -192,7 +196,7 @@ class Board:
         """Changes the terms that are given."""
         terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
         new = None if title is None else checks.title(title)
-        return self._do(c.Edit(_key(key), token=_token(token), title=new, **terms), request_id)
+        return self._do(c.Edit(key_of(key), token=token_of(token), title=new, **terms), request_id)
 
     def scope(
         self, key: str, *, add: Texts = (), remove: Texts = (),
@@ -200,12 +204,12 @@ class Board:
     ) -> Answer:  # fmt: skip
         """Changes the paths that a task may touch."""
         gone = records.each(remove, "the scope")
-        command = c.Scope(_key(key), token=_token(token), add=_scope(add), remove=gone)
+        command = c.Scope(key_of(key), token=token_of(token), add=_scope(add), remove=gone)
         return self._do(command, request_id)
 
     def note(self, key: str, text: str, *, request_id: str | None = None) -> Answer:
         checked = checks.text(text, "the note", checks.NOTE_LENGTH)
-        return self._do(c.Note(_key(key), note=checked), request_id)
+        return self._do(c.Note(key_of(key), note=checked), request_id)
 
     def _new(self, title: str, terms: dict[str, Any]) -> Terms:
         base = Terms(checks.title(title), max_attempts=self._rules.settings.max_attempts)
@@ -219,26 +223,28 @@ class Board:
     ) -> Answer:  # fmt: skip
         """Become the holder of a task, and start it unless it is only reserved."""
         command = c.Claim(
-            _key(key), ttl=records.ttl(ttl), reserve=reserve, reason=checks.reason(reason)
+            key_of(key), ttl=records.ttl(ttl), reserve=reserve, reason=checks.reason(reason)
         )
         return self._do(command, request_id)
 
     def start(self, key: str, *, ttl: Ttl = None, request_id: str | None = None) -> Answer:
-        return self._do(c.Start(_key(key), ttl=records.ttl(ttl)), request_id)
+        return self._do(c.Start(key_of(key), ttl=records.ttl(ttl)), request_id)
 
     def stop(self, key: str, *, token: str | None = None, request_id: str | None = None) -> Answer:
-        return self._do(c.Stop(_key(key), token=_token(token)), request_id)
+        return self._do(c.Stop(key_of(key), token=token_of(token)), request_id)
 
     def renew(
         self, key: str, *, ttl: Ttl = None, token: str | None = None,
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        return self._do(c.Renew(_key(key), token=_token(token), ttl=records.ttl(ttl)), request_id)
+        return self._do(
+            c.Renew(key_of(key), token=token_of(token), ttl=records.ttl(ttl)), request_id
+        )
 
     def release(
         self, key: str, *, note: str = "", token: str | None = None, request_id: str | None = None
     ) -> Answer:
-        command = c.Release(_key(key), token=_token(token), note=checks.note(note))
+        command = c.Release(key_of(key), token=token_of(token), note=checks.note(note))
         return self._do(command, request_id)
 
     def handoff(
@@ -246,8 +252,8 @@ class Board:
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         command = c.Handoff(
-            _key(key),
-            token=_token(token),
+            key_of(key),
+            token=token_of(token),
             to=checks.actor_name(to),
             ttl=records.ttl(ttl),
             reason=checks.reason(reason),
@@ -260,7 +266,7 @@ class Board:
     ) -> Answer:  # fmt: skip
         """Become the holder after expiry; by force, a person with a reason, also before."""
         kind = c.Force if force else c.Takeover
-        command = kind(_key(key), ttl=records.ttl(ttl), reason=checks.reason(reason))
+        command = kind(key_of(key), ttl=records.ttl(ttl), reason=checks.reason(reason))
         return self._do(command, request_id)
 
     def assign(
@@ -268,17 +274,17 @@ class Board:
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         name = checks.actor_name(to)
-        command = c.Assign(_key(key), to=name, ttl=records.ttl(ttl), reason=checks.reason(reason))
+        command = c.Assign(key_of(key), to=name, ttl=records.ttl(ttl), reason=checks.reason(reason))
         return self._do(command, request_id)
 
     def unassign(self, key: str, *, reason: str = "", request_id: str | None = None) -> Answer:
-        return self._do(c.Unassign(_key(key), reason=checks.reason(reason)), request_id)
+        return self._do(c.Unassign(key_of(key), reason=checks.reason(reason)), request_id)
 
     def park(self, key: str, *, reason: str = "", request_id: str | None = None) -> Answer:
-        return self._do(c.Park(_key(key), reason=checks.reason(reason)), request_id)
+        return self._do(c.Park(key_of(key), reason=checks.reason(reason)), request_id)
 
     def unpark(self, key: str, *, request_id: str | None = None) -> Answer:
-        return self._do(c.Unpark(_key(key)), request_id)
+        return self._do(c.Unpark(key_of(key)), request_id)
 
     def hold(
         self, key: str, *, ttl: Ttl = None, then: Then = "release",
@@ -296,71 +302,23 @@ class Board:
         if on_lost is not None and not callable(on_lost):
             raise bad_argument(f"on_lost is {checks.short(repr(on_lost), 40)}; it is a function")
         duration = records.ttl(ttl) or self._rules.settings.ttl_keeper
-        return Lease(self, self._use, _key(key), duration, then, if_failed, on_lost)
-
-    # Moving on.
-
-    def block(
-        self, key: str, reason: str, *, on: str = "", keep: bool = False, token: str | None = None,
-        request_id: str | None = None,
-    ) -> Answer:  # fmt: skip
-        command = c.Block(
-            _key(key),
-            token=_token(token),
-            reason=checks.reason(reason),
-            on=checks.optional_text(on, "the cause", checks.NAME_LENGTH),
-            keep=keep,
-        )
-        return self._do(command, request_id)
-
-    def unblock(self, key: str, *, note: str = "", request_id: str | None = None) -> Answer:
-        return self._do(c.Unblock(_key(key), note=checks.note(note)), request_id)
-
-    def submit(
-        self, key: str, *, note: str = "", token: str | None = None, request_id: str | None = None
-    ) -> Answer:
-        command = c.Submit(_key(key), token=_token(token), note=checks.note(note))
-        return self._do(command, request_id)
-
-    def accept(self, key: str, *, note: str = "", request_id: str | None = None) -> Answer:
-        return self._do(c.Accept(_key(key), note=checks.note(note)), request_id)
-
-    def reject(self, key: str, reason: str, *, request_id: str | None = None) -> Answer:
-        return self._do(c.Reject(_key(key), reason=checks.reason(reason)), request_id)
-
-    def complete(
-        self, key: str, *, note: str = "", token: str | None = None, request_id: str | None = None
-    ) -> Answer:
-        command = c.Complete(_key(key), token=_token(token), note=checks.note(note))
-        return self._do(command, request_id)
-
-    def fail(
-        self, key: str, reason: str, *, token: str | None = None, request_id: str | None = None
-    ) -> Answer:
-        command = c.Fail(_key(key), token=_token(token), reason=checks.reason(reason))
-        return self._do(command, request_id)
-
-    def drop(
-        self, key: str, *, reason: str = "", token: str | None = None,
-        request_id: str | None = None,
-    ) -> Answer:  # fmt: skip
-        command = c.Drop(_key(key), token=_token(token), reason=checks.reason(reason))
-        return self._do(command, request_id)
+        return Lease(self, self._use, key_of(key), duration, then, if_failed, on_lost)
 
     # Looking.
 
     def show(self, key: str) -> Task:
         with self._use() as rules:
-            return records.view(views.show(rules, _key(key)))
+            return records.view(views.show(rules, key_of(key)))
 
     def list(
-        self, *, states: Iterable[State] = NOT_FINAL, free: bool = False, limit: int = LIMIT
-    ) -> tuple[Task, ...]:
-        """Tasks by state, priority and age; `free`: only what can be claimed now."""
+        self, *, states: Iterable[State] = NOT_FINAL, free: bool = False, ready: bool = False,
+        limit: int = LIMIT,
+    ) -> tuple[Task, ...]:  # fmt: skip
+        """Tasks by state, priority and age; `free`: only what can be claimed; `ready`: what is offered."""
         wanted, most = _states(states), _limit(limit)
         with self._use() as rules:
             fits = self._is_free() if free else views.is_any
-            found = views.listing(rules, wanted, fits, most)
+            found = views.ready(rules, most) if ready else views.listing(rules, wanted, fits, most)
         return tuple(records.task(task, found.actors, found.now) for task in found.tasks)
 
     def _is_free(self) -> Callable[[Any, Any], bool]:
@@ -373,7 +331,7 @@ class Board:
 
     def log(self, key: str | None = None, *, limit: int = LIMIT) -> tuple[Event, ...]:
         """The last events of the ledger, oldest first; of one task, or of all."""
-        wanted, most = views.LogFilter(task=None if key is None else _key(key)), _limit(limit)
+        wanted, most = views.LogFilter(task=None if key is None else key_of(key)), _limit(limit)
         with self._use() as rules:
             found = views.log(rules, wanted, most)
         return tuple(records.event(line.entry, line.key, line.actor) for line in found.lines)
@@ -382,7 +340,7 @@ class Board:
         """Who owns a task, or owned it at an instant."""
         instant = None if at is None else records.instant(at)
         with self._use() as rules:
-            return records.owned(views.who(rules, _key(key), instant))
+            return records.owned(views.who(rules, key_of(key), instant))
 
     def watch(
         self, key: str | None = None, *, since: int | None = None, timeout: Ttl = None
@@ -424,16 +382,8 @@ def _terms(
     return {name: check(value) for name, (value, check) in given.items() if value is not None}
 
 
-def _key(key: str) -> TaskKey:
-    return checks.task_key(key)
-
-
 def _scope(paths: Texts) -> tuple[str, ...]:
     return checks.scope(records.each(paths, "a scope"))
-
-
-def _token(token: str | None) -> Token | None:
-    return None if token is None else checks.token(token)
 
 
 def _limit(limit: int) -> int:

@@ -59,6 +59,18 @@ def ttl(given: str | timedelta | None) -> Duration | None:
     return microseconds(given)
 
 
+def wait(given: str | timedelta | None) -> Duration:
+    """How long somebody waits: as a ttl, but it may be nothing."""
+    if given is None:
+        return Duration(0)
+    if isinstance(given, str):
+        return checks.duration(given, "the wait")
+    checks.is_a(given, timedelta, "the wait", 'text like "5m", or a timedelta')
+    if given < timedelta(0):
+        raise bad_argument(f"the wait is {given}; it is not below zero")
+    return microseconds(given)
+
+
 def each(given: Iterable[str] | str, what: str) -> tuple[str, ...]:
     """Several texts. A text alone is one, not its letters."""
     if isinstance(given, str):
@@ -189,6 +201,15 @@ class Answer:
         return self.task.token
 
 
+class Changed(Value):
+    """What happened to one of several tasks, and whose lease ended by it."""
+
+    task: str
+    event: str
+    cause: str
+    taken_from: Former | None = None
+
+
 class Event(Value):
     """An entry of the ledger."""
 
@@ -284,6 +305,23 @@ def view(seen: TaskView) -> Task:
 
 def answer(outcome: Outcome) -> Answer:
     return Answer(outcome)
+
+
+def changed(outcome: Outcome) -> tuple[Changed, ...]:
+    """One for each event, in their order."""
+    keys = dict(outcome.keys)
+    if outcome.task is not None:
+        keys[outcome.task.id] = outcome.task.key
+    return tuple(
+        Changed(
+            keys[entry.task],
+            event.verb,
+            entry.cause,
+            former(ending, outcome.actors) if (ending := getattr(event, "ending", None)) else None,
+        )
+        for entry, event in zip(outcome.entries, outcome.events, strict=True)
+        if entry.task is not None
+    )
 
 
 def former(ending: Ending, actors: Actors) -> Former:

@@ -69,10 +69,15 @@ SURFACES = {
     "cannot_start": Surface(
         USAGE, "look at the command after --; {task} was given back, if it could be"
     ),
+    "no_worktree": Surface(REFUSED, "look at {path}; without --worktree no work tree is made"),
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
     "unconfirmed": Surface(USAGE, "look with --dry-run, then say --yes"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
+    "no_agents": Surface(
+        USAGE,
+        'write to {file} a line [agents.codex], and below it: command = ["codex", "exec", "..."]',
+    ),
     "not_let_in": Surface(USAGE, "look at the role, its password and the database in the address"),
     "driver_missing": Surface(USAGE, "pip install 'dibs[postgres]'"),
     "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),

@@ -148,7 +148,7 @@ class Line:
         assert result is not None, "everything has an answer"
         if result.status == pq.ExecStatus.PIPELINE_SYNC:
             return
-        self._result()  # nothing: the end of this one
+        self._wire.get_result()  # nothing, at once: the end of this one
         if result.status not in _DONE:
             self._session.prepared.discard(answer.prepares)
             problem = errors.error_from_result(result, encoding=self._encoding)

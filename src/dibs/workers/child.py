@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ class Child:
     ) -> None:
         """`out` gets its standard output; `wake` is called when there is no more to come."""
         self._tail = b""
+        self._silent = 0
         self._turn = threading.Lock()
-        self._over = False
+        self._status: int | None = None
         self._wake = wake
         self.log_broken = False
         self._log = open_log(log) if log else -1
@@ -62,34 +64,33 @@ class Child:
         except BaseException:
             self._close_log()
             raise
-        self._readers = [
-            threading.Thread(target=self._pass_on, args=(source, to), daemon=True)
-            for source, to in ((self._process.stdout, out), (self._process.stderr, 2))
-        ]
-        for reader in self._readers:
-            reader.start()
+        for source, to in ((self._process.stdout, out), (self._process.stderr, 2)):
+            threading.Thread(target=self._pass_on, args=(source, to), daemon=True).start()
 
     def status(self) -> int | None:
         """How it ended: an exit code, or a signal below zero; nothing while it runs."""
-        status = self._process.poll()
-        self._over = status is not None
-        return status
+        if self._status is None:
+            self._status = seen(self._process)
+        return self._status
 
     @property
     def speaks(self) -> bool:
         """Whether output of it may still be on its way."""
-        return any(reader.is_alive() for reader in self._readers)
+        return self._silent < 2
 
     def signal(self, number: int) -> None:
-        """To the whole group. Its number is not given to others while the command is not reaped."""
-        if self.status() is None:
-            os.killpg(self._process.pid, number)
+        """To the whole group, also when the command itself has ended."""
+        if self._process.returncode is None:  # not reaped: nobody else has got its number
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
 
     def end(self) -> None:
-        """At once, if it still runs."""
-        self.signal(signal.SIGKILL)
+        """At once, if it still runs. After this nothing can be sent to it."""
+        if self.status() is None:
+            self.signal(signal.SIGKILL)
         self._process.wait()
-        self._over = True
+        with self._turn:
+            self._close_log()
 
     def tail(self) -> str:
         """The last lines of its output, as text that can be kept."""
@@ -106,6 +107,8 @@ class Child:
                 self._keep(chunk)
                 if not write_all(to, chunk):
                     break
+        with self._turn:
+            self._silent += 1
         self._wake(None)
 
     def _read(self, source: IO[bytes]) -> bytes:
@@ -113,7 +116,7 @@ class Child:
         poll = select.poll()
         poll.register(source, select.POLLIN)
         while not poll.poll(SILENCE * 1_000):
-            if self._over:
+            if self._status is not None:
                 return b""
         return source.read(CHUNK)
 
@@ -130,10 +133,20 @@ class Child:
             self._log = -1
 
 
+def seen(process: subprocess.Popen[bytes]) -> int | None:
+    """How a process ended, which is left to be reaped: so its group can be told apart from others."""
+    if sys.platform == "darwin":  # there is no way to look without reaping
+        return process.poll()
+    found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
 def open_log(path: str) -> int:
     """For its owner alone: a command may print what nobody else should read."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
 
 
 def write_all(to: int, chunk: bytes) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
-from queue import Empty, SimpleQueue
+import threading
+from collections import deque
 
 from dibs.core.refusals import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
     from typing import Any, Self
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -21,36 +23,55 @@ INTERRUPTING = (signal.SIGINT, signal.SIGQUIT)
 PASSED_ON = (*INTERRUPTING, signal.SIGUSR1, signal.SIGUSR2)
 HEARD = (*ENDING, *PASSED_ON, signal.SIGTSTP, signal.SIGCONT, signal.SIGCHLD)
 
+NEWS = b"\0"
+"""No signal has this number."""
+
 
 class Inbox:
-    """`with Inbox() as inbox`: nothing interrupts what is going on; it is read when it is time."""
+    """`with Inbox() as inbox`: nothing interrupts what is going on; it is read when it is time.
+
+    A signal is a byte in a pipe, written at once: a handler in Python may have to wait until the
+    next signal, if it came just before the process went to sleep.
+    """
 
     def __init__(self) -> None:
-        self._news: SimpleQueue[int | Refusal | None] = SimpleQueue()
+        self._out, self._in = os.pipe()
+        os.set_blocking(self._in, False)
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+        self._news: deque[Refusal | None] = deque()
+        self._turn = threading.Lock()
+        self._open = True
         self._before: dict[int, Any] = {}
+        self._woke = -1
 
     def __enter__(self) -> Self:
+        self._woke = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
         for number in HEARD:
             # What was ignored from the start stays so (nohup, a job in the background). Not the
             # end of a child: where that is ignored, nobody learns how it ended.
             if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._hear)
+                self._before[number] = signal.signal(number, lambda *_: None)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
-        self._news.put(number)
+        signal.set_wakeup_fd(self._woke)
+        with self._turn:
+            self._open = False
+            os.close(self._out)
+            os.close(self._in)
 
     def put(self, news: Refusal | None) -> None:
-        """From any thread."""
-        self._news.put(news)
+        """From any thread; `None` only wakes."""
+        with self._turn:
+            if self._open:
+                self._news.append(news)
+                os.write(self._in, NEWS)
 
     def read(self, seconds: float | None) -> int | Refusal | None:
         """The next news: a signal's number, or why the lease is lost. Nothing if time is over."""
-        try:
-            return self._news.get(timeout=None if seconds is None else max(seconds, 0.001))
-        except Empty:
+        if not self._poll.poll(None if seconds is None else max(seconds, 0) * 1_000):
             return None
+        return os.read(self._out, 1)[0] or self._news.popleft()

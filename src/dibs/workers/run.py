@@ -263,6 +263,7 @@ class Work:
                 self._hear(news)
         if self.hurry or (self.interrupted and self.child.status()):
             end_survivors(self.machine, self.mark, self.options.patience)
+            self.child.signal(signal.SIGKILL)  # who hides its mark, and stayed in the group
 
     def _hear(self, number: int) -> None:
         if self.child.status() is not None:
@@ -358,7 +359,10 @@ class Work:
         return (c.Block if self.options.on_fail == BLOCK else c.Fail)(key, token=token, reason=why)
 
     def _write_down(self, command: c.Command, status: int) -> Outcome:
-        """Again and again, until the lease itself would be over: a result is not lost in silence."""
+        """Again and again, until the lease would be over, or somebody is in a hurry.
+
+        A result is not lost in silence.
+        """
         request, until = fresh_uid(), self.machine.boottime() + self.lease.ttl
         while True:
             try:
@@ -374,7 +378,7 @@ class Work:
                         f"the command {ended(status)}; {command.verb} was refused: {problem}"
                     )
                     raise
-                if self.machine.boottime() >= until or self._is_told_to_end():
+                if self.hurry or self.machine.boottime() >= until or self._is_told_to_end():
                     raise self._undone(problem.refusal, command, status) from None
 
     def _is_told_to_end(self, seconds: float = RETRY_PAUSE) -> bool:

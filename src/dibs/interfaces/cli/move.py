@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.refusals import bad_argument
@@ -25,7 +27,7 @@ def submit(call: Call) -> Answer:
 
 
 def accept(call: Call) -> Answer:
-    return call.do(c.Accept(call.key, note=call.note))
+    return tidied(call, call.do(c.Accept(call.key, note=call.note)))
 
 
 def reject(call: Call) -> Answer:
@@ -33,7 +35,18 @@ def reject(call: Call) -> Answer:
 
 
 def complete(call: Call) -> Answer:
-    return call.do(c.Complete(call.key, token=call.token, note=call.note))
+    return tidied(call, call.do(c.Complete(call.key, token=call.token, note=call.note)))
+
+
+def tidied(call: Call, told: Answer) -> Answer:
+    """Work trees that were made for tasks go with them."""
+    repository = call.place.repository
+    if repository is None or not os.path.isdir(os.path.join(repository.common_dir, "worktrees")):
+        return told
+    from dibs.workers.worktrees import tidy
+
+    removed = tidy(call.board, repository)
+    return told.but(lines=(*told.lines, *(f"removed the work tree {path}" for path in removed)))
 
 
 def fail(call: Call) -> Answer:
@@ -41,7 +54,7 @@ def fail(call: Call) -> Answer:
 
 
 def drop(call: Call) -> Answer:
-    return call.do(c.Drop(call.key, token=call.token, reason=call.reason))
+    return tidied(call, call.do(c.Drop(call.key, token=call.token, reason=call.reason)))
 
 
 def retry(call: Call) -> Answer:

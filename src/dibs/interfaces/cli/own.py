@@ -8,6 +8,11 @@ from dibs.core.refusals import Refused, bad_argument
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import KEY, MOST, NOTE, REASON, TOKEN, TTL, WAIT, Answer, Call, Verb
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.identity import Identity
+    from dibs.board.outcome import Outcome
+
 TO = argument("--to", required=True, metavar="NAME", help="whom: a registered actor")
 
 
@@ -18,8 +23,33 @@ def claim(call: Call) -> Answer:
 def next_(call: Call) -> Answer:
     from dibs.workers.offering import next_task
 
-    command = c.Next(ttl=call.ttl, reserve=call["reserve"], most=call.most)
-    return call.told(next_task(call.board, call.who(), command, call.wait, call.request_id))
+    who, command = call.who(), c.Next(ttl=call.ttl, reserve=call["reserve"], most=call.most)
+    if call["worktree"] and call.place.repository is None:
+        raise bad_argument("--worktree needs a git repository around the current directory")
+    outcome = next_task(call.board, who, command, call.wait, call.request_id)
+    told = call.told(outcome)
+    return in_worktree(call, who, outcome, told) if call["worktree"] else told
+
+
+def in_worktree(call: Call, who: Identity, outcome: Outcome, told: Answer) -> Answer:
+    """A work tree for what was claimed; if there can be none, the claim is given back."""
+    from dibs.workers.worktrees import make, tidy
+
+    task, repository = outcome.task, call.place.repository
+    assert task is not None, "something was claimed"
+    assert repository is not None, "asked before"
+    tidy(call.board, repository)
+    try:
+        tree = make(repository, task.key)
+    except Refused:
+        call.board.execute(who, c.Release(task.key, token=task.token, note="no work tree"))
+        raise
+    if who.place is not None:
+        place = who.place.but(worktree=tree.path, branch=tree.branch)
+        call.board.execute(who.but(place=place), c.Claim(task.key, reserve=task.state == "open"))
+    line = f"work in {tree.path}, branch {tree.branch}"
+    payload = told.json() | {"worktree": tree.path, "branch": tree.branch}
+    return told.but(payload=payload, lines=(*told.lines, line))
 
 
 def start(call: Call) -> Answer:
@@ -112,6 +142,11 @@ VERBS = {
         (
             WAIT,
             argument("--reserve", action="store_true", help="hold it, but do not start"),
+            argument(
+                "--worktree",
+                action="store_true",
+                help="make a git work tree and a branch for it; removed after completion when clean",
+            ),
             MOST,
             TTL,
         ),

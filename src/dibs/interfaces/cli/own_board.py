@@ -16,6 +16,7 @@ from dibs.interfaces.surfaces import REFUSED, USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 
@@ -54,14 +55,27 @@ def config(call: Call) -> Answer:
         values, source = call.board.settings, "board"
         stated = {name: value for name, value in values.named().items() if value != DEFAULTS[name]}
         hint = "to change them, write all of them to a file: dibs config --load FILE"
-    rows, told = [], {}
-    for name, setting in settings.SETTINGS.items():
-        value, where = setting.show(getattr(values, name)), source if name in stated else "default"
-        rows.append((name, value, where, setting.means))
-        told[name] = {"value": value, "source": where}
+    rows = [
+        (name, value, source if is_stated else "default", means)
+        for name, value, is_stated, means in each_setting(values, stated)
+    ]
+    told = {name: {"value": value, "source": where} for name, value, where, _ in rows}
     lines = (*say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")), hint)
     payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
     return Answer(payload, lines, wrong, exit=USAGE if wrong else 0)
+
+
+def each_setting(values: Settings, stated: dict[str, Any]) -> Iterator[tuple[str, str, bool, str]]:
+    """Its name, its value, whether it is stated, and what it means."""
+    from dibs.board import settings
+
+    for name, setting in settings.SETTINGS.items():
+        field = settings.field_of(name)
+        yield name, setting.show(getattr(values, field)), field in stated, setting.means
+    if values.agents:
+        from dibs.board.agents import rows
+
+        yield from rows(values.agents)
 
 
 def is_on_a_server(call: Call) -> bool:

@@ -50,6 +50,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "work": {
         "sweep": "end the leases of the dead, and offer their tasks again",
         "run": "run a command under a task: claim it, renew it, then complete or fail it",
+        "dispatch": "start the configured agents on what is ready",
     },
     "board": {
         "init": "make a board for this repository",
@@ -71,6 +72,7 @@ MODULES = {
     "demo": "dibs.interfaces.cli.demo",
     "board": "dibs.interfaces.cli.boards",
     "sweep": "dibs.interfaces.cli.several",
+    "dispatch": "dibs.interfaces.cli.dispatch",
 }
 
 

@@ -181,7 +181,7 @@ SELECT id, key, holder, session, expires, scope FROM task
 WHERE board = :board AND holder IS NOT NULL AND scope <> '[]'
 
 -- name: count_held_by
-SELECT count(*) FROM task WHERE board = :board AND holder = :actor
+SELECT count(*) FROM task WHERE board = :board AND holder = :actor AND session IS NOT NULL
 
 -- name: leases_with_process
 SELECT task.id, task.token_epoch, task.token_number, task.renewed, session.boot, session.namespace,

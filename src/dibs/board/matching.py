@@ -1,0 +1,127 @@
+"""What could be started now, and for whom: a look that changes nothing. The claim decides later."""
+
+from __future__ import annotations
+
+from dibs.board.callers import caller_of
+from dibs.board.identity import Identity
+from dibs.board.many import claimable, who_paused
+from dibs.core.facts import Facts
+from dibs.core.refusals import refused
+from dibs.core.scopes import overlap
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping
+
+    from dibs.board.agents import Agent
+    from dibs.board.execute import Board
+    from dibs.core.model import Caller, Task, TaskKey
+    from dibs.stores.transaction import ReadTransaction
+
+NOBODY: Mapping[str, int] = {}
+
+
+class Matches(Value):
+    """Which tasks could be started with which agent."""
+
+    starts: tuple[tuple[Agent, TaskKey], ...] = ()
+    paused: str = ""
+    """Who stopped it, and why; nothing if nobody did."""
+
+
+def matches(
+    board: Board,
+    agents: tuple[Agent, ...],
+    most: int,
+    coming: Mapping[str, int] = NOBODY,
+    resting: Container[str] = (),
+) -> Matches:
+    """What fits each agent within its limit, and all of them within `most`.
+
+    `coming` counts by agent the workers that were started and have not claimed yet: each of them
+    is taken for one that will. Nothing is offered to those who are `resting`.
+    """
+    with board.read() as tx:
+        paused = who_paused(tx)
+        if paused:
+            return Matches(paused=paused)
+        callers = {agent: caller_of(tx, visitor(agent), board.settings)[0] for agent in agents}
+        held = {agent: tx.count_held_by(callers[agent].actor.id) for agent in agents}
+        left = most - sum(held.values()) - sum(coming.values())
+        starts: list[tuple[Agent, TaskKey]] = []
+        given: list[Task] = []
+        for agent in agents:
+            waiting = coming.get(agent.name, 0)
+            free = min(left - len(starts), agent.max - held[agent] - waiting)
+            if free > 0 and agent.name not in resting:
+                fitting = apart(tx, board, callers[agent], given, waiting + free)
+                starts += [(agent, task.key) for task in fitting[waiting:]]
+        return Matches(tuple(starts))
+
+
+def paused_by(board: Board) -> tuple[str, str]:
+    """Who stopped what offers work, and why; two empty texts if nobody did."""
+    with board.read() as tx:
+        by = tx.board.paused_by
+        return ("" if by is None else tx.actor(by).name), tx.board.paused_why
+
+
+def visitor(agent: Agent) -> Identity:
+    """A session of the agent that holds nothing."""
+    return Identity(agent.name, person=False, session="dispatch")
+
+
+def apart(
+    tx: ReadTransaction, board: Board, caller: Caller, given: list[Task], most: int
+) -> list[Task]:
+    """Tasks for one caller that stand in the way of none that is given already."""
+    found: list[Task] = []
+    for task in offered_to(tx, board, caller):
+        if len(found) == most:
+            break
+        if not any(other.id == task.id or meets(task, other) for other in given):
+            found.append(task)
+            given.append(task)
+    return found
+
+
+def offered_to(tx: ReadTransaction, board: Board, caller: Caller) -> Iterator[Task]:
+    return claimable(tx, Facts(caller, board.settings.rules, tx.board.epoch))
+
+
+def meets(one: Task, other: Task) -> bool:
+    return bool(one.scope and other.scope and overlap(one.scope, other.scope))
+
+
+# Who is registered as what.
+
+
+def check_agents(board: Board, agents: tuple[Agent, ...]) -> list[str]:
+    """Where somebody is registered otherwise than the settings say, and the command that helps.
+
+    A name that is a person's is refused.
+    """
+    found = []
+    with board.read() as tx:
+        for agent in agents:
+            actor = tx.actor_named(agent.name)
+            if actor is not None and actor.is_human:
+                what = f"agents.{agent.name}: {actor.name} is registered as a person"
+                raise refused("bad_setting", what, setting=f"agents.{agent.name}")
+            if actor is not None and (wanted := difference(agent, actor.tier, actor.capabilities)):
+                found.append(
+                    f"{agent.name} is registered otherwise than the settings say; a person can "
+                    f"change that: dibs actor set {agent.name} {' '.join(wanted)}"
+                )
+    return found
+
+
+def difference(agent: Agent, tier: int, capabilities: tuple[str, ...]) -> list[str]:
+    """The options that would make it so."""
+    wanted = []
+    if agent.tier not in (None, tier):
+        wanted.append(f"--tier {agent.tier}")
+    if agent.capabilities is not None and set(agent.capabilities) != set(capabilities):
+        wanted += [f"--capability {name}" for name in agent.capabilities or ("''",)]
+    return wanted

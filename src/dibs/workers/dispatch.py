@@ -1,0 +1,278 @@
+"""`dibs dispatch`: every tick ends the leases of the dead, then starts workers for what is ready.
+
+Nothing that matters is kept in here: leases, attempts and rests stand on the board, and each worker
+claims for itself. So a dispatcher may die at any instant, and any number of them may run.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from dibs.board import views, watching
+from dibs.board.execute import Board
+from dibs.board.identity import Identity
+from dibs.board.matching import check_agents, matches
+from dibs.board.settings import Settings
+from dibs.core.instants import SECOND, Duration
+from dibs.core.model import SWEPT_AT_ONCE
+from dibs.core.refusals import Refused, refused
+from dibs.core.values import Value
+from dibs.workers.crew import Crew, Happened
+from dibs.workers.keeper import TRY_AGAIN
+from dibs.workers.notify import Notifier
+from dibs.workers.sweep import sweep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any, Self
+
+    from dibs.board.outcome import Outcome
+    from dibs.board.views import LogLine
+    from dibs.workers.crew import Tell
+
+BREATH = 0.1
+"""Seconds between two ticks at the least, however busy the board is."""
+
+SLICE = 0.5
+"""Seconds until a signal is noticed at the latest."""
+
+NAMED = 20
+"""How many ended leases one line names."""
+
+BEGINNING = 60.0
+"""Seconds in which a worker has claimed a task, or never will."""
+
+
+class Options(Value):
+    """What was said on the command line; it goes before the settings."""
+
+    tick: Duration | None = None
+    most: int | None = None
+
+
+class Dispatcher:
+    """One dispatcher: `run` until it is told to end, or `once`."""
+
+    def __init__(
+        self,
+        board: Board,
+        who: Identity,
+        tell: Tell,
+        as_json: Callable[[LogLine], str],
+        options: Options,
+    ) -> None:
+        self.board, self.who, self.options, self._tell = board, who, options, tell
+        folder = log_folder(board)
+        self._say_differences(board.settings)
+        self.crew = Crew(board, folder, tell)
+        self.notifier = Notifier(board, board.settings.notify_command, folder, as_json, tell)
+        self._draining = False
+        self._paused = ""
+        self._trouble = ""
+
+    @property
+    def settings(self) -> Settings:
+        return self.board.settings
+
+    @property
+    def most(self) -> int:
+        return self.options.most or self.settings.dispatch_max
+
+    # From beginning to end.
+
+    def once(self) -> None:
+        """One tick; until each worker that it started has a task, or has ended."""
+        self._tick()
+        deadline = time.monotonic() + BEGINNING
+        while self.crew.coming() and time.monotonic() < deadline:
+            time.sleep(BREATH)
+            self.crew.look()
+        self.notifier.catch_up()
+        self.notifier.stop()
+
+    def run(self, reread: Callable[[], Settings]) -> None:
+        """Until it is told to end and its workers have, or it is told once more."""
+        with Signals() as signals:
+            self.notifier.start()
+            self._say_who()
+            try:
+                while not (self._draining and not self.crew.workers):
+                    self._wait(self._try(), signals)
+                    for number in signals.heard():
+                        if number == signal.SIGHUP:
+                            self._reread(reread)
+                        elif self._draining:
+                            self._say("left", f"left {self._workers()} running; they carry on")
+                            return
+                        else:
+                            self._drain()
+            finally:
+                self.notifier.stop()
+
+    def _try(self) -> int | None:
+        """A tick; the pulse from before it, or nothing if the board could not be used."""
+        try:
+            felt = watching.pulse(self.board)
+            self._tick()
+        except Refused as problem:
+            if problem.code not in TRY_AGAIN:
+                raise
+            if self._trouble != problem.code:
+                self._trouble = problem.code
+                self._say("trouble", f"it is tried again: {problem}", code=problem.code)
+            return None
+        if self._trouble:
+            self._trouble = ""
+            self._say("well", "the board can be used again")
+        return felt
+
+    def _wait(self, felt: int | None, signals: Signals) -> None:
+        """Until the board changes, somebody ends, a signal comes, or it is time."""
+        tick = (self.options.tick or self.settings.dispatch_tick) / SECOND
+        end = time.monotonic() + tick
+        time.sleep(BREATH)
+        while not signals.waiting and (left := end - time.monotonic()) > 0:
+            if self.crew.somebody_ended():
+                return
+            if felt is None:
+                time.sleep(min(left, SLICE))
+            elif watching.wait_for_change(self.board, felt, min(left, SLICE)) != felt:
+                return
+
+    def _drain(self) -> None:
+        self._draining = True
+        count = len(self.crew.workers)
+        line = "draining: nothing more is started"
+        if count:
+            line += f"; waits for {self._workers()}; a second signal leaves them running"
+        self._say("draining", line, workers=count)
+
+    def _workers(self) -> str:
+        workers = self.crew.workers.values()
+        return ", ".join(worker.key or worker.session for worker in workers) or "nobody"
+
+    def _reread(self, reread: Callable[[], Settings]) -> None:
+        """What is wrong is said, and nothing changes."""
+        try:
+            settings = reread()
+            self._say_differences(settings)
+        except Refused as problem:
+            self._say("settings", f"the settings stay as they were: {problem}", code=problem.code)
+            return
+        self.board.settings = settings
+        self.notifier.command = settings.notify_command
+        self._say("settings", "the settings are read anew")
+        self._say_who()
+
+    # One tick.
+
+    def _tick(self) -> None:
+        self.crew.look()
+        self._sweep()
+        if not self._draining:
+            self._offer()
+        self.notifier.wake()
+
+    def _sweep(self) -> None:
+        """All who are dead: an old board is healed at once, and one line says so."""
+        ended: list[tuple[str, str]] = []
+        while True:
+            outcome = sweep(self.board, self.who, self.settings.dispatch_grace)
+            ended += [] if outcome is None else causes(outcome)
+            if outcome is None or len(outcome.entries) < SWEPT_AT_ONCE:
+                break
+        if ended:
+            tasks = [{"task": key, "cause": cause} for key, cause in ended]
+            self._say("swept", swept(ended), leases=tasks)
+
+    def _offer(self) -> None:
+        crew, agents = self.crew, self.settings.agents
+        found = matches(self.board, agents, self.most, crew.coming(), crew.resting())
+        if found.paused != self._paused:
+            self._paused = found.paused
+            line = f"paused by {found.paused}" if found.paused else "resumed"
+            self._say("paused" if found.paused else "resumed", line)
+        for agent, _ in found.starts:
+            crew.start(agent)
+
+    # What is said.
+
+    def _say_who(self) -> None:
+        agents = [f"{agent.name} (at most {agent.max})" for agent in self.settings.agents]
+        who = ", ".join(agents) or "nobody"
+        self._say("dispatches", f"dispatches {who}; {self.most} together at most")
+
+    def _say_differences(self, settings: Settings) -> None:
+        for line in check_agents(self.board, settings.agents):
+            self._say("differs", line)
+
+    def _say(self, what: str, line: str, **facts: Any) -> None:
+        self._tell(Happened(what, line, facts))
+
+
+class Signals:
+    """`with Signals() as signals`: nothing is interrupted; what came is heard when it is time."""
+
+    def __init__(self) -> None:
+        self.waiting: list[int] = []
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        self.waiting.append(number)
+
+    def heard(self) -> list[int]:
+        """What came since; it is asked about once."""
+        numbers = self.waiting[:]
+        del self.waiting[: len(numbers)]
+        return numbers
+
+
+def causes(outcome: Outcome) -> list[tuple[str, str]]:
+    """Whose lease has ended, and why."""
+    return [
+        (outcome.keys[entry.task], entry.cause + ("; failed" if gives_up(entry.event) else ""))
+        for entry in outcome.entries
+        if entry.task is not None
+    ]
+
+
+def gives_up(event: Any) -> bool:
+    return bool(event.named().get("gives_up"))
+
+
+def swept(ended: list[tuple[str, str]]) -> str:
+    noun = "lease" if len(ended) == 1 else "leases"
+    named = ", ".join(f"{key} ({cause})" for key, cause in ended[:NAMED])
+    more = f" and {len(ended) - NAMED} more" if len(ended) > NAMED else ""
+    return f"{len(ended)} {noun} ended: {named}{more}"
+
+
+def log_folder(board: Board) -> str:
+    """Where workers print to: as the settings say, else beside the board; for its owner alone."""
+    folder = board.settings.dispatch_log_dir or beside(board)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        what = f"the folder for logs, {folder}, cannot be made: {error.strerror}"
+        raise refused("bad_setting", what, setting="dispatch.log_dir") from None
+    return folder
+
+
+def beside(board: Board) -> str:
+    if not board.store.remote:
+        return os.path.join(board.store.where, "dispatch")
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "dibs", views.uid(board))

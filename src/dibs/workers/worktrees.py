@@ -1,0 +1,102 @@
+"""A work tree of its own for a task: made with the claim, removed after completion when it is clean.
+
+A mark in git's own folder of the work tree says for which task it was made; nothing else is removed.
+"""
+
+from __future__ import annotations
+
+import os
+from os.path import basename, dirname, exists, isdir, join
+
+from dibs.board.execute import Board
+from dibs.board.locate import Repository, find_repository
+from dibs.core.checks import short
+from dibs.core.model import FINAL, TaskKey
+from dibs.core.refusals import refused
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MARK = "dibs-task"
+SECONDS = 60
+
+
+class Worktree(Value):
+    path: str
+    branch: str
+    made: bool = True
+    """It was not there before."""
+
+
+def make(repository: Repository, key: TaskKey) -> Worktree:
+    """Beside the main work tree, on a branch of the task's own; the same again if it is there."""
+    main = dirname(repository.common_dir)
+    if basename(repository.common_dir) != ".git":
+        raise refused("no_worktree", "a bare repository has no work tree beside which to make one")
+    path, branch = f"{main}-{key}", f"dibs/{key}"
+    if exists(path):
+        there = find_repository(path) if isdir(path) else None
+        if there and there.worktree == path and there.common_dir == repository.common_dir:
+            return Worktree(path, there.branch(), made=False)
+        raise refused("no_worktree", f"{path} is in the way of a work tree for {key}", path=path)
+    known = git(main, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")[0] == 0
+    words = ("worktree", "add", path, branch) if known else ("worktree", "add", "-b", branch, path)
+    status, said = git(main, *words)
+    if status != 0:
+        why = short(said.strip())
+        raise refused("no_worktree", f"git made no work tree for {key}: {why}", path=path)
+    made = find_repository(path)
+    assert made is not None, "git has just made it"
+    with open(join(made.git_dir, MARK), "w", encoding="utf-8") as file:
+        file.write(key)
+    return Worktree(path, branch)
+
+
+def tidy(board: Board, repository: Repository | None) -> list[str]:
+    """Removes work trees of final tasks in which nothing is left to commit; not the one we are in."""
+    removed = []
+    for path, key in marked(repository) if repository else ():
+        with board.read() as tx:
+            task = tx.task(TaskKey(key))
+        inside = os.path.commonpath((os.path.realpath(path), os.path.realpath(os.getcwd()))) == path
+        if task is None or task.state not in FINAL or inside:
+            continue
+        assert repository is not None, "there are none without one"
+        if git(repository.common_dir, "worktree", "remove", path)[0] == 0:
+            removed.append(path)
+    return removed
+
+
+def marked(repository: Repository) -> Iterator[tuple[str, str]]:
+    """The work trees that were made for tasks, with the keys of these."""
+    folder = join(repository.common_dir, "worktrees")
+    for name in sorted(os.listdir(folder)) if isdir(folder) else ():
+        try:
+            with open(join(folder, name, MARK), encoding="utf-8") as file:
+                key = file.read().strip()
+            with open(join(folder, name, "gitdir"), encoding="utf-8") as file:
+                path = dirname(file.read().strip())
+        except (OSError, ValueError):
+            continue
+        if isdir(path):
+            yield os.path.realpath(path), key
+
+
+def git(folder: str, *words: str) -> tuple[int, str]:
+    """Exit code and what it said; a lock of another git is waited for by git itself."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder, *words],  # noqa: S607 - the caller's own git
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 1, str(error)
+    return done.returncode, done.stderr or done.stdout

@@ -1,0 +1,398 @@
+"""`dibs dispatch` with real processes: what is ready is started once, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from kit.dispatching import BEGIN, HOLD, Ground, carrying
+from kit.running import DEADLINE, Running, here, until
+
+WORK = f"{BEGIN}; {HOLD}"
+
+
+@pytest.fixture
+def ground(repo):
+    with Ground(repo) as ground:
+        yield ground
+
+
+def events_of(ground, verb: str) -> list[dict]:
+    return [e for e in ground.repo.json("log", "--limit", "10000")["events"] if e["verb"] == verb]
+
+
+# What is started.
+
+
+def test_ready_work_is_started_within_the_agents_limit_and_carried_on(ground):
+    ground.agents(codex=WORK)
+    keys = [ground.repo.add() for _ in range(3)]
+    dispatch = ground.start()
+    until(lambda: len(ground.begun()) == 2)
+    dispatch.says(f"started {keys[0]} with codex", f"started {keys[1]} with codex")
+    sentinel = ground.repo.add("later", "--for", "human")  # a change, and so a tick
+    assert ground.state_of(sentinel) == "open"
+    assert ground.counts() == {"in_progress": 2, "open": 2}
+    ground.go(keys[0])
+    until(lambda: ground.begun() == keys)
+    ground.go()
+    until(lambda: ground.counts() == {"complete": 3, "open": 1})
+    dispatch.says(f"codex on {keys[2]} ended with 0: {keys[2]} is complete")
+    logs = sorted(path.name for path in ground.logs.glob("*.log"))
+    assert logs == [f"{key}-1.1.log" for key in keys]
+
+
+def test_all_agents_together_hold_no_more_than_the_board_allows(ground):
+    ground.agents("[dispatch]\nmax = 3", codex=WORK, claude=WORK)
+    keys = [ground.repo.add() for _ in range(5)]
+    dispatch = ground.start()
+    until(lambda: len(ground.begun()) == 3)
+    ground.go(ground.begun()[0])
+    until(lambda: len(ground.begun()) == 4)
+    assert ground.counts() == {"complete": 1, "in_progress": 3, "open": 1}
+    assert dispatch.said.count("started") == 4, keys
+
+
+def test_a_limit_on_the_command_line_goes_before_the_settings(ground):
+    ground.agents(codex=WORK, claude=WORK)
+    for _ in range(3):
+        ground.repo.add()
+    assert ground.once("--max", "1").count("started") == 1
+    assert ground.once("--max", "1") == ""
+    assert ground.once().count("started") == 2
+
+
+def test_a_task_goes_to_an_agent_that_fits_it_and_overlapping_scopes_wait(ground):
+    ground.settings(
+        f"[agents.small]\ncommand = ['sh', '-c', '{WORK}']\nmax = 5\n"
+        f"[agents.big]\ncommand = ['sh', '-c', '{WORK}']\ntier = 3\ncapabilities = ['rust']\n"
+    )
+    hard = ground.repo.add("hard", "--tier", "3")
+    rust = ground.repo.add("rust", "--needs", "rust", "--priority", "3")
+    one = ground.repo.add("one", "--scope", "src/**")
+    two = ground.repo.add("two", "--scope", "src/a.py")
+    said = ground.once()
+    assert (f"started {hard} with big" in said, f"started {one} with small" in said) == (True, True)
+    assert said.count("started") == 2
+    actors = {a["name"]: a for a in ground.repo.json("actor", "list")["actors"]}
+    assert (actors["big"]["tier"], actors["big"]["capabilities"]) == (3, ["rust"])
+    assert actors["small"]["tier"] == 1
+    ground.go()
+    until(lambda: ground.counts()["complete"] == 2)
+    said = ground.once()
+    assert (f"started {rust} with big" in said, f"started {two} with small" in said) == (True, True)
+    until(lambda: ground.counts() == {"complete": 4})
+    assert ground.repo.json("log", "--verify")["ok"]
+
+
+def test_an_agent_gets_what_is_assigned_to_it_though_its_limit_is_one(ground):
+    """What is assigned and not taken up is no work that it has at hand."""
+    ground.settings(f"[agents.codex]\ncommand = ['sh', '-c', '{WORK}']\n")
+    first, second = ground.repo.add("first", "--priority", "4"), ground.repo.add("second")
+    ground.repo.ok("note", second, "hello", "--agent", "codex", "--session", "s1")
+    ground.repo.ok("assign", first, "--to", "codex", "--as", "ana")
+    assert f"started {first} with codex" in ground.once()
+
+
+def test_D10_any_number_of_dispatchers_start_each_task_once(ground):
+    ground.agents(codex=BEGIN, claude=BEGIN)
+    keys = [ground.repo.add() for _ in range(8)]
+    dispatchers = [ground.start() for _ in range(3)]
+    until(lambda: ground.counts() == {"complete": len(keys)})
+    assert sorted(ground.begun()) == sorted(keys)
+    assert {e["token"] for e in events_of(ground, "claimed")} == {"1.1"}
+    for dispatch in dispatchers:
+        dispatch.send(signal.SIGTERM)
+    assert [dispatch.ends() for dispatch in dispatchers] == [0, 0, 0]
+
+
+def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(ground):
+    """Any agent can edit it."""
+    ground.agents(codex=BEGIN)
+    for name in ("json.py", "dibs.py", "signal.py"):
+        (ground.repo.folder / name).write_text("raise SystemExit('imported')")
+    for name in ("settings.toml", "dibs.toml"):
+        (ground.repo.folder / name).write_text("[agents.evil]\ncommand = 'true'\n")
+    keys = [ground.repo.add() for _ in range(3)]
+    said = ground.once()
+    assert sorted(said.split()[1::6]) == sorted(keys[:2]), said
+    assert "evil" not in said + ground.repo.ok("config").out
+
+
+# What goes wrong.
+
+
+def test_D8_a_command_that_cannot_be_started_gives_the_claim_back_and_the_task_rests(ground):
+    ground.settings("[agents.codex]\ncommand = ['/nowhere/to/be/found']\n")
+    key = ground.repo.add()
+    dispatch = ground.start()
+    dispatch.says(f"codex on {key} ended with 2", "cannot be started", f"{key} is open")
+    task = ground.repo.json("show", key)["task"]
+    assert (task["holder"], task["attempts"]) == (None, 1)
+    later = ground.repo.add()
+    dispatch.says(f"codex on {later} ended with 2")
+    assert [e["token"] for e in events_of(ground, "claimed")] == ["1.1", "1.1"]
+
+
+def test_D4_a_task_that_fails_every_time_is_failed_in_the_end_and_no_loop(ground):
+    ground.agents("max_attempts = 1", codex=f"{BEGIN}; echo no luck; exit 3")
+    key = ground.repo.add()
+    dispatch = ground.start()
+    dispatch.says(f"codex on {key} ended with 1: {key} is failed")
+    assert (ground.begun(), ground.state_of(key)) == ([key], "failed")
+
+
+def test_D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(ground):
+    repo, keys = ground.repo, [ground.repo.add() for _ in range(3)]
+    for key in keys:
+        with Running(
+            repo, key, f"{here('it')}; sleep 600", "--agent", "old", "--session", key
+        ) as run:
+            run.pid_of("it")
+            run.send(signal.SIGKILL)
+    assert ground.counts() == {"in_progress": 3}
+    ground.agents(codex=BEGIN)
+    dispatch = ground.start()
+    told = ", ".join(f"{key} (process gone)" for key in keys)
+    dispatch.says(f"3 leases ended: {told}")
+    until(lambda: ground.counts() == {"complete": 3})
+    assert dispatch.said.count("ended:") == 1
+
+
+def test_D15_a_killed_worker_leaves_its_task_to_the_next_one(ground):
+    ground.agents(codex=WORK)
+    key = ground.repo.add()
+    dispatch = ground.start()
+    until(lambda: ground.begun() == [key])
+    session = ground.repo.json("show", key)["task"]["session"]
+    [run] = [pid for pid in carrying(f"SEEN={ground.seen}") if session in command_line(pid)]
+    os.kill(run, signal.SIGKILL)
+    dispatch.says(f"1 lease ended: {key} (process gone)", "was ended by signal 9")
+    until(lambda: ground.begun() == [key, key])
+    assert ground.repo.json("show", key)["task"]["token"] == "1.2"
+
+
+def command_line(pid: int) -> str:
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read().decode().replace("\0", " ")
+
+
+# People.
+
+
+def test_a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed(ground):
+    ground.agents(codex=BEGIN)
+    repo, key = ground.repo, ground.repo.add()
+    told = repo.json("dispatch", "--pause", "--reason", "release", "--as", "ana")
+    assert (told["paused"], told["by"], told["reason"]) == (True, "ana", "release")
+    assert "it was paused by ana: release" in repo.ok("dispatch", "--pause", "--as", "bo").out
+    dispatch = ground.start()
+    dispatch.says("paused by ana: release")
+    assert repo.run("next", "--agent", "a1", "--session", "s1").code == 75
+    repo.ok("note", key, "a change", "--as", "ana")
+    assert (ground.begun(), dispatch.said.count("paused")) == ([], 1)
+    repo.ok("dispatch", "--resume", "--as", "bo")
+    dispatch.says("resumed", f"started {key}")
+    assert not repo.json("dispatch", "--resume", "--as", "bo")["changed"]
+
+
+@pytest.mark.parametrize("way", ["--mine", "--park", "--assign"])
+def test_P2_what_a_person_reset_for_herself_is_left_alone(ground, way):
+    """The second task comes last by priority: once it has begun, the first was passed over."""
+    ground.agents('ttl_keeper = "2s"', codex=WORK)
+    key = ground.repo.add("first", "--priority", "0")
+    dispatch = ground.start()
+    until(lambda: ground.begun() == [key])
+    words = (way, "ana") if way == "--assign" else (way,)
+    ground.repo.ok("reset", key, *words, "--reason", "I do it", "--as", "ana")
+    dispatch.says(f"codex on {key} ended with 5")
+    last = ground.repo.add("last", "--priority", "4")
+    until(lambda: last in ground.begun())
+    assert ground.begun() == [key, last]
+    assert ground.state_of(key) == "open"
+
+
+def test_final_tasks_stay(ground):
+    ground.agents(codex=BEGIN)
+    done, dropped = ground.repo.add(), ground.repo.add()
+    ground.repo.ok("claim", done, "--as", "ana")
+    ground.repo.ok("complete", done, "--as", "ana")
+    ground.repo.ok("drop", dropped, "--reason", "no", "--as", "ana")
+    last = ground.repo.add("last", "--priority", "4")
+    assert ground.once().split()[:2] == ["started", last]
+    until(lambda: ground.counts() == {"complete": 2, "dropped": 1})
+
+
+# Signals.
+
+
+def test_who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers(ground):
+    ground.agents(codex=WORK)
+    first = ground.repo.add()
+    dispatch = ground.start()
+    until(lambda: ground.begun() == [first])
+    dispatch.says(f"started {first}")
+    dispatch.send(signal.SIGTERM)
+    dispatch.says(f"draining: nothing more is started; waits for {first}")
+    second = ground.repo.add()
+    ground.go()
+    assert dispatch.ends() == 0
+    assert (ground.state_of(first), ground.state_of(second)) == ("complete", "open")
+    assert f"codex on {first} ended with 0" in dispatch.said
+
+
+def test_who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves(ground):
+    ground.agents(codex=WORK)
+    key = ground.repo.add()
+    dispatch = ground.start()
+    until(lambda: ground.begun() == [key])
+    dispatch.says(f"started {key}")
+    dispatch.send(signal.SIGINT)
+    dispatch.says("draining")
+    dispatch.send(signal.SIGINT)
+    assert dispatch.ends() == 0
+    assert f"left {key} running" in dispatch.said
+    ground.go()
+    until(lambda: ground.state_of(key) == "complete")
+
+
+def test_settings_are_read_anew_when_told_and_wrong_ones_change_nothing(ground):
+    ground.agents(codex="exit 0")
+    dispatch = ground.start()
+    dispatch.says("dispatches codex (at most 2); 10 together at most")
+    if not ground.repo.around:  # a server takes no wrong settings in the first place
+        (ground.repo.database.parent / "settings.toml").write_text("colour = 1")
+        dispatch.send(signal.SIGHUP)
+        dispatch.says("the settings stay as they were", "there is no setting 'colour'")
+    ground.agents(claude=BEGIN)
+    dispatch.send(signal.SIGHUP)
+    dispatch.says("the settings are read anew", "dispatches claude")
+    key = ground.repo.add()
+    dispatch.says(f"started {key} with claude")
+
+
+# Death.
+
+
+def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground):
+    """No task is lost, none begins twice: the work is in nobody's hands but the workers'."""
+    seed = random.randrange(10**6)
+    chance = random.Random(seed)
+    ground.agents(codex=f"{BEGIN}; sleep 0.1", claude=BEGIN)
+    keys = [ground.repo.add() for _ in range(10)]
+    deadline = time.monotonic() + DEADLINE
+    rounds = 0
+    while ground.counts() != {"complete": len(keys)}:
+        assert time.monotonic() < deadline, f"seed {seed}: {ground.counts()}"
+        dispatch = ground.start()
+        if chance.random() < 0.5:  # between two steps that it tells of
+            until(lambda d=dispatch: "started" in d.said or d.process.poll() is not None
+                  or ground.counts() == {"complete": len(keys)})  # fmt: skip
+        time.sleep(chance.uniform(0, 0.5))
+        dispatch.kill()
+        rounds += 1
+    assert sorted(ground.begun()) == sorted(keys), f"seed {seed}, {rounds} rounds"
+    assert {e["token"] for e in events_of(ground, "claimed")} == {"1.1"}
+    assert ground.repo.json("log", "--verify")["ok"]
+
+
+# Who is told.
+
+
+def test_a_command_hears_what_needs_a_person_once_also_after_a_death(ground):
+    told = ground.seen / "told"
+    tell = ["sh", "-c", f"echo $DIBS_EVENT $DIBS_TASK $(cat) >> {told}"]
+    more = f"max_attempts = 1\n[notify]\ncommand = {json.dumps(tell)}"
+    ground.agents(more, codex="exit 1")
+    before = ground.repo.add("before")
+    ground.repo.ok("block", before, "--reason", "no key", "--as", "ana")
+    dispatchers = [ground.start(), ground.start()]
+    for dispatch in dispatchers:
+        dispatch.says("dispatches codex")
+    failed = ground.repo.add("failing")
+    until(lambda: ground.state_of(failed) == "failed")
+    until(lambda: told.exists() and told.read_text().count("\n") == 1)
+    for dispatch in dispatchers:
+        dispatch.kill()
+    blocked = ground.repo.add("blocked")
+    ground.repo.ok("block", blocked, "--reason", "no key", "--as", "ana")
+    ground.start()
+    until(lambda: told.read_text().count("\n") == 2)
+    lines = [line.split(" ", 2) for line in told.read_text().splitlines()]
+    assert [line[:2] for line in lines] == [["released", failed], ["blocked", blocked]]
+    heard = json.loads(lines[1][2])
+    assert (heard["task"], heard["verb"], heard["schema"]) == (blocked, "blocked", 1)
+
+
+# The command line.
+
+
+def test_without_agents_there_is_nobody_to_start(repo):
+    ran = repo.run("dispatch", "--once", "--as", "ana", "--json")
+    assert (ran.code, ran.error["code"]) == (2, "no_agents")
+    assert '[agents.codex], and below it: command = ["codex"' in ran.error["advice"]
+
+
+def test_a_dry_run_shows_what_a_tick_would_do_and_does_nothing(ground):
+    ground.agents(codex=BEGIN)
+    key = ground.repo.add()
+    before = ground.repo.json("log")["events"]
+    told = ground.repo.json("dispatch", "--dry-run", "--as", "ana")
+    assert told["starts"] == [{"task": key, "agent": "codex"}]
+    assert (
+        f"would start {key} with codex" in ground.repo.ok("dispatch", "--dry-run", "--as", "x1").out
+    )
+    assert ground.repo.json("log")["events"] == before
+    assert not (ground.repo.database.parent / "dispatch").exists()
+    assert not ground.state.exists()
+
+
+def test_in_json_each_thing_that_happens_is_one_object(ground):
+    ground.agents(codex=BEGIN)
+    key = ground.repo.add()
+    [told] = map(json.loads, ground.once("--json").splitlines())
+    assert (told["schema"], told["event"], told["task"], told["agent"]) == (
+        1,
+        "started",
+        key,
+        "codex",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--tick", "0s"), "--tick '0s': it lies between 1s and 1h"),
+        (("--max", "0"), "--max '0': it is 0; it lies between 1 and 1000"),
+        (("--once", "--pause"), "--once and --pause are two different things"),
+        (("--reason", "x"), "--reason goes with --pause"),
+        (("--request-id", "r1"), "--request-id belongs to one change"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(ground, words, says):
+    ground.agents(codex=BEGIN)
+    ran = ground.repo.run("dispatch", "--as", "ana", "--json", *words)
+    assert (ran.code, ran.error["code"]) == (2, "bad_argument")
+    assert says in ran.error["message"]
+
+
+def test_an_actor_that_is_registered_otherwise_is_named_with_the_command_that_helps(ground):
+    ground.repo.add()
+    ground.repo.ok("claim", "T-1", "--agent", "codex", "--session", "s1")
+    ground.settings("[agents.codex]\ncommand = 'true'\ntier = 4\ncapabilities = ['rust']\n")
+    helps = "dibs actor set codex --tier 4 --capability rust"
+    assert helps in ground.once()
+    ground.repo.ok(*helps.split()[1:], "--as", "ana")
+    assert helps not in ground.once()
+
+
+def test_a_persons_name_is_no_agent(ground):
+    ground.settings("[agents.founder]\ncommand = 'true'\n")
+    ground.repo.add()
+    ran = ground.repo.run("dispatch", "--once", "--as", "ana", "--json", **ground.environment)
+    assert (ran.code, ran.error["code"]) == (2, "bad_setting")
