@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.core import commands, refusals
-from dibs.core.decide import OF_THE_BOARD
+from dibs.core.decide import OF_MANY, OF_THE_BOARD
 from dibs.core.order import GUARDS
 from dibs.core.refusals import Refusal
 from dibs.interfaces import surfaces
@@ -48,7 +48,12 @@ def test_every_command_of_the_core_is_reached_by_a_verb():
     }  # fmt: skip
     reached = {typed.get(verb, verb) for verb in GUARDS}
     assert reached <= set(verbs.MODULES)
-    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {"add", *OF_THE_BOARD}
+    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {
+        "add",
+        "next",
+        *OF_MANY,
+        *OF_THE_BOARD,
+    }
     assert classes == set(GUARDS)
 
 
