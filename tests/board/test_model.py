@@ -1,7 +1,8 @@
 """A state machine against a model: random commands of several actors, on the real store.
 
-The model is written from the rules, not from the code: a task is a state, a holder, a token and
-a deadline. After every step the row must be what the model says, and every refusal the model's.
+The model is written from the rules, not from the code: a task is a state, a holder, a token, a
+deadline, and what it waits for. After every step the row must be what the model says, and every
+refusal the model's.
 """
 
 from __future__ import annotations
@@ -17,16 +18,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from dibs.board.views import who
 from dibs.core import commands as c
 from dibs.core.instants import SECOND
-from dibs.core.model import TaskKey, Token
+from dibs.core.model import Process, TaskKey, Token
 from dibs.core.refusals import Refused
+from dibs.workers.offering import next_task
+from dibs.workers.sweep import sweep
 from kit.boards import Bench
 
-TASKS = ("T-1", "T-2")
+TASKS = ("T-1", "T-2", "T-3")
 AGENTS = (("codex", "s1"), ("codex", "s2"), ("claude", "s9"))
 PEOPLE = (("ana", ""), ("bob", ""))
 EVERYBODY = AGENTS + PEOPLE
 FINAL = ("complete", "dropped")
 TTLS = st.sampled_from([60, 3600])
+MAX_ATTEMPTS = 3
+GRACE = 30
+WEEK, TWO_HOURS = 7 * 86_400, 7_200
 
 tasks = st.sampled_from(TASKS)
 anybody = st.sampled_from(EVERYBODY)
@@ -41,6 +47,7 @@ class Held:
     session: str | None
     renewed: int
     ttl: int
+    suspect: int | None = None
 
     @property
     def until(self) -> int:
@@ -58,6 +65,12 @@ class Model:
     assignee: str | None = None
     author: str | None = None
     parked_by: str | None = None
+    preferred: str | None = None
+    rests: int = 0
+    after: set[str] = field(default_factory=set)
+    shared: bool = False
+    """Its scope overlaps with that of every other task that has this."""
+    most: int = MAX_ATTEMPTS
     once: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Sessions that held it and no longer do."""
 
@@ -74,6 +87,20 @@ class Model:
         if self.held is not None and self.held.session is not None:
             self.once[self.held.actor, self.held.session] = True
         self.held = None
+
+    def begin_anew(self) -> None:
+        """As if nobody had ever worked on it."""
+        self.end()
+        self.state, self.attempts, self.rests = "open", 0, 0
+        self.assignee = self.author = self.preferred = None
+
+    def give_up_or_open(self) -> None:
+        """Its lease is ended by the board."""
+        unbound = self.held.session is None and not is_human(self.held.actor)
+        self.end()
+        self.assignee = None if unbound else self.assignee
+        if self.state == "in_progress":
+            self.state = "failed" if self.attempts >= self.most else "open"
 
 
 def is_human(name: str) -> bool:
@@ -94,6 +121,10 @@ class OneOwner(RuleBasedStateMachine):
         self.asked: list[tuple] = []
         self.last_instant = 0
         self.requests = 0
+        self.paused = False
+        self.workers = 0
+        self.processes: dict[tuple[str, str], int] = {}
+        """Sessions that are tied to a process."""
         self.origins: dict[str, str] = {}
         self.actors = {
             who: self.bench.person(*who) if is_human(who[0]) else self.bench.agent(*who)
@@ -133,38 +164,91 @@ class OneOwner(RuleBasedStateMachine):
                 assert self.bench.snapshot() == before
             return False
         assert expected is None, (expected, command)
-        self.asked.append((who, command, request, outcome))
+        if outcome.task is not None and not outcome.keys:
+            self.asked.append((who, command, request, outcome))
         return True
+
+    def dead(self, task: Model) -> bool:
+        """The process behind its lease is gone."""
+        held = task.held
+        pid = held and self.processes.get((held.actor, held.session))
+        return pid in self.bench.machine.dead
+
+    def lives(self, task: Model) -> bool:
+        held = task.held
+        return (held.actor, held.session) in self.processes and not self.dead(task)
+
+    def waits(self, task: Model) -> bool:
+        return any(self.model[key].state != "complete" for key in task.after)
+
+    def in_the_way(self, task: Model, actor: str, session: str | None) -> bool:
+        """A live lease of another session has paths that the task may touch."""
+        if not task.shared:
+            return False
+        for other in self.model.values():
+            if other is task or not other.shared or not self.live(other):
+                continue
+            own = other.held.actor == actor
+            if not (own and (session is None or other.held.session in (None, session))):
+                return True
+        return False
+
+    def late(self, task: Model, who) -> bool:
+        """Its own lease has expired, and somebody came into its scope."""
+        return task.mine(who) and not self.live(task) and self.in_the_way(task, *who)
+
+    def below(self, key: str) -> list[str]:
+        """All that depends on a task, over any number of steps."""
+        found = [key]
+        for at in found:
+            found += [k for k, task in self.model.items() if at in task.after and k not in found]
+        return found[1:]
 
     def begin_lease(self, task: Model, key: str, actor: str, session: str | None, ttl: int) -> None:
         task.end()
         task.number += 1
         task.held = Held(actor, session, self.now(), ttl * SECOND)
         task.assignee = None if session is not None else actor
+        task.preferred, task.rests = None, 0
         token = self.bench.task(key).token
         assert token == Token(1, task.number)
         self.tokens[key].append(token)
 
     def renew(self, task: Model) -> None:
-        task.held.renewed = self.now()
+        task.held.renewed, task.held.suspect = self.now(), None
 
-    def gate(self, task: Model, actor: str) -> str | None:
+    def renew_if_free(self, task: Model, who) -> None:
+        """A verb that nobody is refused renews a lease that has expired only if its scope is free."""
+        if task.mine(who) and not self.late(task, who):
+            self.renew(task)
+
+    def gate(self, task: Model, actor: str, session: str | None, *, forced: bool = False):
+        if self.waits(task):
+            return "waits"
         if task.parked_by is not None:
             return "parked"
-        if task.assignee not in (None, actor) and is_human(task.assignee) and not is_human(actor):
+        person = task.assignee not in (None, actor) and is_human(task.assignee)
+        if person and not is_human(actor) and not forced:
             return "assigned_to_another"
-        return None
+        return "scope_held" if self.in_the_way(task, actor, session) else None
 
-    def to_claim(self, task: Model, who) -> str | None:
+    def to_go_on(self, task: Model, who, *, start: bool) -> str | None:
+        """The caller's own lease: it is renewed, or taken up; and started, if that is asked."""
+        renews = not self.live(task) or task.offered(who)
+        if renews and self.in_the_way(task, *who):
+            return "scope_held"
+        return "waits" if start and task.state == "open" and self.waits(task) else None
+
+    def to_claim(self, task: Model, who, *, start: bool = True) -> str | None:
         if task.state in FINAL:
             return "final"
         if task.state not in ("open", "in_progress"):
             return "wrong_state"
         if task.mine(who) or task.offered(who):
-            return None
-        if task.others(who) and self.live(task):
+            return self.to_go_on(task, who, start=start)
+        if task.others(who) and self.live(task) and not self.dead(task):
             return "held"
-        return self.gate(task, who[0])
+        return self.gate(task, *who)
 
     def to_hold(self, task: Model, who, states) -> str | None:
         if task.once.get(who) and not task.mine(who):
@@ -182,7 +266,7 @@ class OneOwner(RuleBasedStateMachine):
     @rule(key=tasks, who=anybody, ttl=TTLS, reserve=st.booleans())
     def claim(self, key, who, ttl, reserve) -> None:
         task = self.model[key]
-        expected = self.to_claim(task, who)
+        expected = self.to_claim(task, who, start=not reserve)
         if not self.ask(who, c.Claim(TaskKey(key), ttl=ttl * SECOND, reserve=reserve), expected):
             return
         self.taken(task, key, who, ttl, start=not reserve)
@@ -216,9 +300,10 @@ class OneOwner(RuleBasedStateMachine):
         expected = None if is_human(who[0]) else "people_only"
         if expected is None and task.state not in ("open", "in_progress"):
             expected = "final" if task.state in FINAL else "wrong_state"
-        own = task.mine(who) or task.offered(who)
-        if expected is None and not own and task.parked_by is not None:
-            expected = "parked"
+        if expected is None and (task.mine(who) or task.offered(who)):
+            expected = self.to_go_on(task, who, start=True)
+        elif expected is None:
+            expected = self.gate(task, *who, forced=True)
         if self.ask(who, c.Force(TaskKey(key), ttl=3600 * SECOND, reason="now"), expected):
             self.taken(task, key, who, 3600, start=True)
 
@@ -233,7 +318,7 @@ class OneOwner(RuleBasedStateMachine):
         elif self.live(task):
             expected = "held"
         else:
-            expected = self.gate(task, to)
+            expected = self.gate(task, to, None)
         if self.ask(who, c.Assign(TaskKey(key), to=to, ttl=60 * SECOND), expected):
             task.attempts += task.state == "in_progress"
             self.begin_lease(task, key, to, None, 60)
@@ -241,7 +326,8 @@ class OneOwner(RuleBasedStateMachine):
     @rule(key=tasks, who=anybody, to=st.sampled_from(["codex", "claude", "ana"]))
     def handoff(self, key, who, to) -> None:
         task = self.model[key]
-        expected = self.to_hold(task, who, ("open", "in_progress")) or self.gate(task, to)
+        expected = self.to_hold(task, who, ("open", "in_progress"))
+        expected = expected or self.gate(task, to, None)
         if self.ask(who, c.Handoff(TaskKey(key), to=to, ttl=60 * SECOND), expected):
             self.begin_lease(task, key, to, None, 60)
 
@@ -265,15 +351,18 @@ class OneOwner(RuleBasedStateMachine):
     @rule(key=tasks, who=anybody)
     def renew_it(self, key, who) -> None:
         task = self.model[key]
-        if self.ask(
-            who, c.Renew(TaskKey(key)), self.to_hold(task, who, ("open", "in_progress", "blocked"))
-        ):
+        expected = self.to_hold(task, who, ("open", "in_progress", "blocked"))
+        if self.ask(who, c.Renew(TaskKey(key)), expected or self.if_late(task, who)):
             self.renew(task)
+
+    def if_late(self, task: Model, who) -> str | None:
+        return "scope_held" if self.late(task, who) else None
 
     @rule(key=tasks, who=anybody)
     def stop(self, key, who) -> None:
         task = self.model[key]
-        if self.ask(who, c.Stop(TaskKey(key)), self.to_hold(task, who, ("in_progress",))):
+        expected = self.to_hold(task, who, ("in_progress",)) or self.if_late(task, who)
+        if self.ask(who, c.Stop(TaskKey(key)), expected):
             self.renew(task)
 
     @rule(key=tasks, who=anybody, text=st.sampled_from(["", "result"]))
@@ -292,24 +381,34 @@ class OneOwner(RuleBasedStateMachine):
     def finish(self, key, who, command, state) -> bool:
         task = self.model[key]
         was_open = task.state == "open"
-        if not self.ask(who, command, self.to_hold(task, who, ("open", "in_progress"))):
+        expected = self.to_hold(task, who, ("open", "in_progress"))
+        if expected is None and was_open and command.verb != "fail" and self.waits(task):
+            expected = "waits"
+        if not self.ask(who, command, expected):
             return False
         task.attempts += was_open and command.verb != "fail"
         task.end()
         task.state = state
         return True
 
-    @rule(key=tasks, who=anybody)
-    def release(self, key, who) -> None:
+    @rule(key=tasks, who=anybody, rest=st.sampled_from([None, 60]))
+    def release(self, key, who, rest) -> None:
+        """With a rest it was a try that did not succeed: the last one fails the task."""
         task = self.model[key]
         expected = "held" if task.others(who) and not task.once.get(who) else None
-        if self.ask(who, c.Release(TaskKey(key)), expected):
+        command = c.Release(TaskKey(key), rest=rest and rest * SECOND)
+        if self.ask(who, command, expected):
             if task.mine(who) or task.offered(who):
+                tried = rest is not None and task.state == "in_progress"
                 task.end()
                 task.assignee = None
-                task.state = "blocked" if task.state == "blocked" else "open"
+                if tried and task.attempts >= task.most:
+                    task.state = "failed"
+                elif task.state != "blocked":
+                    task.state = "open"
+                task.rests = self.now() + rest * SECOND if tried and task.state == "open" else 0
             elif task.held is None and task.assignee == who[0]:
-                task.assignee = None
+                task.assignee, task.rests = None, 0
 
     @rule(key=tasks, who=anybody, keep=st.booleans())
     def block(self, key, who, keep) -> None:
@@ -317,6 +416,8 @@ class OneOwner(RuleBasedStateMachine):
         expected = self.to_hold(task, who, ("open", "in_progress"))
         if expected == "not_held":
             expected = None
+        if expected is None and keep:
+            expected = self.if_late(task, who)
         if self.ask(who, c.Block(TaskKey(key), reason="waits", keep=keep), expected):
             if keep and task.mine(who):
                 self.renew(task)
@@ -332,6 +433,10 @@ class OneOwner(RuleBasedStateMachine):
             expected = "final" if task.state in FINAL else "wrong_state"
         elif task.others(who) and not is_human(who[0]):
             expected = "held"
+        elif task.offered(who):
+            expected = "scope_held" if self.in_the_way(task, *who) else None
+        else:
+            expected = self.if_late(task, who)
         if self.ask(who, c.Unblock(TaskKey(key)), expected):
             task.state = "open"
             if task.mine(who):
@@ -348,6 +453,8 @@ class OneOwner(RuleBasedStateMachine):
         command = c.Accept(TaskKey(key)) if yes else c.Reject(TaskKey(key), reason="no")
         if self.ask(who, command, expected):
             task.state = "complete" if yes else "open"
+            if not yes:
+                task.preferred, task.author = task.author, None
 
     @precondition(lambda self: all(task.state not in FINAL for task in self.model.values()))
     @rule(key=tasks, who=anybody)
@@ -364,8 +471,7 @@ class OneOwner(RuleBasedStateMachine):
         task = self.model[key]
         if self.ask(who, c.Park(TaskKey(key)), "final" if task.state in FINAL else None):
             task.parked_by = task.parked_by or who[0]
-            if task.mine(who):
-                self.renew(task)
+            self.renew_if_free(task, who)
 
     @rule(key=tasks, who=anybody)
     def unpark(self, key, who) -> None:
@@ -375,14 +481,12 @@ class OneOwner(RuleBasedStateMachine):
             expected = "not_yours_to_unpark"
         if self.ask(who, c.Unpark(TaskKey(key)), expected):
             task.parked_by = None
-            if task.mine(who):
-                self.renew(task)
+            self.renew_if_free(task, who)
 
     @rule(key=tasks, who=anybody)
     def note(self, key, who) -> None:
         self.ask(who, c.Note(TaskKey(key), note="progress"), None)
-        if self.model[key].mine(who):
-            self.renew(self.model[key])
+        self.renew_if_free(self.model[key], who)
 
     @rule(key=tasks, who=anybody, title=st.sampled_from(["one", "two"]))
     def edit(self, key, who, title) -> None:
@@ -392,13 +496,233 @@ class OneOwner(RuleBasedStateMachine):
     def scope(self, key, who, path) -> None:
         self.change(key, who, c.Scope(TaskKey(key), add=(f"{key}/{path}",)))
 
-    def change(self, key, who, command) -> None:
+    @rule(key=tasks, who=anybody, path=st.sampled_from(["src/**", "src/a*", "**/*.py"]))
+    def scope_that_overlaps(self, key, who, path) -> None:
+        """What is added to the scope of a task that is held must be free for its holder."""
         task = self.model[key]
-        expected = "final" if task.state in FINAL else None
-        if expected is None and task.others(who) and not is_human(who[0]):
-            expected = "held"
-        if self.ask(who, command, expected) and task.mine(who):
+        wider, was = self.to_change(task, who), task.shared
+        task.shared = True
+        if wider is None and self.live(task) and not self.dead(task):
+            holder = (task.held.actor, task.held.session)
+            wider = "scope_held" if self.in_the_way(task, *holder) else None
+        wider = wider or self.if_late(task, who)
+        if not self.ask(who, c.Scope(TaskKey(key), add=(path,)), wider):
+            task.shared = was
+        elif task.mine(who):
             self.renew(task)
+
+    def to_change(self, task: Model, who) -> str | None:
+        if task.state in FINAL:
+            return "final"
+        return "held" if task.others(who) and not is_human(who[0]) else None
+
+    def change(self, key, who, command) -> bool:
+        task = self.model[key]
+        expected = self.to_change(task, who)
+        if expected is None:
+            offered = task.offered(who) and self.in_the_way(task, *who)
+            expected = "scope_held" if offered else self.if_late(task, who)
+        accepted = self.ask(who, command, expected)
+        if accepted and task.mine(who):
+            self.renew(task)
+        return accepted
+
+    # What waits for what, and what is offered.
+
+    @rule(key=tasks, who=anybody, on=tasks)
+    def depend(self, key, who, on) -> None:
+        task = self.model[key]
+        if self.to_change(task, who) is None and (on == key or on in self.below(key)):
+            self.ask(who, c.Depend(TaskKey(key), on=(TaskKey(on),)), "cycle")
+        elif self.change(key, who, c.Depend(TaskKey(key), on=(TaskKey(on),))):
+            task.after.add(on)
+
+    @rule(key=tasks, who=anybody, on=tasks)
+    def depend_no_more(self, key, who, on) -> None:
+        if self.change(key, who, c.Depend(TaskKey(key), not_on=(TaskKey(on),))):
+            self.model[key].after.discard(on)
+
+    def is_ready(self, task: Model) -> bool:
+        return (
+            (task.state, task.held, task.parked_by, task.assignee) == ("open", None, None, None)
+            and not self.waits(task)
+            and task.rests <= self.now()
+        )
+
+    def first_offer(self, who) -> str | None:
+        """What is assigned to the caller, what came back to it, then the rest, by age."""
+        mine = [
+            key
+            for key, task in self.model.items()
+            if task.assignee == who[0]
+            and (task.held is None or task.held.session is None)
+            and not self.waits(task)
+        ]
+        ready = [key for key, task in self.model.items() if self.is_ready(task)]
+        back = [key for key in ready if self.model[key].preferred == who[0]]
+        return next(
+            (key for key in mine + back + ready if self.to_claim(self.model[key], who) is None),
+            None,
+        )
+
+    @rule(who=anybody, sweeps=st.booleans())
+    def next(self, who, sweeps) -> None:
+        """By itself, or as it is typed: a sweep comes first."""
+        if sweeps:
+            self.swept(GRACE)
+        key = None if self.paused else self.first_offer(who)
+        expected = "paused" if self.paused else None if key else "nothing_ready"
+        command = c.Next(ttl=60 * SECOND)
+        try:
+            if sweeps:
+                outcome = next_task(self.bench.board, self.actors[who].identity, command)
+            else:
+                outcome = self.actors[who].do(command)
+        except Refused as problem:
+            assert problem.code == expected
+            return
+        assert (outcome.task.key, None) == (key, expected)
+        self.taken(self.model[key], key, who, 60, start=True)
+
+    @rule(who=anybody)
+    def pause(self, who) -> None:
+        self.ask(who, c.Pause(reason="release day"), None)
+        self.paused = True
+
+    @rule(who=anybody)
+    def resume(self, who) -> None:
+        self.ask(who, c.Resume(), None)
+        self.paused = False
+
+    # Who died, and what was left.
+
+    @rule(key=tasks, ttl=TTLS, reserve=st.booleans())
+    def a_worker_claims(self, key, ttl, reserve) -> None:
+        """A new session that is tied to a process, as that of a `dibs run`."""
+        self.workers += 1
+        who = ("worker", f"w{self.workers}")
+        machine = self.bench.machine
+        process = Process(machine.boot_id, machine.space, 1_000 + self.workers, 7)
+        self.actors[who] = self.bench.agent(*who, process=process)
+        task = self.model[key]
+        expected = self.to_claim(task, who, start=not reserve)
+        if self.ask(who, c.Claim(TaskKey(key), ttl=ttl * SECOND, reserve=reserve), expected):
+            self.processes[who] = process.pid
+            self.taken(task, key, who, ttl, start=not reserve)
+
+    @rule(key=tasks)
+    def a_worker_dies(self, key) -> None:
+        held = self.model[key].held
+        pid = held and self.processes.get((held.actor, held.session))
+        if pid:
+            self.bench.machine.dead.add(pid)
+
+    @rule(grace=st.sampled_from([0, GRACE]), who=anybody)
+    def sweep(self, grace, who) -> None:
+        self.swept(grace)
+        sweep(self.bench.board, self.actors[who].identity, grace * SECOND)
+
+    def swept(self, grace: int) -> None:
+        """The dead at once; what has expired is suspected first, and ended a grace later."""
+        for task in self.model.values():
+            if task.held is None:
+                continue
+            if self.dead(task):
+                task.give_up_or_open()
+            elif self.live(task):
+                continue
+            elif task.held.suspect is None:
+                task.held.suspect = self.now()
+            else:
+                more = task.held.ttl if self.lives(task) else 0
+                if self.now() >= task.held.suspect + grace * SECOND + more:
+                    task.give_up_or_open()
+
+    @rule(key=tasks, who=anybody, force=st.booleans())
+    def retry(self, key, who, force) -> None:
+        """The task is open again; downstream the late and the dead lose theirs, nobody else."""
+        task = self.model[key]
+        used_up = task.state != "open" and task.attempts >= task.most
+        expected = None
+        if task.state not in ("open", "in_progress", "failed"):
+            expected = "final" if task.state in FINAL else "wrong_state"
+        elif self.live(task) and not self.dead(task):
+            expected = "held"
+        elif force and not is_human(who[0]):
+            expected = "people_only"
+        elif used_up and not force:
+            expected = "used_up"
+        if not self.ask(who, c.Retry(TaskKey(key), force=force), expected):
+            return
+        if task.state != "open" or task.held is not None:
+            attempts = task.attempts
+            task.begin_anew()
+            task.attempts, task.most = attempts, task.most + (force and used_up)
+        for other in map(self.model.get, self.below(key)):
+            if other.held is not None and (self.dead(other) or not self.live(other)):
+                unbound = other.held.session is None and not is_human(other.held.actor)
+                other.end()
+                other.assignee = None if unbound else other.assignee
+                other.state = "open" if other.state == "in_progress" else other.state
+
+    @rule(
+        key=tasks,
+        who=anybody,
+        only=st.booleans(),
+        redo=st.booleans(),
+        kept=st.sampled_from(["", "mine", "ana", "codex", "park"]),
+    )
+    def reset(self, key, who, only, redo, kept) -> None:
+        """The task and all below it; in the same step it is kept from others, if that is asked."""
+        below = [] if only else self.below(key)
+        touched = [key] + [k for k in below if self.is_reset(self.model[k], redo=redo)]
+        hurt = [
+            k
+            for k in touched
+            if self.model[k].others(who)
+            and self.live(self.model[k])
+            and not self.dead(self.model[k])
+        ]
+        to = kept if kept in ("ana", "codex") else ""
+        expected = "people_only" if hurt and not is_human(who[0]) else None
+        if expected is None and (kept == "mine" or to):
+            holder = who if kept == "mine" else (to, None)
+            expected = self.if_reserved(key, touched, holder)
+        command = c.Reset(
+            (TaskKey(key),),
+            only=only,
+            redo=redo,
+            to=to,
+            mine=kept == "mine",
+            park=kept == "park",
+            yes=True,
+            reason="anew",
+        )
+        if not self.ask(who, command, expected):
+            return
+        for each in touched:
+            self.model[each].begin_anew()
+        task = self.model[key]
+        if kept == "mine" or to:
+            name, session = who if kept == "mine" else (to, None)
+            self.begin_lease(task, key, name, session, WEEK if is_human(name) else TWO_HOURS)
+        if kept == "park":
+            task.parked_by = task.parked_by or who[0]
+
+    @staticmethod
+    def is_reset(task: Model, *, redo: bool) -> bool:
+        """Downstream, what is complete stays unless it is to be done again; dropped always does."""
+        return task.state != "dropped" and (redo or task.state != "complete")
+
+    def if_reserved(self, key: str, touched: list[str], holder) -> str | None:
+        """Leases that the reset itself ends are in nobody's way."""
+        left = {k: task.held for k, task in self.model.items()}
+        for each in touched:
+            self.model[each].held = None
+        barred = self.in_the_way(self.model[key], *holder)
+        for k, held in left.items():
+            self.model[k].held = held
+        return "scope_held" if barred else None
 
     @rule(key=tasks, who=agents, verb=st.sampled_from([c.Complete, c.Release, c.Stop, c.Submit]))
     def a_subagent_ends_nothing(self, key, who, verb) -> None:
@@ -412,6 +736,7 @@ class OneOwner(RuleBasedStateMachine):
         task = self.model[key]
         child = self.bench.agent(who[0], f"{who[1]}/sub")
         expected = self.to_hold(task, who, ("open", "in_progress", "blocked"))
+        expected = expected or self.if_late(task, who)
         if expected:
             assert child.refused(c.Renew(TaskKey(key))) == expected
         else:
@@ -423,6 +748,9 @@ class OneOwner(RuleBasedStateMachine):
         command = c.Add(self.bench.terms("asked"), channel=channel, origin_ask_ref="1")
         key = self.actors["ana", ""].do(command).task.key
         assert self.origins.setdefault(channel, key) == key
+        self.actors["ana", ""].do(
+            c.Park(TaskKey(key))
+        )  # what the model does not know is not offered
 
     # What the world does.
 
@@ -494,6 +822,13 @@ class OneOwner(RuleBasedStateMachine):
                 )
                 assert names.get(row.assignee) == task.assignee
                 assert names.get(row.parked_by) == task.parked_by
+                assert names.get(row.preferred) == task.preferred
+                assert (row.terms.max_attempts, row.rests_until or 0) == (
+                    task.most,
+                    task.rests and task.rests + tx.now - self.now(),
+                )
+                waiting = [k for k in task.after if self.model[k].state != "complete"]
+                assert row.waits_on == len(waiting)
                 if task.held is None:
                     assert row.lease is None
                 else:
@@ -504,7 +839,21 @@ class OneOwner(RuleBasedStateMachine):
                     )
                     assert lease.ttl == task.held.ttl
                     assert lease.live(tx.now) == self.live(task)
+                    assert (lease.suspect is None) == (task.held.suspect is None)
                     assert lease.expires == lease.renewed + lease.ttl
+
+    @invariant()
+    def no_two_live_leases_of_different_sessions_overlap(self) -> None:
+        if not hasattr(self, "bench"):
+            return
+        for task in self.model.values():
+            if self.live(task):
+                assert not self.in_the_way(task, task.held.actor, task.held.session)
+
+    @invariant()
+    def nothing_waits_for_itself(self) -> None:
+        if hasattr(self, "bench"):
+            assert not any(key in self.below(key) for key in self.model)
 
     @invariant()
     def instants_never_fall_and_tokens_are_never_given_twice(self) -> None:

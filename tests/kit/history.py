@@ -29,6 +29,7 @@ class Answer:
     renewals: int
     seqs: tuple[int, ...] = ()
     replayed: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Operation:
     invoked: int
     returned: int
     answer: Answer | str | None
+    dead: bool = False
+    """Of a sweep: the holder was known to be dead."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class State:
     soonest: int = 0
     latest: int = 0
     former: frozenset[str] = frozenset()
+    failed: bool = False
 
 
 # The rules: what may be answered to an operation, and what the task is afterwards.
@@ -68,12 +72,28 @@ class State:
 
 def possible(task: State, op: Operation) -> list[tuple[str, State]]:
     """Every (code, task afterwards) that the rules allow; the code of a success is ""."""
-    return taking(task, op) if op.verb in ("claim", "takeover") else holding(task, op)
+    if op.verb in ("claim", "takeover"):
+        return taking(task, op)
+    if op.verb == "sweep":
+        return sweeping(task, op)
+    if op.verb == "retry":
+        return [("", replace(task, failed=False))] * task.failed
+    return holding(task, op)
+
+
+def sweeping(task: State, op: Operation) -> list[tuple[str, State]]:
+    """`ttl` is the grace here. Whether the attempts are used up is not known to this model."""
+    over = op.dead or op.returned + MICROSECOND > task.soonest + op.ttl
+    if task.holder is None or op.stated != task.token or not over:
+        return []
+    return [("", ended(task)), ("", replace(ended(task), failed=True))]
 
 
 def taking(task: State, op: Operation) -> list[tuple[str, State]]:
     if task.final:
         return [("final", task)]
+    if task.failed:
+        return [("wrong_state", task)]
     if task.holder == op.session:
         return [("", renewed(task, op))]
     if task.holder is None:
@@ -93,9 +113,13 @@ def holding(task: State, op: Operation) -> list[tuple[str, State]]:
             return [("", ended(task))]
         return [("held" if task.holder and not was_mine else "", task)]
     if mine:
-        return [("", renewed(task, op) if op.verb == "renew" else replace(ended(task), final=True))]
+        if op.verb == "renew":
+            return [("", renewed(task, op))]
+        return [("", replace(ended(task), **{"failed" if op.verb == "fail" else "final": True}))]
     if was_mine:
         return [("lease_lost", task)]
+    if task.failed:
+        return [("wrong_state", task)]
     return [("final" if task.final else "held" if task.holder else "not_held", task)]
 
 
@@ -124,12 +148,8 @@ def after(task: State, op: Operation) -> list[State]:
         return [task, *(then for code, then in ways if code == "")]
     if isinstance(op.answer, str):
         return [then for code, then in ways if code == op.answer]
-    seen = (op.answer.holder, op.answer.token, op.answer.final, op.answer.renewals)
-    return [
-        then
-        for code, then in ways
-        if code == "" and (then.holder, then.token, then.final, then.renewals) == seen
-    ]
+    told = attrgetter("holder", "token", "final", "renewals", "failed")
+    return [then for code, then in ways if code == "" and told(then) == told(op.answer)]
 
 
 def unordered(operations: list[Operation], start: State) -> Operation | None:
@@ -178,8 +198,8 @@ def violation(operations: list[Operation]) -> Operation | None:
 # The second judge: the ledger.
 
 BEGINS = ("claimed", "taken_over")
-ENDS = ("released", "completed")
-BY_HOLDER = (*ENDS, "started", "renewed")
+BY_HOLDER = ("released", "completed", "failed", "started", "renewed")
+ENDS = ("released", "completed", "failed", "lease_ended")
 
 
 def ledger_faults(operations: list[Operation], entries: list) -> list[str]:

@@ -26,23 +26,28 @@ def run_here(arguments: list[str]):
     return code, json.loads(said)
 
 
-def racer(repo, number, rounds, barrier, answers) -> None:
+def racer(repo, number, racers, rounds, barrier, answers) -> None:
     os.environ.clear()
     os.environ.update(clean_environment(**repo.around))
     os.chdir(repo.folder)
     for arguments in rounds:
-        filled = [part.format(n=number) for part in arguments]
+        filled = [part.format(n=number, next=(number + 1) % racers) for part in arguments]
         barrier.wait(60)
         answers.put((number, arguments, *run_here(filled)))
 
 
 def race(repos: list[Repo], rounds: list[list[str]]):
-    """Every racer runs every round's command; `{n}` is its number. The answers of each round."""
+    """Every racer runs every round's command. The answers of each round.
+
+    `{n}` is its number, `{next}` that of the racer after it; the last one's is the first.
+    """
     context = multiprocessing.get_context("fork")
     barrier, answers = context.Barrier(len(repos)), context.Queue()
     racers = [
-        context.Process(target=racer, args=(repo, number, rounds, barrier, answers), daemon=True)
-        for number, repo in enumerate(repos)
+        context.Process(
+            target=racer, args=(repo, n, len(repos), rounds, barrier, answers), daemon=True
+        )
+        for n, repo in enumerate(repos)
     ]
     for process in racers:
         process.start()

@@ -99,9 +99,11 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         facts = with_swept_lease(tx, task, facts)
     scope = task.scope + getattr(command, "add", ())
     if scope and asks_for_scope(tx, facts, task, command):
-        subject = facts.receiver or caller.actor
+        actor = (facts.receiver or caller.actor).id
         session = None if facts.receiver else caller.holding_session
-        rivals = rivals_of(tx, tx.held_scopes(), task.id, scope, subject.id, session)
+        if lease is not None and isinstance(command, c.Scope):
+            actor, session = lease.actor, lease.session  # whoever asks, it is the holder's scope
+        rivals = rivals_of(tx, tx.held_scopes(), task.id, scope, actor, session)
         return with_rivals(tx, facts, rivals)
     return facts
 
@@ -110,7 +112,7 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
 
 
 def asks_for_scope(tx: ReadTransaction, facts: Facts, task: Task, command: c.Command) -> bool:
-    """Somebody is to hold it anew, or goes on after expiry, or wants more."""
+    """Somebody is to hold it anew, or goes on after expiry, or is to have more."""
     lease = task.lease
     own = (
         lease is not None
@@ -118,8 +120,9 @@ def asks_for_scope(tx: ReadTransaction, facts: Facts, task: Task, command: c.Com
         and (not lease.bound or lease.held_by(facts.caller))
     )
     if lease is not None and own and not isinstance(command, c.Handoff):
-        return not lease.live(tx.now) or bool(getattr(command, "add", ()))
-    return isinstance(command, TAKES)
+        return not (lease.live(tx.now) and lease.bound) or bool(getattr(command, "add", ()))
+    more = isinstance(command, c.Scope) and lease is not None and lease.live(tx.now)
+    return more or isinstance(command, TAKES)
 
 
 def rivals_of(

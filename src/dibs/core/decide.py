@@ -292,9 +292,8 @@ def depend(case: Case, _command: c.Depend) -> Decision:
 
 
 def note(case: Case, command: c.Note) -> Decision:
-    """Always accepted; it renews a lease that has expired only if its scope is still free."""
-    noted = e.Noted(note=command.note.strip())
-    return Decision((noted,)) if case.late and case.facts.rivals else as_holder(case, noted)
+    """Always accepted, whoever writes it."""
+    return as_holder(case, e.Noted(note=command.note.strip()))
 
 
 def park(case: Case, command: c.Park) -> Decision:
@@ -316,8 +315,11 @@ def allowed(_case: Case, _command: c.Command) -> Decision:
 
 
 def as_holder(case: Case, *events: Event) -> Decision:
-    """The events; and if the holder did it, its lease is renewed, after expiry with an event."""
-    if not case.holds:
+    """The events; and if the holder did it, its lease is renewed, after expiry with an event.
+
+    A lease that has expired is renewed only if its scope is still free.
+    """
+    if not case.holds or (case.late and case.facts.rivals):
         return Decision(events)
     return Decision((*extend(case), *events), renews=True)
 

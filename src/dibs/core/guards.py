@@ -188,14 +188,17 @@ def scope_is_free(case: Case) -> Refusal | None:
 
 
 def scope_is_free_if_late(case: Case) -> Refusal | None:
-    """The caller's lease runs, or nobody came into its scope since it expired."""
+    """The caller's lease runs, or nobody came into its scope since it expired.
+
+    Whoever takes up an assignment does not come into the scope of another session of its own.
+    """
     ends = case.command.verb == "block" and not case.command.named()["keep"]
-    return scope_is_free(case) if case.late and not ends else None
+    return scope_is_free(case) if (case.late or case.may_bind) and not ends else None
 
 
 def scope_is_free_if_wider(case: Case) -> Refusal | None:
-    """What the holder adds to its scope is free, too."""
-    return scope_is_free(case) if case.holds and case.command.named()["add"] else None
+    """What is added to the scope of a task that somebody holds is free, too."""
+    return scope_is_free(case) if case.live and case.command.named()["add"] else None
 
 
 def constraints_allow_it(case: Case) -> Refusal | None:

@@ -134,6 +134,7 @@ class Work:
         self.claimed = self._claim(claim)
         try:
             on_claimed(self.claimed)
+            self._end_former()
             self._start(argv, since)
         except BaseException as error:
             self._give_back(f"not started: {error}")
@@ -200,12 +201,23 @@ class Work:
                 session=self.who.session,
             )
 
+    def _end_former(self) -> None:
+        """Whoever had the task before may be gone, or stand still, and its command work on."""
+        taken = self.claimed.taken
+        if taken is None:
+            return
+        with self.board.read() as tx:
+            session = tx.session(taken.actor, taken.session or "")
+        if session is not None and session.process is not None:
+            end_survivors(self.machine, mark_of(session.process), self.options.patience)
+
     def _start(self, argv: Sequence[str], since: int) -> None:
         key = self.task.key
+        who = self.who.but(place=None)  # what the session has claimed beside this run is not ours
         if self.options.log_dir:
             self.log = os.path.join(self.options.log_dir, f"{key}-{self.token}.log")
         keeper = Keeper(
-            self.board, self.tied, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
+            self.board, who, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
         )
         try:
             self.child = Child(

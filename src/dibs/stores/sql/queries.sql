@@ -106,7 +106,7 @@ WHERE board = :board AND channel = :channel AND origin_ask_ref = :origin_ask_ref
 SELECT id, key FROM task WHERE board = :board AND id > :after ORDER BY id LIMIT :limit
 
 -- name: keys_renewed_after
-SELECT key FROM task WHERE board = :board AND holder IS NOT NULL AND renewed > :instant ORDER BY id
+SELECT key FROM task WHERE board = :board AND holder IS NOT NULL AND renewed > :instant
 
 -- name: tasks_in_state
 SELECT {task} FROM task WHERE board = :board AND state = :state
@@ -117,7 +117,7 @@ SELECT {task} FROM task WHERE board = :board AND holder IS NOT NULL
 ORDER BY holder, session NULLS FIRST, id LIMIT :limit
 
 -- name: tasks_held_by
-SELECT {task} FROM task WHERE board = :board AND holder = :actor AND session = :session ORDER BY id
+SELECT {task} FROM task WHERE board = :board AND holder = :actor AND session = :session
 
 -- name: tasks_shifted
 UPDATE task

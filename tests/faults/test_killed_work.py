@@ -1,0 +1,211 @@
+"""`kill -9` of a run at any instant: no task is lost, none is worked on by two, none is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import time
+from datetime import datetime
+from itertools import pairwise
+
+import pytest
+
+from dibs.machine import this_machine
+from dibs.workers.survivors import mark_of
+from kit import soak
+from kit.boards import of_a_file
+from kit.injection import points, struck, why_not
+from kit.running import lives, until
+from kit.workshop import ALONE, WITH_A_CHILD, Workshop, two_at_once
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux ends a child with its parent"
+)
+
+HEIR = ("--agent", "heir", "--session", "h1")
+WORKERS = 3
+TASKS = 8
+GRACE = TTL = 1.0
+NOTHING_READY = 75
+
+
+@pytest.fixture
+def shop(repo):
+    with Workshop(repo) as shop:
+        yield shop
+
+
+def shown(repo, key):
+    return repo.json("show", key)["task"]
+
+
+def ended(repo, key) -> list[dict]:
+    return [each for each in repo.json("log", key)["events"] if each["verb"] == "lease_ended"]
+
+
+# At any instant.
+
+
+def test_whoever_is_killed_at_any_instant_no_task_is_lost_and_none_is_worked_on_by_two(repo, shop):
+    """Runs, their commands, and both; some work is done by children that outlive the command."""
+    chance = random.Random(soak.seed())
+    tasks = soak.times(TASKS, share=0.05, each=2)
+    keys = {repo.add(f"task {n}", "--max-attempts", "100") for n in range(tasks)}
+    runs: dict[int, object] = {}
+    kills = 0
+    deadline = time.monotonic() + 120 + 10 * tasks
+    while not all_complete(repo, keys):
+        assert time.monotonic() < deadline, repo.ok("status").out
+        for n in range(WORKERS):
+            if n not in runs or runs[n].poll() is not None:
+                script = chance.choice((ALONE, WITH_A_CHILD))
+                runs[n] = shop.run("--next", "--agent", f"w{n}", script=script)
+        if kills < 2 * tasks:
+            time.sleep(chance.uniform(0, 0.4))
+            kills += kill(chance, runs[chance.randrange(WORKERS)])
+        else:
+            time.sleep(0.1)
+        retry_failed(repo, keys)
+    for process in runs.values():
+        process.wait(60)
+    print(f"{kills} kills, {len(shop.lines())} lines")
+    assert two_at_once(shop.lines()) == []
+    for key in keys:
+        ends = shop.said(key, "end")
+        assert shown(repo, key)["token"] in [".".join(map(str, token)) for token in ends]
+    assert repo.json("log", "--verify")["ok"]
+
+
+def all_complete(repo, keys: set[str]) -> bool:
+    return repo.json("status")["counts"] == {"complete": len(keys)}
+
+
+def kill(chance: random.Random, process) -> int:
+    """The run, or what it started, or both: its children have a session of their own."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        below = children(process.pid)
+        if below and chance.random() < 0.3:
+            os.killpg(below[0], signal.SIGKILL)
+            return 1
+        process.send_signal(signal.SIGKILL)
+        return 1
+    return 0
+
+
+def children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+    return []
+
+
+def retry_failed(repo, keys: set[str]) -> None:
+    """A command that was killed has failed; its run lives, and says so."""
+    for task in repo.json("list", "--state", "failed")["tasks"]:
+        repo.ok("retry", task["key"], "--as", "ana")
+
+
+@of_a_file
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_a_run_that_is_killed_at_a_system_call_leaves_a_task_that_is_offered_or_complete(repo):
+    """At each call on the board's files in turn; in the short form at some of them."""
+    board = repo.database.parent
+    chance = random.Random(soak.seed())
+    [*all_points] = points(repo.folder, board, run_of(repo, repo.add()))
+    some = chance.sample(all_points, min(len(all_points), soak.times(6, share=0.05, each=1)))
+    reached = 0
+    for point in some:
+        key = repo.add("work", "--priority", "0")
+        _, was_reached = struck(repo.folder, board, run_of(repo, key), point, "KILL")
+        reached += was_reached
+        if shown(repo, key)["state"] != "complete":
+            assert repo.json("next", *HEIR)["task"]["key"] == key, point
+            repo.ok("complete", key, *HEIR)
+        assert repo.run("next", *HEIR).code == NOTHING_READY, point
+    assert reached > 0
+    assert repo.json("log", "--verify")["ok"]
+
+
+def run_of(repo, key: str) -> tuple[str, ...]:
+    return ("run", key, "--agent", "codex", "--", "true")
+
+
+# What outlives its run.
+
+
+@pytest.mark.parametrize("way", ["next", "KEY"])
+def test_what_a_killed_run_left_at_work_is_ended_before_its_heir_begins(repo, shop, way):
+    """The command dies with its run; its children are found by the mark that they carry."""
+    key = repo.add()
+    first = shop.run(key, "--agent", "codex", ticks=100_000, script=WITH_A_CHILD)
+    until(lambda: shop.said(key, "tick"), "it does not begin")
+    first.kill()
+    first.wait()
+    heir = shop.run("--next" if way == "next" else key, *HEIR)
+    assert heir.wait(60) == 0
+    assert two_at_once(shop.lines()) == []
+    assert shop.said(key, "end") == [(1, 2)]
+    assert shown(repo, key)["state"] == "complete"
+
+
+def test_what_a_stopped_run_left_at_work_is_ended_before_its_heir_begins(repo, shop):
+    """Its process lives and cannot look after its command: the sweep does, one ttl later."""
+    key = repo.add()
+    run = shop.run(key, "--agent", "codex", "--ttl", "1s", ticks=100_000)
+    until(lambda: shop.said(key, "tick"), "it does not begin")
+    run.send_signal(signal.SIGSTOP)
+    until(lambda: swept(repo), "the sweep does not end it")
+    assert not this_machine().carrying(mark_of(this_machine().process(run.pid)))
+    heir = shop.run("--next", *HEIR)
+    assert heir.wait(60) == 0
+    run.send_signal(signal.SIGCONT)
+    assert run.wait(60) == 5
+    assert two_at_once(shop.lines()) == []
+    assert shown(repo, key)["token"] == "1.2"
+
+
+def swept(repo) -> list[dict]:
+    return repo.json("sweep", "--grace", "1s", "--agent", "tick", "--session", "t")["changes"]
+
+
+# In time.
+
+
+def test_nothing_is_left_behind_after_ttl_and_grace_and_two_ticks(repo, shop):
+    """One more ttl for a process that lives; at once for one that is dead."""
+    dead, silent, stopped = (repo.add() for _ in range(3))
+    repo.ok("claim", silent, "--ttl", "1s", "--agent", "codex", "--session", "s1")
+    runs = {
+        key: shop.run(key, "--agent", key, "--ttl", "1s", ticks=100_000) for key in (dead, stopped)
+    }
+    for key in runs:
+        until(lambda key=key: shop.said(key, "tick"), "it does not begin")
+    runs[dead].kill()
+    runs[dead].wait()
+    runs[stopped].send_signal(signal.SIGSTOP)
+    until(lambda: this_machine().is_stopped(runs[stopped].pid))
+    leases = {key: shown(repo, key) for key in (silent, stopped)}
+    begun, ticks = repo.json("status")["now"], [time.monotonic()]
+    found: dict[str, int] = {}
+    while len(found) < 3:
+        assert len(ticks) < 200, found
+        for change in swept(repo):
+            assert found.setdefault(change["key"], len(ticks)) == len(ticks), "ended twice"
+        ticks.append(time.monotonic())
+    assert found[dead] == 1
+    two = 2 * max(after - before for before, after in pairwise(ticks))
+    for key, extra in ((silent, 0), (stopped, TTL)):
+        [event] = ended(repo, key)
+        expired = leases[key]["lease_expires_at"]
+        assert seconds(expired, event["at"]) >= GRACE + extra
+        assert seconds(max(expired, begun), event["at"]) <= GRACE + extra + two
+        assert event["cause"] == "expired"
+    assert not lives(runs[dead].pid)
+    runs[stopped].send_signal(signal.SIGCONT)
+    assert runs[stopped].wait(60) == 5
+
+
+def seconds(begun: str, over: str) -> float:
+    return (datetime.fromisoformat(over) - datetime.fromisoformat(begun)).total_seconds()
