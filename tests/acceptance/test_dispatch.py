@@ -70,8 +70,8 @@ def test_a_task_goes_to_an_agent_that_fits_it_and_overlapping_scopes_wait(ground
         f"[agents.small]\ncommand = ['sh', '-c', '{WORK}']\nmax = 5\n"
         f"[agents.big]\ncommand = ['sh', '-c', '{WORK}']\ntier = 3\ncapabilities = ['rust']\n"
     )
-    hard = ground.add("hard", tier=3)
-    rust = ground.add("rust", capabilities=("rust",), priority=3)
+    hard = ground.add("hard", tier=3, priority=0)
+    rust = ground.add("rust", capabilities=("rust",), priority=1)
     one = ground.add("one", ("src/**",))
     two = ground.add("two", ("src/a.py",))
     said = ground.once()
