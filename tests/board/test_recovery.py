@@ -156,6 +156,18 @@ def test_attempts_used_up_make_a_swept_task_failed(bench, ana):
     assert bench.faults() == ()
 
 
+def test_what_was_only_reserved_has_not_been_tried_once_more(bench, ana):
+    """Attempts are used up by tries: a lease on an open task that ends is not one."""
+    add(bench, max_attempts=1)
+    codex = bench.agent()
+    codex.claim(A)
+    codex.do(c.Release(A))
+    worker(bench).claim(A, reserve=True)
+    bench.machine.dead.add(100)
+    assert swept(bench, ana) == [(A, "process gone")]
+    assert bench.task(A).state == "open"
+
+
 # Who is dead.
 
 
@@ -205,6 +217,9 @@ def test_people_have_no_process(bench, ana):
     dora.claim(A)
     bench.machine.dead.add(100)
     assert swept(bench, ana) == []
+    assert bench.board.execute(ana.identity, c.Sweep()).entries == ()
+    assert [held.wrong for held in status(bench.board).held] == [""]
+    assert ana.refused(c.Retry(A)) == "held"
     assert bench.agent("other", "s2").refused(c.Claim(A)) == "held"
 
 
@@ -343,6 +358,28 @@ def test_retry_frees_what_the_dead_hold_downstream_and_leaves_the_living(bench, 
     assert bench.faults() == ()
 
 
+def test_a_retry_fails_nothing_downstream_whatever_was_tried(bench, ana):
+    add(bench), add(bench, after=(A,), max_attempts=1)
+    codex = bench.agent()
+    codex.claim(A)
+    codex.do(c.Complete(A))
+    worker(bench).claim(B)
+    bench.machine.dead.add(100)
+    ana.do(c.Reset((A,), only=True))
+    codex.claim(A)
+    codex.do(c.Fail(A, reason="worse"))
+    assert list(ana.do(c.Retry(A)).keys.values()) == [B]
+    assert (bench.task(B).state, bench.task(B).attempts) == ("open", 1)
+
+
+def test_a_forced_retry_raises_nothing_while_attempts_are_left(bench, ana):
+    add(bench, max_attempts=2)
+    codex = bench.agent()
+    codex.claim(A)
+    codex.do(c.Fail(A, reason="no luck"))
+    assert ana.do(c.Retry(A, force=True)).task.terms.max_attempts == 2
+
+
 def test_retry_of_a_dead_holders_task_and_not_of_a_live_one(bench, ana):
     add(bench)
     worker(bench).claim(A)
@@ -461,6 +498,26 @@ def test_mine_is_held_and_not_started_whatever_it_waits_for(bench, ana):
     ana.do(c.Reset((B,), mine=True))
     task = bench.task(B)
     assert (task.state, task.lease.session, task.attempts, task.waits_on) == ("open", "", 0, 1)
+
+
+@pytest.mark.parametrize("command", [row[0] for row in KEPT.values()], ids=KEPT)
+def test_only_the_named_tasks_are_kept_from_others(bench, ana, command):
+    add(bench), add(bench, after=(A,))
+    bench.person("dora").do(c.Note(A, note="hello"))
+    codex = bench.agent()
+    codex.claim(A)
+    codex.do(c.Complete(A))
+    codex.claim(B)
+    ana.do(command.but(yes=True, reason="wrong design"))
+    below = bench.task(B)
+    assert (below.state, below.lease, below.parked_by) == ("open", None, None)
+
+
+def test_who_parked_a_task_first_stays_named(bench, ana):
+    add(bench)
+    bench.person("dora").do(c.Park(A))
+    ana.do(c.Reset((A,), park=True))
+    assert bench.task(A).parked_by == bench.actor_id("dora")
 
 
 def test_reset_comes_into_nobodys_scope(bench, ana):

@@ -141,8 +141,11 @@ def test_what_a_killed_run_left_at_work_is_ended_before_its_heir_begins(repo, sh
     key = repo.add()
     first = shop.run(key, "--agent", "codex", ticks=100_000, script=WITH_A_CHILD)
     until(lambda: shop.said(key, "tick"), "it does not begin")
+    mark = mark_of(this_machine().process(first.pid))
     first.kill()
     first.wait()
+    if way == "next":
+        assert swept(repo) and not this_machine().carrying(mark)
     heir = shop.run("--next" if way == "next" else key, *HEIR)
     assert heir.wait(60) == 0
     assert two_at_once(shop.lines()) == []
