@@ -286,7 +286,7 @@ TABLE = [
     ("dispatch: settings say who a worker is", "board/agents.py", "if name.startswith(RESERVED):", "if not name:", BAD_INPUT + "settings_that_cannot_be_right_stop_every_command"),
     # Recovery.
     ("recovery: the dead need a second look", "core/recovery.py", "    if death is not None:\n        return Change(task, (lease_ended(case, task, death.cause),))\n", "", RECOVERY + "a_dead_process_needs_no_second_look"),
-    ("recovery: the living are suspected", "core/recovery.py", "    if lease.live(case.now):\n        return None\n    if lease.suspect", "    if lease.suspect", RECOVERY + "exactly_at_its_end_a_lease_is_not_suspected"),
+    ("recovery: the living are suspected", "core/recovery.py", "    if lease.live(case.now):\n        return None\n    if lease.suspect", "    if lease.suspect", RECOVERY + "evidence_counts_only_for_the_lease_as_it_was_seen"),
     ("recovery: one look is enough", "core/recovery.py", "return Change(task, suspect=case.now)", "return Change(task, (lease_ended(case, task, EXPIRED),))", RECOVERY + "who_renews_after_the_first_look_is_not_ended"),
     ("recovery: there is no grace", "core/recovery.py", "if case.now < lease_ends(", "if False and lease_ends(", RECOVERY + "a_sweep_first_suspects_and_ends_a_grace_later"),
     ("recovery: silence is death", "core/recovery.py", "(lease.ttl if alive else 0)", "0", RECOVERY + "a_process_that_lives_is_given_one_more_ttl"),

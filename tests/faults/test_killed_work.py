@@ -13,13 +13,15 @@ from itertools import pairwise
 
 import pytest
 
+from dibs.board.opening import open_board
 from dibs.machine import this_machine
 from dibs.workers.survivors import mark_of
 from kit import soak
 from kit.boards import of_a_file
+from kit.dispatching import Ground, carrying
 from kit.injection import points, struck, why_not
 from kit.running import lives, until
-from kit.workshop import ALONE, WITH_A_CHILD, Workshop, two_at_once
+from kit.workshop import ALONE, WITH_A_CHILD, Workshop, lines_of, two_at_once
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux ends a child with its parent"
@@ -79,8 +81,18 @@ def test_whoever_is_killed_at_any_instant_no_task_is_lost_and_none_is_worked_on_
     assert repo.json("log", "--verify")["ok"]
 
 
+def counts(repo) -> dict[str, int]:
+    """By state. Read in this process: it is asked all the time."""
+    board = open_board(str(repo.folder), environment=repo.environment())
+    try:
+        with board.read() as tx:
+            return {state: count for state, count in tx.counts().items() if count}
+    finally:
+        board.store.close()
+
+
 def all_complete(repo, keys: set[str]) -> bool:
-    return repo.json("status")["counts"] == {"complete": len(keys)}
+    return counts(repo) == {"complete": len(keys)}
 
 
 def kill(chance: random.Random, process) -> int:
@@ -103,6 +115,8 @@ def children(pid: int) -> list[int]:
 
 def retry_failed(repo, keys: set[str]) -> None:
     """A command that was killed has failed; its run lives, and says so."""
+    if "failed" not in counts(repo):
+        return
     for task in repo.json("list", "--state", "failed")["tasks"]:
         repo.ok("retry", task["key"], "--as", "ana")
 
@@ -130,6 +144,45 @@ def test_a_run_that_is_killed_at_a_system_call_leaves_a_task_that_is_offered_or_
 
 def run_of(repo, key: str) -> tuple[str, ...]:
     return ("run", key, "--agent", "codex", "--", "true")
+
+
+def test_a_dispatcher_that_is_killed_after_any_of_its_lines_loses_nothing(repo):
+    """Every other time its workers are killed with it; the next dispatcher carries on."""
+    with Ground(repo) as ground:
+        log = ground.seen / "workshop"
+        log.touch()
+        work = f"WORKSHOP=$SEEN/workshop; set -- 5 0; {ALONE}"
+        ground.agents('max_attempts = 100\nttl_keeper = "2s"', codex=work, claude=work)
+        keys = {repo.add() for _ in range(6)}
+        deadline, rounds = time.monotonic() + 240, 0
+        while not all_complete(repo, keys):
+            assert time.monotonic() < deadline, repo.ok("status").out
+            dispatch, lines = ground.start(), 1 + rounds % 4
+            while dispatch.said.count("\n") < lines and not all_complete(repo, keys):
+                assert time.monotonic() < deadline, dispatch.said
+                time.sleep(0.05)
+            dispatch.kill()
+            if rounds % 2:
+                for pid in workers_of(ground):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+            rounds += 1
+        assert two_at_once(lines_of(log)) == []
+        ends = {(line.key, line.token) for line in lines_of(log) if line.what == "end"}
+        for key in keys:
+            assert (key, tuple(map(int, shown(repo, key)["token"].split(".")))) in ends
+    assert repo.json("log", "--verify")["ok"]
+
+
+def workers_of(ground: Ground) -> list[int]:
+    """The runs that its dispatchers have started."""
+    found = []
+    for pid in carrying(f"SEEN={ground.seen}"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+            if b"--next" in words:
+                found.append(pid)
+    return found
 
 
 # What outlives its run.
