@@ -54,6 +54,7 @@ def test_a_sweep_first_suspects_and_ends_a_grace_later(bench, ana):
     assert bench.task(A).lease.suspect == bench.now()
     bench.advance(29)
     assert swept(bench, ana) == []
+    assert ana.do(c.Sweep()).entries == (), "it is the rule that waits, not only the look before it"
     bench.advance(1)
     assert swept(bench, ana) == [(A, "expired")]
     assert (bench.task(A).state, bench.task(A).lease) == ("open", None)
