@@ -12,6 +12,7 @@ from pathlib import Path
 
 import apsw
 import cycles
+import graphs
 import peer
 import postgres
 import size
@@ -29,6 +30,7 @@ FULL = (
     start.measure,
     cycles.measure,
     size.measure,
+    graphs.measure,
     writers.measure,
     peer.measure,
     postgres.measure,
@@ -37,6 +39,7 @@ QUICK = (
     lambda: start.measure(10, 1),
     lambda: cycles.measure(5),
     lambda: size.measure((1_000, 100_000), 3),
+    lambda: graphs.measure((1_000, 100_000), 3),
     lambda: writers.measure((2, 8), 2.0, 1),
     lambda: peer.measure(4),
     lambda: postgres.measure((1, 8), 0.5, 1),

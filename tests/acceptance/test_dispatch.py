@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from dibs.board.upkeep import verify
 from kit.dispatching import BEGIN, HOLD, Ground, carrying
 from kit.running import DEADLINE, Running, here, until
 
@@ -22,20 +23,16 @@ def ground(repo):
         yield ground
 
 
-def events_of(ground, verb: str) -> list[dict]:
-    return [e for e in ground.repo.json("log", "--limit", "10000")["events"] if e["verb"] == verb]
-
-
 # What is started.
 
 
 def test_ready_work_is_started_within_the_agents_limit_and_carried_on(ground):
     ground.agents(codex=WORK)
-    keys = [ground.repo.add() for _ in range(3)]
+    keys = [ground.add() for _ in range(3)]
     dispatch = ground.start()
     until(lambda: len(ground.begun()) == 2)
     dispatch.says(f"started {keys[0]} with codex", f"started {keys[1]} with codex")
-    sentinel = ground.repo.add("later", "--for", "human")  # a change, and so a tick
+    sentinel = ground.add("later", audience="human")  # a change, and so a tick
     assert ground.state_of(sentinel) == "open"
     assert ground.counts() == {"in_progress": 2, "open": 2}
     ground.go(keys[0])
@@ -43,25 +40,26 @@ def test_ready_work_is_started_within_the_agents_limit_and_carried_on(ground):
     ground.go()
     until(lambda: ground.counts() == {"complete": 3, "open": 1})
     dispatch.says(f"codex on {keys[2]} ended with 0: {keys[2]} is complete")
-    logs = sorted(path.name for path in ground.logs.glob("*.log"))
-    assert logs == [f"{key}-1.1.log" for key in keys]
+    kept = [f"{key}-1.1.log" for key in keys]
+    until(lambda: sorted(path.name for path in ground.logs.glob("*.log")) == kept)
 
 
 def test_all_agents_together_hold_no_more_than_the_board_allows(ground):
     ground.agents("[dispatch]\nmax = 3", codex=WORK, claude=WORK)
-    keys = [ground.repo.add() for _ in range(5)]
+    keys = [ground.add() for _ in range(5)]
     dispatch = ground.start()
     until(lambda: len(ground.begun()) == 3)
     ground.go(ground.begun()[0])
     until(lambda: len(ground.begun()) == 4)
     assert ground.counts() == {"complete": 1, "in_progress": 3, "open": 1}
-    assert dispatch.said.count("started") == 4, keys
+    assert sorted(ground.begun()) == keys[:4]
+    dispatch.says(*(f"started {key}" for key in keys[:4]))
 
 
 def test_a_limit_on_the_command_line_goes_before_the_settings(ground):
     ground.agents(codex=WORK, claude=WORK)
     for _ in range(3):
-        ground.repo.add()
+        ground.add()
     assert ground.once("--max", "1").count("started") == 1
     assert ground.once("--max", "1") == ""
     assert ground.once().count("started") == 2
@@ -72,10 +70,10 @@ def test_a_task_goes_to_an_agent_that_fits_it_and_overlapping_scopes_wait(ground
         f"[agents.small]\ncommand = ['sh', '-c', '{WORK}']\nmax = 5\n"
         f"[agents.big]\ncommand = ['sh', '-c', '{WORK}']\ntier = 3\ncapabilities = ['rust']\n"
     )
-    hard = ground.repo.add("hard", "--tier", "3")
-    rust = ground.repo.add("rust", "--needs", "rust", "--priority", "3")
-    one = ground.repo.add("one", "--scope", "src/**")
-    two = ground.repo.add("two", "--scope", "src/a.py")
+    hard = ground.add("hard", tier=3, priority=0)
+    rust = ground.add("rust", capabilities=("rust",), priority=1)
+    one = ground.add("one", ("src/**",))
+    two = ground.add("two", ("src/a.py",))
     said = ground.once()
     assert (f"started {hard} with big" in said, f"started {one} with small" in said) == (True, True)
     assert said.count("started") == 2
@@ -83,17 +81,19 @@ def test_a_task_goes_to_an_agent_that_fits_it_and_overlapping_scopes_wait(ground
     assert (actors["big"]["tier"], actors["big"]["capabilities"]) == (3, ["rust"])
     assert actors["small"]["tier"] == 1
     ground.go()
-    until(lambda: ground.counts()["complete"] == 2)
+    until(lambda: ground.counts().get("complete") == 2)
     said = ground.once()
-    assert (f"started {rust} with big" in said, f"started {two} with small" in said) == (True, True)
+    assert all(
+        f"started {key} with {name}" in said for key, name in ((rust, "big"), (two, "small"))
+    ), said
     until(lambda: ground.counts() == {"complete": 4})
-    assert ground.repo.json("log", "--verify")["ok"]
+    assert verify(ground.board).faults == ()
 
 
 def test_an_agent_gets_what_is_assigned_to_it_though_its_limit_is_one(ground):
     """What is assigned and not taken up is no work that it has at hand."""
     ground.settings(f"[agents.codex]\ncommand = ['sh', '-c', '{WORK}']\n")
-    first, second = ground.repo.add("first", "--priority", "4"), ground.repo.add("second")
+    first, second = ground.add("first", priority=4), ground.add("second")
     ground.repo.ok("note", second, "hello", "--agent", "codex", "--session", "s1")
     ground.repo.ok("assign", first, "--to", "codex", "--as", "ana")
     assert f"started {first} with codex" in ground.once()
@@ -101,11 +101,11 @@ def test_an_agent_gets_what_is_assigned_to_it_though_its_limit_is_one(ground):
 
 def test_D10_any_number_of_dispatchers_start_each_task_once(ground):
     ground.agents(codex=BEGIN, claude=BEGIN)
-    keys = [ground.repo.add() for _ in range(8)]
+    keys = [ground.add() for _ in range(8)]
     dispatchers = [ground.start() for _ in range(3)]
     until(lambda: ground.counts() == {"complete": len(keys)})
     assert sorted(ground.begun()) == sorted(keys)
-    assert {e["token"] for e in events_of(ground, "claimed")} == {"1.1"}
+    assert {str(e.token) for e in ground.events("claimed")} == {"1.1"}
     for dispatch in dispatchers:
         dispatch.send(signal.SIGTERM)
     assert [dispatch.ends() for dispatch in dispatchers] == [0, 0, 0]
@@ -118,9 +118,9 @@ def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_setti
         (ground.repo.folder / name).write_text("raise SystemExit('imported')")
     for name in ("settings.toml", "dibs.toml"):
         (ground.repo.folder / name).write_text("[agents.evil]\ncommand = 'true'\n")
-    keys = [ground.repo.add() for _ in range(3)]
+    keys = [ground.add() for _ in range(3)]
     said = ground.once()
-    assert sorted(said.split()[1::6]) == sorted(keys[:2]), said
+    assert [key for key in keys if f"started {key} with codex" in said] == keys[:2], said
     assert "evil" not in said + ground.repo.ok("config").out
 
 
@@ -129,26 +129,26 @@ def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_setti
 
 def test_D8_a_command_that_cannot_be_started_gives_the_claim_back_and_the_task_rests(ground):
     ground.settings("[agents.codex]\ncommand = ['/nowhere/to/be/found']\n")
-    key = ground.repo.add()
+    key = ground.add()
     dispatch = ground.start()
     dispatch.says(f"codex on {key} ended with 2", "cannot be started", f"{key} is open")
-    task = ground.repo.json("show", key)["task"]
-    assert (task["holder"], task["attempts"]) == (None, 1)
-    later = ground.repo.add()
+    task = ground.task(key)
+    assert (task.lease, task.attempts, task.rests_until is not None) == (None, 1, True)
+    later = ground.add()
     dispatch.says(f"codex on {later} ended with 2")
-    assert [e["token"] for e in events_of(ground, "claimed")] == ["1.1", "1.1"]
+    assert [str(e.token) for e in ground.events("claimed")] == ["1.1", "1.1"]
 
 
 def test_D4_a_task_that_fails_every_time_is_failed_in_the_end_and_no_loop(ground):
-    ground.agents("max_attempts = 1", codex=f"{BEGIN}; echo no luck; exit 3")
-    key = ground.repo.add()
+    ground.agents(codex=f"{BEGIN}; echo no luck; exit 3")
+    key = ground.add(max_attempts=1)
     dispatch = ground.start()
     dispatch.says(f"codex on {key} ended with 1: {key} is failed")
     assert (ground.begun(), ground.state_of(key)) == ([key], "failed")
 
 
 def test_D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(ground):
-    repo, keys = ground.repo, [ground.repo.add() for _ in range(3)]
+    repo, keys = ground.repo, [ground.add() for _ in range(3)]
     for key in keys:
         with Running(
             repo, key, f"{here('it')}; sleep 600", "--agent", "old", "--session", key
@@ -166,15 +166,15 @@ def test_D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(g
 
 def test_D15_a_killed_worker_leaves_its_task_to_the_next_one(ground):
     ground.agents(codex=WORK)
-    key = ground.repo.add()
+    key = ground.add()
     dispatch = ground.start()
     until(lambda: ground.begun() == [key])
-    session = ground.repo.json("show", key)["task"]["session"]
+    session = ground.task(key).lease.session
     [run] = [pid for pid in carrying(f"SEEN={ground.seen}") if session in command_line(pid)]
     os.kill(run, signal.SIGKILL)
     dispatch.says(f"1 lease ended: {key} (process gone)", "was ended by signal 9")
     until(lambda: ground.begun() == [key, key])
-    assert ground.repo.json("show", key)["task"]["token"] == "1.2"
+    assert str(ground.task(key).token) == "1.2"
 
 
 def command_line(pid: int) -> str:
@@ -187,7 +187,7 @@ def command_line(pid: int) -> str:
 
 def test_a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed(ground):
     ground.agents(codex=BEGIN)
-    repo, key = ground.repo, ground.repo.add()
+    repo, key = ground.repo, ground.add()
     told = repo.json("dispatch", "--pause", "--reason", "release", "--as", "ana")
     assert (told["paused"], told["by"], told["reason"]) == (True, "ana", "release")
     assert "it was paused by ana: release" in repo.ok("dispatch", "--pause", "--as", "bo").out
@@ -205,13 +205,13 @@ def test_a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed(grou
 def test_P2_what_a_person_reset_for_herself_is_left_alone(ground, way):
     """The second task comes last by priority: once it has begun, the first was passed over."""
     ground.agents('ttl_keeper = "2s"', codex=WORK)
-    key = ground.repo.add("first", "--priority", "0")
+    key = ground.add("first", priority=0)
     dispatch = ground.start()
     until(lambda: ground.begun() == [key])
-    words = (way, "ana") if way == "--assign" else (way,)
+    words = (way, "founder") if way == "--assign" else (way,)
     ground.repo.ok("reset", key, *words, "--reason", "I do it", "--as", "ana")
     dispatch.says(f"codex on {key} ended with 5")
-    last = ground.repo.add("last", "--priority", "4")
+    last = ground.add("last", priority=4)
     until(lambda: last in ground.begun())
     assert ground.begun() == [key, last]
     assert ground.state_of(key) == "open"
@@ -219,11 +219,11 @@ def test_P2_what_a_person_reset_for_herself_is_left_alone(ground, way):
 
 def test_final_tasks_stay(ground):
     ground.agents(codex=BEGIN)
-    done, dropped = ground.repo.add(), ground.repo.add()
+    done, dropped = ground.add(), ground.add()
     ground.repo.ok("claim", done, "--as", "ana")
     ground.repo.ok("complete", done, "--as", "ana")
     ground.repo.ok("drop", dropped, "--reason", "no", "--as", "ana")
-    last = ground.repo.add("last", "--priority", "4")
+    last = ground.add("last", priority=4)
     assert ground.once().split()[:2] == ["started", last]
     until(lambda: ground.counts() == {"complete": 2, "dropped": 1})
 
@@ -233,13 +233,13 @@ def test_final_tasks_stay(ground):
 
 def test_who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers(ground):
     ground.agents(codex=WORK)
-    first = ground.repo.add()
+    first = ground.add()
     dispatch = ground.start()
     until(lambda: ground.begun() == [first])
     dispatch.says(f"started {first}")
     dispatch.send(signal.SIGTERM)
     dispatch.says(f"draining: nothing more is started; waits for {first}")
-    second = ground.repo.add()
+    second = ground.add()
     ground.go()
     assert dispatch.ends() == 0
     assert (ground.state_of(first), ground.state_of(second)) == ("complete", "open")
@@ -248,7 +248,7 @@ def test_who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers(ground
 
 def test_who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves(ground):
     ground.agents(codex=WORK)
-    key = ground.repo.add()
+    key = ground.add()
     dispatch = ground.start()
     until(lambda: ground.begun() == [key])
     dispatch.says(f"started {key}")
@@ -272,7 +272,7 @@ def test_settings_are_read_anew_when_told_and_wrong_ones_change_nothing(ground):
     ground.agents(claude=BEGIN)
     dispatch.send(signal.SIGHUP)
     dispatch.says("the settings are read anew", "dispatches claude")
-    key = ground.repo.add()
+    key = ground.add()
     dispatch.says(f"started {key} with claude")
 
 
@@ -284,7 +284,7 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
     seed = random.randrange(10**6)
     chance = random.Random(seed)
     ground.agents(codex=f"{BEGIN}; sleep 0.1", claude=BEGIN)
-    keys = [ground.repo.add() for _ in range(10)]
+    keys = [ground.add() for _ in range(10)]
     deadline = time.monotonic() + DEADLINE
     rounds = 0
     while ground.counts() != {"complete": len(keys)}:
@@ -297,8 +297,8 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
         dispatch.kill()
         rounds += 1
     assert sorted(ground.begun()) == sorted(keys), f"seed {seed}, {rounds} rounds"
-    assert {e["token"] for e in events_of(ground, "claimed")} == {"1.1"}
-    assert ground.repo.json("log", "--verify")["ok"]
+    assert {str(e.token) for e in ground.events("claimed")} == {"1.1"}
+    assert verify(ground.board).faults == ()
 
 
 # Who is told.
@@ -307,19 +307,21 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
 def test_a_command_hears_what_needs_a_person_once_also_after_a_death(ground):
     told = ground.seen / "told"
     tell = ["sh", "-c", f"echo $DIBS_EVENT $DIBS_TASK $(cat) >> {told}"]
-    more = f"max_attempts = 1\n[notify]\ncommand = {json.dumps(tell)}"
+    more = f"[notify]\ncommand = {json.dumps(tell)}"
     ground.agents(more, codex="exit 1")
-    before = ground.repo.add("before")
+    before = ground.add("before")
     ground.repo.ok("block", before, "--reason", "no key", "--as", "ana")
     dispatchers = [ground.start(), ground.start()]
     for dispatch in dispatchers:
         dispatch.says("dispatches codex")
-    failed = ground.repo.add("failing")
+    failed = ground.add("failing", max_attempts=1)
     until(lambda: ground.state_of(failed) == "failed")
     until(lambda: told.exists() and told.read_text().count("\n") == 1)
+    [cursor], last = ground.logs.glob("notified-*"), ground.events("released")[-1].seq
+    until(lambda: int(cursor.read_text()) >= last)
     for dispatch in dispatchers:
         dispatch.kill()
-    blocked = ground.repo.add("blocked")
+    blocked = ground.add("blocked")
     ground.repo.ok("block", blocked, "--reason", "no key", "--as", "ana")
     ground.start()
     until(lambda: told.read_text().count("\n") == 2)
@@ -340,22 +342,22 @@ def test_without_agents_there_is_nobody_to_start(repo):
 
 def test_a_dry_run_shows_what_a_tick_would_do_and_does_nothing(ground):
     ground.agents(codex=BEGIN)
-    key = ground.repo.add()
-    before = ground.repo.json("log")["events"]
+    key = ground.add()
+    before = ground.events()
     told = ground.repo.json("dispatch", "--dry-run", "--as", "ana")
     assert told["starts"] == [{"task": key, "agent": "codex"}]
     assert (
         f"would start {key} with codex" in ground.repo.ok("dispatch", "--dry-run", "--as", "x1").out
     )
-    assert ground.repo.json("log")["events"] == before
+    assert ground.events() == before
     assert not (ground.repo.database.parent / "dispatch").exists()
     assert not ground.state.exists()
 
 
 def test_in_json_each_thing_that_happens_is_one_object(ground):
     ground.agents(codex=BEGIN)
-    key = ground.repo.add()
-    [told] = map(json.loads, ground.once("--json").splitlines())
+    key = ground.add()
+    told, *_ = map(json.loads, ground.once("--json").splitlines())
     assert (told["schema"], told["event"], told["task"], told["agent"]) == (
         1,
         "started",
@@ -382,7 +384,7 @@ def test_what_makes_no_sense_is_refused(ground, words, says):
 
 
 def test_an_actor_that_is_registered_otherwise_is_named_with_the_command_that_helps(ground):
-    ground.repo.add()
+    ground.add()
     ground.repo.ok("claim", "T-1", "--agent", "codex", "--session", "s1")
     ground.settings("[agents.codex]\ncommand = 'true'\ntier = 4\ncapabilities = ['rust']\n")
     helps = "dibs actor set codex --tier 4 --capability rust"
@@ -393,6 +395,6 @@ def test_an_actor_that_is_registered_otherwise_is_named_with_the_command_that_he
 
 def test_a_persons_name_is_no_agent(ground):
     ground.settings("[agents.founder]\ncommand = 'true'\n")
-    ground.repo.add()
+    ground.add()
     ran = ground.repo.run("dispatch", "--once", "--as", "ana", "--json", **ground.environment)
     assert (ran.code, ran.error["code"]) == (2, "bad_setting")

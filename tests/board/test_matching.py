@@ -9,13 +9,13 @@ import pytest
 
 from dibs.board.agents import Agent
 from dibs.board.identity import Identity
-from dibs.board.matching import matches
+from dibs.board.matching import Matches, matches
 from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core.instants import SECOND
 from dibs.core.refusals import Refusal, Refused
 from dibs.workers import crew as crews
-from dibs.workers import notify
+from dibs.workers import dispatch, notify
 from dibs.workers.crew import Crew, Worker
 from dibs.workers.dispatch import Dispatcher, Options
 from dibs.workers.notify import Notifier
@@ -102,8 +102,38 @@ def test_a_tick_without_a_change_writes_nothing(bench, dispatcher, monkeypatch):
     for _ in range(300):
         bench.add()
     monkeypatch.setattr(bench.store, "write", lambda *_: pytest.fail("it writes"))
-    dispatcher._tick()
+    dispatcher._tick(1)
     assert dispatcher.said == []
+
+
+class Clock:
+    """Stands still until the test moves it."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_where_nothing_fits_a_look_is_repeated_after_a_while_or_a_change(dispatcher, monkeypatch):
+    clock, looks = Clock(), []
+
+    def look(*_: object) -> Matches:
+        looks.append(1)
+        clock.now += 2
+        return Matches()
+
+    monkeypatch.setattr(dispatch, "time", clock)
+    monkeypatch.setattr(dispatch, "matches", look)
+    dispatcher._tick(1)
+    clock.now += 2 * dispatch.PATIENCE - 1
+    dispatcher._tick(1)
+    assert len(looks) == 1
+    dispatcher._tick(2)
+    assert len(looks) == 2
+    clock.now += 2 * dispatch.PATIENCE
+    dispatcher._tick(2)
+    assert len(looks) == 3
 
 
 def test_a_board_that_cannot_be_used_is_said_once_and_tried_again(bench, dispatcher, monkeypatch):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.core import commands, refusals
-from dibs.core.decide import OF_THE_BOARD
+from dibs.core.decide import OF_MANY, OF_THE_BOARD
 from dibs.core.order import GUARDS
 from dibs.core.refusals import Refusal
 from dibs.interfaces import surfaces
@@ -44,11 +44,16 @@ def test_every_verb_of_the_list_is_written_and_every_written_verb_is_listed():
 def test_every_command_of_the_core_is_reached_by_a_verb():
     typed = {
         "force": "takeover", "set_actor": "actor", "set_clock": "doctor", "set_settings": "config",
-        "move_board": "board", "restore_board": "board",
+        "move_board": "board", "restore_board": "board", "pause": "dispatch", "resume": "dispatch",
     }  # fmt: skip
     reached = {typed.get(verb, verb) for verb in GUARDS}
     assert reached <= set(verbs.MODULES)
-    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {"add", *OF_THE_BOARD}
+    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {
+        "add",
+        "next",
+        *OF_MANY,
+        *OF_THE_BOARD,
+    }
     assert classes == set(GUARDS)
 
 
@@ -261,7 +266,7 @@ def test_what_nobody_reads_was_done_all_the_same(repo):
 
 def test_a_bug_is_exit_70_and_no_traceback_unless_it_is_wanted(repo, monkeypatch):
     script = (
-        "import sys; from dibs.board import views; views.status = None;"
+        "import sys; from dibs.board import waiting; waiting.status = None;"
         "from dibs.interfaces.cli.main import main; sys.exit(main(['status']))"
     )
     for wanted in ("", "1"):

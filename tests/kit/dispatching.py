@@ -10,6 +10,12 @@ import subprocess
 import time
 from pathlib import Path
 
+from dibs.board.identity import Identity
+from dibs.board.opening import open_board
+from dibs.board.views import task_by_key
+from dibs.core import commands as c
+from dibs.core.ledger import Entry
+from dibs.core.model import Task, TaskKey, Terms
 from dibs.machine import this_machine
 from kit.repositories import DIBS, Repo
 from kit.running import until
@@ -30,6 +36,7 @@ class Ground:
         self.state = repo.folder.parent / "state"
         self.seen.mkdir()
         self.processes: list[Dispatch] = []
+        self.board = open_board(str(repo.folder), environment=repo.environment())
 
     def __enter__(self) -> Ground:
         return self
@@ -40,6 +47,7 @@ class Ground:
             dispatch.kill()
         mark = f"SEEN={self.seen}"
         until(lambda: not [kill(pid) for pid in carrying(mark)], "a process cannot be ended")
+        self.board.store.close()
 
     # Settings.
 
@@ -84,11 +92,25 @@ class Ground:
     def go(self, key: str = "") -> None:
         (self.seen / (f"go-{key}" if key else "go")).touch()
 
+    # The board, without a process for each look.
+
+    def add(self, title: str = "work", scope: tuple[str, ...] = (), **terms) -> str:
+        founder = Identity("founder", person=True, session="")
+        return self.board.execute(founder, c.Add(Terms(title, **terms), scope)).task.key
+
+    def task(self, key: str) -> Task:
+        return task_by_key(self.board, TaskKey(key))
+
     def state_of(self, key: str) -> str:
-        return self.repo.json("show", key)["task"]["state"]
+        return self.task(key).state
 
     def counts(self) -> dict[str, int]:
-        return {state: n for state, n in self.repo.json("status")["counts"].items() if n}
+        with self.board.read() as tx:
+            return {state: n for state, n in tx.counts().items() if n}
+
+    def events(self, verb: str = "") -> list[Entry]:
+        with self.board.read() as tx:
+            return [entry for entry in tx.events() if verb in ("", entry.verb)]
 
     @property
     def logs(self) -> Path:
@@ -115,7 +137,10 @@ class Dispatch:
         return self.file.read_text()
 
     def says(self, *words: str) -> None:
-        until(lambda: all(word in self.said for word in words), f"{words}: {self.said}")
+        try:
+            until(lambda: all(word in self.said for word in words))
+        except AssertionError:
+            raise AssertionError(f"{words} are not in: {self.said}") from None
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)

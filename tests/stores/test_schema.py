@@ -12,7 +12,7 @@ from dibs.core import commands as c
 from dibs.core.model import AUDIENCES, HOLDABLE, KINDS, STATES, TTL_MAX, TTL_MIN, TaskKey
 from dibs.stores import queries
 from dibs.stores.queries import migrations
-from kit.boards import Bench
+from kit.boards import Bench, of_a_file
 
 SCHEMA = "".join(migrations("sqlite")[1])
 
@@ -101,6 +101,28 @@ def test_every_query_is_known_to_the_database_and_used_by_the_code(apart, kind):
     for name, sql in queries.load(kind).items():
         apart.change("EXPLAIN " + re.sub(r"(?<!:):\w+", "NULL", sql))
         assert name in used, f"{name} is asked by nobody"
+
+
+WHOLE = {
+    "actors", "boards", "count_events", "count_task_events", "count_tasks", "events_after",
+    "events_before", "events_without_task", "highest", "keys", "leases_without_task", "names",
+    "names_of_actor", "notes_of_task", "refusals", "remove_names_of_actor", "wrong_waits",
+    "forget_refusals", "forget_requests", "add_refusal",
+}  # fmt: skip
+"""Questions about all of something; or about a table that is small, or is read from its end."""
+
+
+@of_a_file
+def test_no_question_walks_over_all_tasks(apart):
+    """A board's number is the same in every row: an index that is used for it alone is used in vain."""
+    for name, text in queries.load("sqlite").items():
+        if name in WHOLE:
+            continue
+        sql = re.sub(r"(?<!:):\w+", "1", text)
+        plan = apart.store.connection.execute("EXPLAIN QUERY PLAN " + sql).fetchall()
+        for *_, step in plan:
+            assert not re.search(r"SCAN (task|dependency|event|ended_lease|note)\b", step), name
+            assert not re.search(r"SEARCH (task|dependency|event)\b.*\(board=\?\)", step), name
 
 
 def test_the_queries_that_differ_are_few_and_architecture_states_how_many(capsys):

@@ -89,8 +89,12 @@ def store_at_address(
 
 
 def settings_now(place: Place, board: Board) -> Settings:
-    """Read anew, wherever they are kept."""
-    return persist(board, lambda: settings_in(board.store, load(place.folder)))
+    """Read anew, wherever they are kept: a store asks its server once."""
+    fresh = another(board)
+    try:
+        return persist(fresh, lambda: settings_in(fresh.store, load(place.folder)))
+    finally:
+        fresh.store.close()
 
 
 def settings_in(store: Store, local: Settings) -> Settings:

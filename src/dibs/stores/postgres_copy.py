@@ -95,9 +95,12 @@ class ServerSnapshot(Rows):
 
 
 def columns_of(connection: Connection, table: str) -> tuple[str, ...]:
-    """All but the first, which is the board's number."""
-    asked = sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(SCHEMA, table))
-    return tuple(column.name for column in connection.execute(asked).description or ())[1:]
+    """All that are written, but the first, which is the board's number."""
+    asked = (
+        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 1 "
+        "AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
+    )
+    return tuple(name for (name,) in connection.execute(asked, (f"{SCHEMA}.{table}",)))
 
 
 @contextmanager

@@ -200,7 +200,7 @@ class ReadTransaction(Offers):
             last = TaskId(beyond(last, page[-1][0]))
 
     def keys_renewed_after(self, instant: Instant) -> list[TaskKey]:
-        return [key for (key,) in self._ask("keys_renewed_after", instant=instant)]
+        return sorted(key for (key,) in self._ask("keys_renewed_after", instant=instant))
 
     def tasks_in(self, state: State, limit: int) -> list[Task]:
         return [rows.task_of(row) for row in self._ask("tasks_in_state", state=state, limit=limit)]
@@ -210,7 +210,7 @@ class ReadTransaction(Offers):
 
     def tasks_held_by(self, actor: ActorId, session: str) -> list[Task]:
         found = self._ask("tasks_held_by", actor=actor, session=session)
-        return [rows.task_of(row) for row in found]
+        return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
 
     def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
         """Tasks that were taken from a session, and it has not said that it knows."""

@@ -40,6 +40,13 @@ BREATH = 0.1
 SLICE = 0.5
 """Seconds until a signal is noticed at the latest."""
 
+PATIENCE = 20
+"""A look that found nothing to start is repeated, while nothing changes, after so many times as long as
+it took: where very many tasks fit nobody, looking is not all that the machine does."""
+
+NEVER = (0, 0.0)
+"""No look was in vain yet: the pulse that was felt at one, and until when it counts."""
+
 NAMED = 20
 """How many ended leases one line names."""
 
@@ -73,6 +80,7 @@ class Dispatcher:
         self._draining = False
         self._paused = ""
         self._trouble = ""
+        self._idle = NEVER
 
     @property
     def settings(self) -> Settings:
@@ -86,7 +94,7 @@ class Dispatcher:
 
     def once(self) -> None:
         """One tick; until each worker that it started has a task, or has ended."""
-        self._tick()
+        self._tick(watching.pulse(self.board))
         deadline = time.monotonic() + BEGINNING
         while self.crew.coming() and time.monotonic() < deadline:
             time.sleep(BREATH)
@@ -117,7 +125,7 @@ class Dispatcher:
         """A tick; the pulse from before it, or nothing if the board could not be used."""
         try:
             felt = watching.pulse(self.board)
-            self._tick()
+            self._tick(felt)
         except Refused as problem:
             if problem.code not in TRY_AGAIN:
                 raise
@@ -163,18 +171,18 @@ class Dispatcher:
         except Refused as problem:
             self._say("settings", f"the settings stay as they were: {problem}", code=problem.code)
             return
-        self.board.settings = settings
+        self.board.settings, self._idle = settings, NEVER
         self.notifier.command = settings.notify_command
         self._say("settings", "the settings are read anew")
         self._say_who()
 
     # One tick.
 
-    def _tick(self) -> None:
+    def _tick(self, felt: int) -> None:
         self.crew.look()
         self._sweep()
-        if not self._draining:
-            self._offer()
+        if not self._draining and not self._is_idle(felt):
+            self._offer(felt)
         self.notifier.wake()
 
     def _sweep(self) -> None:
@@ -189,8 +197,13 @@ class Dispatcher:
             tasks = [{"task": key, "cause": cause} for key, cause in ended]
             self._say("swept", swept(ended), leases=tasks)
 
-    def _offer(self) -> None:
-        crew, agents = self.crew, self.settings.agents
+    def _is_idle(self, felt: int) -> bool:
+        """There was nothing to start, and since then nothing has changed."""
+        pulse, until = self._idle
+        return pulse == felt and time.monotonic() < until
+
+    def _offer(self, felt: int) -> None:
+        crew, agents, before = self.crew, self.settings.agents, time.monotonic()
         found = matches(self.board, agents, self.most, crew.coming(), crew.resting())
         if found.paused != self._paused:
             self._paused = found.paused
@@ -198,6 +211,8 @@ class Dispatcher:
             self._say("paused" if found.paused else "resumed", line)
         for agent, _ in found.starts:
             crew.start(agent)
+        took = time.monotonic() - before
+        self._idle = (felt, time.monotonic() + PATIENCE * took)
 
     # What is said.
 

@@ -199,7 +199,9 @@ def ended(ending: e.Ending, line: LogLine, actors: Actors) -> str:
 
 
 MORE: dict[type[e.Event], Callable[[Any, Actors], str]] = {
-    e.Added: lambda event, _: event.terms.title,
+    e.Added: lambda event, _: (
+        event.terms.title + (f"; after {', '.join(event.after)}" if event.after else "")
+    ),
     e.Assigned: lambda event, actors: f"to {actors[event.actor].name}",
     e.HandedOff: lambda event, actors: f"to {actors[event.actor].name}",
     e.Renewed: lambda event, _: f"ttl {exact(event.ttl)}",

@@ -110,6 +110,9 @@ CREATE TABLE task (
     head           TEXT    NOT NULL,
     events         INTEGER NOT NULL CHECK (events >= 1),
     version        INTEGER NOT NULL,
+    ready          INTEGER GENERATED ALWAYS AS (CASE WHEN
+        state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL
+        THEN 1 ELSE 0 END) STORED,  -- but for the hour: what can be offered
     PRIMARY KEY (board, id),
     UNIQUE (board, uid),
     FOREIGN KEY (board, creator)   REFERENCES actor (board, id),
@@ -140,8 +143,8 @@ CREATE UNIQUE INDEX task_by_origin ON task (board, channel, origin_ask_ref)
 CREATE INDEX task_by_state ON task (board, state, priority, id);
 CREATE INDEX task_by_holder ON task (board, holder, session) WHERE holder IS NOT NULL;
 -- What `next` offers, in its order: it costs the same on a thousand tasks and on a million.
-CREATE INDEX task_ready ON task (board, priority, id, tier, audience, not_before, rests_until)
-    WHERE state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL;
+CREATE INDEX task_ready ON task (board, ready, priority, id, tier, audience, not_before, rests_until)
+    WHERE ready = 1;
 CREATE INDEX task_by_assignee ON task (board, assignee) WHERE assignee IS NOT NULL;
 CREATE INDEX task_by_preferred ON task (board, preferred) WHERE preferred IS NOT NULL;
 
