@@ -183,6 +183,45 @@ def test_a_dead_process_needs_no_second_look(bench, ana):
     assert stint.ended - stint.started == 0, "it worked until its last sign of life"
 
 
+def test_what_is_left_of_the_dead_is_ended_before_their_lease(bench, ana):
+    """By the mark of its run; whoever takes the task up then works alone."""
+    add(bench)
+    worker(bench).claim(A)
+    bench.machine.dead.add(100)
+    found = []
+    bench.machine.carrying = lambda mark: found.append((mark, bench.task(A).lease is None)) or []
+    assert swept(bench, ana) == [(A, "process gone")]
+    assert set(found) == {("100.7", False)}
+
+
+def test_what_stands_still_too_long_loses_its_command_before_its_lease(bench, ana):
+    """Its process lives and does nothing: neither does it look after its command."""
+    add(bench)
+    worker(bench).claim(A, ttl=TTL)
+    found = []
+    bench.machine.carrying = lambda mark: found.append((mark, bench.task(A).lease is None)) or []
+    bench.advance(61)
+    swept(bench, ana)
+    bench.advance(30 + 59)
+    swept(bench, ana)
+    assert found == []
+    bench.advance(1)
+    assert swept(bench, ana) == [(A, "expired")]
+    assert set(found) == {("100.7", False)}
+
+
+def test_who_dies_after_the_look_is_looked_after_too(bench, ana):
+    """One is dead at the first look, the other only when the sweep is carried out."""
+    add(bench), add(bench)
+    worker(bench, 100).claim(A)
+    worker(bench, 200).claim(B)
+    bench.machine.dead.add(100)
+    found = []
+    bench.machine.carrying = lambda mark: bench.machine.dead.add(200) or found.append(mark) or []
+    assert swept(bench, ana) == [(A, "process gone"), (B, "process gone")]
+    assert set(found) == {"100.7", "200.7"}
+
+
 def test_a_reused_pid_is_not_the_same_process(bench, ana):
     """E13."""
     add(bench)

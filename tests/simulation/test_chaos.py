@@ -213,8 +213,9 @@ VERBS = {
 
 
 def is_judged(entry) -> bool:
-    """Not what the keeper of a run did: that it renewed late is all that is known of its renewals."""
-    return entry.verb != "added" and not (entry.verb == "renewed" and entry.session[:4] == "run-")
+    """Not late notes, nor what the keeper of a run did: all that is known is that it renewed late."""
+    of_a_keeper = entry.verb == "renewed" and entry.session.startswith("run-")
+    return entry.verb not in ("added", "noted") and not of_a_keeper
 
 
 def entries_of(board) -> list:
