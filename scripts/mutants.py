@@ -37,6 +37,10 @@ RUN = "tests/interfaces/test_run.py::test_"
 MATCHING = "tests/board/test_matching.py::test_"
 DISPATCH = "tests/acceptance/test_dispatch.py::test_"
 BAD_INPUT = "tests/interfaces/test_bad_input.py::test_"
+RECOVERY = "tests/board/test_recovery.py::test_"
+DEPENDENCIES = "tests/board/test_dependencies.py::test_"
+LIFECYCLE = "tests/acceptance/test_lifecycle.py::test_"
+KILLED = "tests/faults/test_killed_work.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -236,7 +240,7 @@ TABLE = [
     ("a continued run leaves its command stopped", "workers/run.py", "                self.child.signal(number)\n        elif", "                pass\n        elif", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
     ("the session is not tied to the run", "workers/run.py", "self.who if keys - {named} else self.who.but(", "self.who if True else self.who.but(", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("a session with other tasks is tied to the run", "workers/run.py", "self.who if keys - {named} else", "self.who if False else", RUN + "a_session_with_other_tasks_does_not_end_with_the_run"),
-    ("a renewal unties the session", "workers/run.py", "self.board, self.tied, key,", "self.board, self.who, key,", RUN + "the_session_of_a_run_inside_a_run_ends_with_the_inner_one"),
+    ("a renewal unties the session", "workers/run.py", "who = self.who.but(place=None)", "who = self.who", RUN + "the_session_of_a_run_inside_a_run_ends_with_the_inner_one"),
     ("two runs of one session are one", "workers/run.py", "            self._check_alone(session.process, named)\n", "            pass\n", RUN + "two_runs_of_one_session_are_two"),
     ("a subagent runs under its parent's lease", "workers/run.py", "    if slash:\n", "    if False:\n", RUN + "a_subagent_runs_nothing_under_its_parents_lease"),
     ("a person's command is an agent's", "workers/run.py", 'n not in ("DIBS_AGENT", "DIBS_SESSION")}', "n}", RUN + "a_persons_command_is_nobodys_agent"),
@@ -282,6 +286,68 @@ TABLE = [
     ("dispatch: logs pile up", "workers/crew.py", "                os.unlink(worker.log)", "                str(worker.log)", DISPATCH + "ready_work_is_started_within_the_agents_limit_and_carried_on"),
     ("dispatch: a worker imports what lies about", "workers/crew.py", 'sys.executable, "-P", "-m"', 'sys.executable, "-m"', DISPATCH + "D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings"),
     ("dispatch: settings say who a worker is", "board/agents.py", "if name.startswith(RESERVED):", "if not name:", BAD_INPUT + "settings_that_cannot_be_right_stop_every_command"),
+    # Recovery.
+    ("recovery: the dead need a second look", "core/recovery.py", "    if death is not None:\n        return Change(task, (lease_ended(case, task, death.cause),))\n", "", RECOVERY + "a_dead_process_needs_no_second_look"),
+    ("recovery: the living are suspected", "core/recovery.py", "    if lease.live(case.now):\n        return None\n    if lease.suspect", "    if lease.suspect", RECOVERY + "evidence_counts_only_for_the_lease_as_it_was_seen"),
+    ("recovery: one look is enough", "core/recovery.py", "return Change(task, suspect=case.now)", "return Change(task, (lease_ended(case, task, EXPIRED),))", RECOVERY + "who_renews_after_the_first_look_is_not_ended"),
+    ("recovery: there is no grace", "core/recovery.py", "if case.now < lease_ends(", "if False and lease_ends(", RECOVERY + "a_sweep_first_suspects_and_ends_a_grace_later"),
+    ("recovery: silence is death", "core/recovery.py", "(lease.ttl if alive else 0)", "0", RECOVERY + "a_process_that_lives_is_given_one_more_ttl"),
+    ("recovery: tries without end", "core/recovery.py", "gives_up=may_give_up and used_up", "gives_up=False", RECOVERY + "attempts_used_up_make_a_swept_task_failed"),
+    ("recovery: a retry gives up", "core/recovery.py", "gives_up=may_give_up and used_up", "gives_up=used_up", RECOVERY + "a_retry_fails_nothing_downstream_whatever_was_tried"),
+    ("recovery: to reserve is to try", "core/recovery.py", "task.state == IN_PROGRESS and task.attempts >=", "task.attempts >=", RECOVERY + "what_was_only_reserved_has_not_been_tried_once_more"),
+    ("recovery: an agent's assignment outlives its lease", "core/recovery.py", "unassigns=not lease.bound and not case.actor(lease.actor).is_human", "unassigns=False", RECOVERY + "a_persons_assignment_bars_agents_after_a_sweep_an_agents_does_not"),
+    ("recovery: a person's assignment ends with its lease", "core/recovery.py", " and not case.actor(lease.actor).is_human", "", RECOVERY + "a_persons_assignment_bars_agents_after_a_sweep_an_agents_does_not"),
+    ("recovery: the dead worked on", "core/recovery.py", "case.facts.sessions.get(task.id), dead=dead)", "case.facts.sessions.get(task.id), dead=False)", RECOVERY + "a_dead_process_needs_no_second_look"),
+    ("recovery: a retry ends the living", "core/recovery.py", "        not lease.live(case.now) or death_of(task, case.facts) is not None\n", "        True\n", RECOVERY + "retry_frees_what_the_dead_hold_downstream_and_leaves_the_living " + LIFECYCLE + "D2_retry_frees_what_the_dead_hold_downstream_and_nothing_else"),
+    ("recovery: a retry leaves the late", "core/recovery.py", "not lease.live(case.now) or death_of(task, case.facts) is not None", "death_of(task, case.facts) is not None", RECOVERY + "retry_frees_what_the_dead_hold_downstream_and_leaves_the_living"),
+    ("recovery: a retry leaves the dead", "core/recovery.py", "not lease.live(case.now) or death_of(task, case.facts) is not None", "not lease.live(case.now)", RECOVERY + "retry_frees_what_the_dead_hold_downstream_and_leaves_the_living"),
+    ("recovery: every force raises", "core/recovery.py", "raised = command.force and used_up", "raised = command.force", RECOVERY + "a_forced_retry_raises_nothing_while_attempts_are_left"),
+    ("recovery: dropped is reset", "core/recovery.py", "kept = task.state == DROPPED or (", "kept = (", RECOVERY + "complete_tasks_downstream_stay_without_redo_and_dropped_ones_always"),
+    ("recovery: complete is always redone", "core/recovery.py", "(task.state == COMPLETE and not command.redo)", "False", RECOVERY + "complete_tasks_downstream_stay_without_redo_and_dropped_ones_always"),
+    ("recovery: complete is never redone", "core/recovery.py", "task.state == COMPLETE and not command.redo", "task.state == COMPLETE", RECOVERY + "complete_tasks_downstream_stay_without_redo_and_dropped_ones_always"),
+    ("recovery: the untouched are reset", "core/recovery.py", "if not kept and e.begun_anew(task) != task:", "if not kept:", RECOVERY + "complete_tasks_downstream_stay_without_redo_and_dropped_ones_always"),
+    ("recovery: nobody was interrupted", "core/recovery.py", "overruled=is_anothers(task, case.caller)", "overruled=False", RECOVERY + "everyone_interrupted_is_named"),
+    ("recovery: a reset is for everybody", "core/recovery.py", "(anew, *(kept_from_others(case, command, task) if is_named else ()))", "(anew,)", RECOVERY + "a_person_who_resets_for_herself_is_not_overrun " + LIFECYCLE + "P2_what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking"),
+    ("recovery: all below is kept, too", "core/recovery.py", "if is_named else ()))", "))", RECOVERY + "only_the_named_tasks_are_kept_from_others"),
+    ("recovery: a second parker is named", "core/recovery.py", "if command.park and task.parked_by is None:", "if command.park:", RECOVERY + "who_parked_a_task_first_stays_named"),
+    ("liveness: people are looked at", "board/liveness.py", "leases = [lease for lease in tx.leases_with_process() if lease.kind != HUMAN]", "leases = tx.leases_with_process()", RECOVERY + "people_have_no_process"),
+    ("liveness: a holder who is a person is looked at", "board/liveness.py", "lease.task == task.id and lease.kind != HUMAN", "lease.task == task.id", RECOVERY + "people_have_no_process"),
+    ("liveness: every boot is this one", "board/liveness.py", "if process.boot != machine.boot():", "if False:", RECOVERY + "another_boot_is_death_where_there_is_one_kernel_only"),
+    ("liveness: another host's boot is death", "board/liveness.py", "return REBOOTED if one_kernel else None", "return REBOOTED", RECOVERY + "another_boot_is_death_where_there_is_one_kernel_only[postgres]"),
+    ("liveness: any namespace is ours", "board/liveness.py", "if process.namespace != machine.namespace():", "if False:", RECOVERY + "another_pid_namespace_is_another_host"),
+    ("liveness: a pid is a process", "board/liveness.py", "machine.process(process.pid) == process else", "machine.process(process.pid) else", RECOVERY + "a_reused_pid_is_not_the_same_process"),
+    ("liveness: old evidence counts", "core/facts.py", "return death if (death.token, death.renewed) == (task.token, lease.renewed) else None", "return death", RECOVERY + "evidence_counts_only_for_the_lease_as_it_was_seen"),
+    ("liveness: a claim does not look", "board/execute.py", 'if problem.code != "held" or', "if True or", RECOVERY + "a_claim_that_meets_the_dead_takes_over_at_once"),
+    ("next: nobody counts what is held", "board/many.py", "facts = facts.but(held=tx.count_", "facts = facts.but(held=0 * tx.count_", DEPENDENCIES + "next_does_not_exceed_the_most_that_an_actor_may_hold"),
+    ("next: a pause is not looked at", "board/many.py", "    paused = who_paused(tx)\n    if paused", '    paused = ""\n    if paused', DEPENDENCIES + "paused_is_not_a_failure_and_a_claim_goes_on"),
+    ("next: the rules are not asked", "board/many.py", "if decide(facts_of_task(tx, facts, task, claim), claim, tx.now).refusal is None:", "if True:", DEPENDENCIES + "an_assignment_is_not_taken_up_beside_another_session_that_has_its_paths"),
+    ("next: assignments wait their turn", "board/many.py", "for task in tx.tasks_assigned_to(actor.id):", "for task in ():", DEPENDENCIES + "next_gives_first_what_is_assigned_then_what_came_back_to_its_author"),
+    ("next: authors wait their turn", "board/many.py", "for task in tx.tasks_preferred_by(actor.id):", "for task in ():", DEPENDENCIES + "next_gives_first_what_is_assigned_then_what_came_back_to_its_author"),
+    ("next: what came back is always ready", "board/many.py", "        if is_ready(tx, task):\n", "        if True:\n", DEPENDENCIES + "what_came_back_to_its_author_is_not_given_before_its_time"),
+    ("next: parked is ready", "board/many.py", "        and task.parked_by is None\n", "", DEPENDENCIES + "ready_is_one_predicate"),
+    ("next: assigned is ready", "board/many.py", "        and task.assignee is None\n", "", DEPENDENCIES + "ready_is_one_predicate"),
+    ("next: held is ready", "board/many.py", "        task.state == OPEN\n        and task.lease is None\n", "        task.state in (OPEN, 'in_progress')\n", DEPENDENCIES + "ready_is_one_predicate"),
+    ("next: waiting is ready", "board/many.py", "        and not task.waits_on\n        and task.parked_by", "        and task.parked_by", DEPENDENCIES + "ready_is_one_predicate"),
+    ("next: too early is ready", "board/many.py", "        and (task.terms.not_before or 0) <= tx.now\n", "", DEPENDENCIES + "ready_is_one_predicate"),
+    ("next: resting is ready", "board/many.py", "        and (task.rests_until or 0) <= tx.now\n", "", DEPENDENCIES + "ready_is_one_predicate"),
+    ("depend: a task waits for itself", "board/many.py", "    if on.id == task.id:\n        return (task.key, task.key)\n", "", DEPENDENCIES + "a_cycle_is_refused_and_shown"),
+    ("depend: cycles are made", "board/many.py", "    if not tx.is_upstream(task.id, on.id):\n        return ()\n", "    return ()\n", DEPENDENCIES + "a_cycle_is_refused_and_shown " + LIFECYCLE + "37_dependencies_that_are_made_at_once_make_no_cycle"),
+    ("reset: only is all", "board/many.py", "    if not command.only:\n", "    if True:\n", RECOVERY + "only_the_named_tasks_if_that_is_said"),
+    ("reset: comes into scopes", "board/many.py", "return reserved(tx, facts, named) if receiver or command.mine else facts", "return facts", RECOVERY + "reset_comes_into_nobodys_scope"),
+    ("reset: stands in its own way", "board/many.py", "ends = {task.id for task in facts.many}", "ends: set[TaskId] = set()", RECOVERY + "reset_comes_into_nobodys_scope"),
+    ("sweep: writes for nothing", "workers/sweep.py", "    if not seen.deaths and not over and all(suspected(task) for task in expired):\n        return None\n", "", RECOVERY + "where_everybody_lives_nothing_is_written"),
+    ("sweep: suspects nobody", "workers/sweep.py", " and all(suspected(task) for task in expired)", "", RECOVERY + "a_sweep_first_suspects_and_ends_a_grace_later"),
+    ("sweep: the dead's children live on", "workers/sweep.py", "if lease.task in seen.deaths or lease.task in over}", "if lease.task in over}", RECOVERY + "what_is_left_of_the_dead_is_ended_before_their_lease"),
+    ("sweep: a stopped run's command lives on", "workers/sweep.py", "if lease.task in seen.deaths or lease.task in over}", "if lease.task in seen.deaths}", RECOVERY + "what_stands_still_too_long_loses_its_command_before_its_lease"),
+    ("sweep: who dies meanwhile leaves its command", "workers/sweep.py", "    end_what_is_left_of(board, leases, ended - told)", "    pass", RECOVERY + "who_dies_after_the_look_is_looked_after_too"),
+    ("sweep: ends commands too early", "workers/sweep.py", "    return now >= lease_ends(", "    return True or lease_ends(", RECOVERY + "where_everybody_lives_nothing_is_written"),
+    ("run: begins beside the former command", "workers/run.py", "            self._end_former()\n", "", KILLED + "what_a_killed_run_left_at_work_is_ended_before_its_heir_begins"),
+    ("run: a renewal ties what the session claimed elsewhere", "workers/run.py", "who = self.who.but(place=None)", "who = self.tied", LIFECYCLE + "what_a_session_claims_beside_its_run_does_not_end_with_the_run"),
+    ("a swept holder is not named", "board/outcome.py", 'for name in ("ending", "former")', 'for name in ("ending",)', LIFECYCLE + "D15_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was"),
+    ("several keys are no keys", "interfaces/cli/arguments.py", ' or each.options.get("nargs") == "+"', "", LIFECYCLE + "D1_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim"),
+    ("scopes: who is late is renewed", "core/decide.py", " or (case.late and case.facts.rivals)", "", DEPENDENCIES + "a_late_renewal_is_refused_where_somebody_came_into_the_scope"),
+    ("scopes: an assignment is always free", "core/guards.py", "(case.late or case.may_bind) and not ends", "case.late and not ends", DEPENDENCIES + "an_assignment_is_not_taken_up_beside_another_session_that_has_its_paths"),
+    ("scopes: people widen into anything", "board/known.py", "return more or isinstance(command, TAKES)", "return isinstance(command, TAKES)", DEPENDENCIES + "nobody_widens_the_scope_of_a_held_task_into_what_is_held"),
 ]  # fmt: skip
 
 
@@ -316,7 +382,8 @@ def run(mutant: Mutant, workers: str = "0") -> str:
         text = path.read_text()
         path.write_text(text.replace(mutant.before, mutant.after))
         # The rules are the same on every store: a server is started only where it is what is broken.
-        only = [] if "postgres" in mutant.file else ["-k", "not postgres"]
+        served = "postgres" in mutant.file or "postgres" in mutant.tests
+        only = [] if served else ["-k", "not postgres"]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-n", workers, "-x", "-q", *only, "-p", "no:cacheprovider", f"--basetemp={copy / 'tmp'}", *mutant.tests.split()],
             cwd=copy, capture_output=True, text=True, check=False,

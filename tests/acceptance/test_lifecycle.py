@@ -190,7 +190,7 @@ def agents_that_ask(repo: Repo, count: int):
 def test_P2_what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking(repo):
     """The dispatcher started an agent on it three minutes later, four times."""
     ways = {"--mine": (), "--assign": ("dora",), "--park": ()}
-    keys = added(repo, *ways)
+    keys = added(repo, *"abc")
     told(repo, ("note", keys[0], "here I am", "--as", "dora"))
     told(repo, *(("claim", key, *LIVE) for key in keys))
     with agents_that_ask(repo, 2) as asked:

@@ -206,7 +206,8 @@ def test_a_late_renewal_is_refused_where_somebody_came_into_the_scope(bench, cod
     bench.agent("other", "s2").claim(B)
     for command in (c.Renew(A), c.Claim(A), c.Stop(A), c.Block(A, reason="x", keep=True)):
         assert codex.refused(command) == "scope_held"
-    codex.do(c.Note(A, note="still here"))
+    for command in (c.Note(A, note="still here"), c.Park(A), c.Unpark(A)):
+        codex.do(command)
     assert bench.task(A).lease.renewals == 0
     assert codex.do(c.Complete(A)).late
 
@@ -217,6 +218,39 @@ def test_a_holder_widens_its_scope_only_into_what_is_free(bench, codex):
     bench.agent("other", "s2").claim(B)
     assert codex.refused(c.Scope(A, add=("docs/index.md",))) == "scope_held"
     assert codex.do(c.Scope(A, add=("tests/**",))).task.scope == ("src/**", "tests/**")
+
+
+def test_nobody_widens_the_scope_of_a_held_task_into_what_is_held(bench, codex, ana):
+    """A person may change it; and still two live leases do not overlap."""
+    add(bench, scope=("src/**",)), add(bench, scope=("docs/**",))
+    bench.agent("other", "s2").claim(B)
+    ana.do(c.Scope(A, add=("docs/a.md",)))
+    ana.do(c.Scope(A, remove=("docs/a.md",)))
+    codex.claim(A)
+    assert ana.refused(c.Scope(A, add=("docs/a.md",))) == "scope_held"
+    assert ana.do(c.Scope(A, add=("tests/**",))).task.scope == ("src/**", "tests/**")
+
+
+def test_an_assignment_is_not_taken_up_beside_another_session_that_has_its_paths(bench, codex, ana):
+    """Two sessions of one agent are two holders: next passes over it, and gives something else."""
+    add(bench, scope=("src/**",)), add(bench, scope=("src/a.py",)), add(bench)
+    codex.claim(A)
+    ana.do(c.Assign(B, to="codex"))
+    other = bench.agent("codex", "s2")
+    assert other.refused(c.Claim(B)) == "scope_held"
+    assert other.do(c.Next()).task.key == D
+    assert codex.claim(B).task.lease.session == "s1"
+
+
+def test_what_came_back_to_its_author_is_not_given_before_its_time(bench, codex, ana):
+    add(bench)
+    codex.claim(A)
+    codex.do(c.Submit(A))
+    ana.do(c.Edit(A, not_before=bench.now() + HOUR))
+    ana.do(c.Reject(A, reason="not yet"))
+    assert codex.refused(c.Next()) == "nothing_ready"
+    bench.advance(3600)
+    assert codex.do(c.Next()).task.key == A
 
 
 def test_next_gives_first_what_is_assigned_then_what_came_back_to_its_author(bench, codex, ana):
@@ -307,9 +341,16 @@ def test_ready_is_one_predicate(bench, codex, ana):
     """C8: what the list shows, what `next` gives, and what the predicate says are the same."""
     for number in range(6):
         add(bench, after=(A,) if number == 5 else ())
+    add(bench, not_before=bench.now() + HOUR), add(bench), add(bench)
     ana.do(c.Park(B))
     codex.claim(D)
     ana.do(c.Block(TaskKey("T-4"), reason="waits"))
+    codex.claim("T-8")
+    codex.do(c.Release(TaskKey("T-8"), rest=HOUR))
+    ana.do(c.Assign(TaskKey("T-9"), to="ana", ttl=60_000_000))
+    bench.advance(61)
+    for _ in range(2):
+        ana.do(c.Sweep(grace=0))
     with bench.board.read() as tx:
         said = [key for key in tx.task_keys() if is_ready(tx, tx.task(key))]
     assert said == offered(bench) == ["T-1", "T-5"]

@@ -54,6 +54,7 @@ def test_a_sweep_first_suspects_and_ends_a_grace_later(bench, ana):
     assert bench.task(A).lease.suspect == bench.now()
     bench.advance(29)
     assert swept(bench, ana) == []
+    assert ana.do(c.Sweep()).entries == (), "it is the rule that waits, not only the look before it"
     bench.advance(1)
     assert swept(bench, ana) == [(A, "expired")]
     assert (bench.task(A).state, bench.task(A).lease) == ("open", None)
@@ -156,6 +157,18 @@ def test_attempts_used_up_make_a_swept_task_failed(bench, ana):
     assert bench.faults() == ()
 
 
+def test_what_was_only_reserved_has_not_been_tried_once_more(bench, ana):
+    """Attempts are used up by tries: a lease on an open task that ends is not one."""
+    add(bench, max_attempts=1)
+    codex = bench.agent()
+    codex.claim(A)
+    codex.do(c.Release(A))
+    worker(bench).claim(A, reserve=True)
+    bench.machine.dead.add(100)
+    assert swept(bench, ana) == [(A, "process gone")]
+    assert bench.task(A).state == "open"
+
+
 # Who is dead.
 
 
@@ -168,6 +181,45 @@ def test_a_dead_process_needs_no_second_look(bench, ana):
     [entry] = [entry for entry in bench.events(A) if entry.verb == "lease_ended"]
     stint = entry.event.ending.stint
     assert stint.ended - stint.started == 0, "it worked until its last sign of life"
+
+
+def test_what_is_left_of_the_dead_is_ended_before_their_lease(bench, ana):
+    """By the mark of its run; whoever takes the task up then works alone."""
+    add(bench)
+    worker(bench).claim(A)
+    bench.machine.dead.add(100)
+    found = []
+    bench.machine.carrying = lambda mark: found.append((mark, bench.task(A).lease is None)) or []
+    assert swept(bench, ana) == [(A, "process gone")]
+    assert set(found) == {("100.7", False)}
+
+
+def test_what_stands_still_too_long_loses_its_command_before_its_lease(bench, ana):
+    """Its process lives and does nothing: neither does it look after its command."""
+    add(bench)
+    worker(bench).claim(A, ttl=TTL)
+    found = []
+    bench.machine.carrying = lambda mark: found.append((mark, bench.task(A).lease is None)) or []
+    bench.advance(61)
+    swept(bench, ana)
+    bench.advance(30 + 59)
+    swept(bench, ana)
+    assert found == []
+    bench.advance(1)
+    assert swept(bench, ana) == [(A, "expired")]
+    assert set(found) == {("100.7", False)}
+
+
+def test_who_dies_after_the_look_is_looked_after_too(bench, ana):
+    """One is dead at the first look, the other only when the sweep is carried out."""
+    add(bench), add(bench)
+    worker(bench, 100).claim(A)
+    worker(bench, 200).claim(B)
+    bench.machine.dead.add(100)
+    found = []
+    bench.machine.carrying = lambda mark: bench.machine.dead.add(200) or found.append(mark) or []
+    assert swept(bench, ana) == [(A, "process gone"), (B, "process gone")]
+    assert set(found) == {"100.7", "200.7"}
 
 
 def test_a_reused_pid_is_not_the_same_process(bench, ana):
@@ -205,6 +257,9 @@ def test_people_have_no_process(bench, ana):
     dora.claim(A)
     bench.machine.dead.add(100)
     assert swept(bench, ana) == []
+    assert bench.board.execute(ana.identity, c.Sweep()).entries == ()
+    assert [held.wrong for held in status(bench.board).held] == [""]
+    assert ana.refused(c.Retry(A)) == "held"
     assert bench.agent("other", "s2").refused(c.Claim(A)) == "held"
 
 
@@ -234,7 +289,7 @@ def test_evidence_counts_only_for_the_lease_as_it_was_seen(bench, ana):
     codex.do(c.Renew(A))
     bench.board._look_round = lambda: seen
     assert bench.board.execute(ana.identity, c.Sweep()).entries == ()
-    assert bench.task(A).lease is not None
+    assert bench.task(A).lease.suspect is None
 
 
 def test_next_offers_what_a_killed_agent_had_without_any_daemon(bench):
@@ -341,6 +396,28 @@ def test_retry_frees_what_the_dead_hold_downstream_and_leaves_the_living(bench, 
     assert bench.task(five).state == "complete"
     assert done.task.token < bench.task(A).token
     assert bench.faults() == ()
+
+
+def test_a_retry_fails_nothing_downstream_whatever_was_tried(bench, ana):
+    add(bench), add(bench, after=(A,), max_attempts=1)
+    codex = bench.agent()
+    codex.claim(A)
+    codex.do(c.Complete(A))
+    worker(bench).claim(B)
+    bench.machine.dead.add(100)
+    ana.do(c.Reset((A,), only=True))
+    codex.claim(A)
+    codex.do(c.Fail(A, reason="worse"))
+    assert list(ana.do(c.Retry(A)).keys.values()) == [B]
+    assert (bench.task(B).state, bench.task(B).attempts) == ("open", 1)
+
+
+def test_a_forced_retry_raises_nothing_while_attempts_are_left(bench, ana):
+    add(bench, max_attempts=2)
+    codex = bench.agent()
+    codex.claim(A)
+    codex.do(c.Fail(A, reason="no luck"))
+    assert ana.do(c.Retry(A, force=True)).task.terms.max_attempts == 2
 
 
 def test_retry_of_a_dead_holders_task_and_not_of_a_live_one(bench, ana):
@@ -461,6 +538,26 @@ def test_mine_is_held_and_not_started_whatever_it_waits_for(bench, ana):
     ana.do(c.Reset((B,), mine=True))
     task = bench.task(B)
     assert (task.state, task.lease.session, task.attempts, task.waits_on) == ("open", "", 0, 1)
+
+
+@pytest.mark.parametrize("command", [row[0] for row in KEPT.values()], ids=KEPT)
+def test_only_the_named_tasks_are_kept_from_others(bench, ana, command):
+    add(bench), add(bench, after=(A,))
+    bench.person("dora").do(c.Note(A, note="hello"))
+    codex = bench.agent()
+    codex.claim(A)
+    codex.do(c.Complete(A))
+    codex.claim(B)
+    ana.do(command.but(yes=True, reason="wrong design"))
+    below = bench.task(B)
+    assert (below.state, below.lease, below.parked_by) == ("open", None, None)
+
+
+def test_who_parked_a_task_first_stays_named(bench, ana):
+    add(bench)
+    bench.person("dora").do(c.Park(A))
+    ana.do(c.Reset((A,), park=True))
+    assert bench.task(A).parked_by == bench.actor_id("dora")
 
 
 def test_reset_comes_into_nobodys_scope(bench, ana):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from kit.history import Answer, Operation, ledger_faults, violation
+from kit.workshop import lines_of, two_at_once
 
 TTL = 1_000
 
@@ -23,6 +25,20 @@ def op(when, session, verb, answer, stated=None):
     return Operation(
         session, "T-1", verb, stated, TTL * ms, request, when[0] * ms, when[1] * ms, answer
     )
+
+
+def swept(when, token, *, dead=False, failed=False):
+    """A sweep by somebody else ended this lease. The grace is as long as the lease."""
+    return replace(
+        op(when, "person", "sweep", (token, None, 0), stated=token),
+        dead=dead,
+        answer=Answer(token, None, final=False, renewals=0, failed=failed),
+    )
+
+
+def failed(when, session, token):
+    answer = Answer(token, None, final=False, renewals=0, failed=True)
+    return replace(op(when, session, "fail", None, stated=token), answer=answer)
 
 
 CLAIM_A = op((0, 10), "a", "claim", (1, "a", 0))
@@ -94,9 +110,56 @@ RIGHT = {
         op((95, 99), "b", "complete", "final"),
     ],
     "told to try again": [CLAIM_A, op((20, 30), "b", "claim", "busy")],
+    "swept a grace after the lease ran out": [
+        CLAIM_A,
+        swept((2011, 2020), 1),
+        op((2030, 2040), "b", "claim", (2, "b", 0)),
+        op((2050, 2060), "a", "complete", "lease_lost", stated=1),
+    ],
+    "the dead are swept at once": [
+        CLAIM_A,
+        swept((20, 30), 1, dead=True),
+        op((40, 50), "b", "claim", (2, "b", 0)),
+    ],
+    "swept for the last time": [
+        CLAIM_A,
+        swept((20, 30), 1, dead=True, failed=True),
+        op((40, 50), "b", "claim", "wrong_state"),
+    ],
+    "failed, tried again, claimed": [
+        CLAIM_A,
+        failed((20, 30), "a", 1),
+        op((40, 50), "person", "retry", (1, None, 0)),
+        op((60, 70), "b", "claim", (2, "b", 0)),
+    ],
 }
 
 WRONG = {
+    "swept before its grace was over": [CLAIM_A, swept((1011, 1900), 1)],
+    "swept although it was renewed": [
+        CLAIM_A,
+        op((900, 910), "a", "renew", (1, "a", 1)),
+        swept((2100, 2110), 1),
+    ],
+    "swept twice": [
+        CLAIM_A,
+        swept((20, 30), 1, dead=True),
+        swept((40, 50), 1, dead=True),
+    ],
+    "completed after a sweep": [
+        CLAIM_A,
+        swept((20, 30), 1, dead=True),
+        op((40, 50), "a", "complete", (1, None, 0), stated=1),
+    ],
+    "claimed although it had failed": [
+        CLAIM_A,
+        failed((20, 30), "a", 1),
+        op((40, 50), "b", "claim", (2, "b", 0)),
+    ],
+    "tried again although it had not failed": [
+        CLAIM_A,
+        op((20, 30), "person", "retry", (1, "a", 0)),
+    ],
     "two holders": [CLAIM_A, op((20, 30), "b", "claim", (2, "b", 0))],
     "two holders at once": [
         op((0, 10), "a", "claim", (1, "a", 0)),
@@ -165,6 +228,22 @@ def test_a_history_that_one_board_could_have_made_is_accepted(name):
 @pytest.mark.parametrize("name", WRONG)
 def test_a_history_that_no_board_could_have_made_is_rejected(name):
     assert violation(WRONG[name]) is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "at_once"),
+    [
+        ("1.1 start, 1.1 end, 1.2 start, 1.2 end", False),
+        ("1.1 start, 1.2 start, 1.2 end", False),
+        ("1.1 start, 1.2 start, 1.1 tick, 1.2 end", True),
+        ("1.9 start, 1.10 start, 1.9 end", True),
+        ("1.9 start, 2.1 start, 2.1 end", False),
+    ],
+)
+def test_two_who_work_at_once_are_seen_in_what_they_say(tmp_path, said, at_once):
+    file = tmp_path / "workshop"
+    file.write_text("".join(f"T-1 {line}\nT-2 1.1 tick\n" for line in said.split(", ")))
+    assert bool(two_at_once(lines_of(file))) == at_once
 
 
 def test_thousands_of_operations_are_judged_in_seconds():

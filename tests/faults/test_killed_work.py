@@ -13,13 +13,15 @@ from itertools import pairwise
 
 import pytest
 
+from dibs.board.opening import open_board
 from dibs.machine import this_machine
 from dibs.workers.survivors import mark_of
 from kit import soak
 from kit.boards import of_a_file
+from kit.dispatching import Ground, carrying
 from kit.injection import points, struck, why_not
 from kit.running import lives, until
-from kit.workshop import ALONE, WITH_A_CHILD, Workshop, two_at_once
+from kit.workshop import ALONE, WITH_A_CHILD, Workshop, lines_of, two_at_once
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux ends a child with its parent"
@@ -79,8 +81,18 @@ def test_whoever_is_killed_at_any_instant_no_task_is_lost_and_none_is_worked_on_
     assert repo.json("log", "--verify")["ok"]
 
 
+def counts(repo) -> dict[str, int]:
+    """By state. Read in this process: it is asked all the time."""
+    board = open_board(str(repo.folder), environment=repo.environment())
+    try:
+        with board.read() as tx:
+            return {state: count for state, count in tx.counts().items() if count}
+    finally:
+        board.store.close()
+
+
 def all_complete(repo, keys: set[str]) -> bool:
-    return repo.json("status")["counts"] == {"complete": len(keys)}
+    return counts(repo) == {"complete": len(keys)}
 
 
 def kill(chance: random.Random, process) -> int:
@@ -103,6 +115,8 @@ def children(pid: int) -> list[int]:
 
 def retry_failed(repo, keys: set[str]) -> None:
     """A command that was killed has failed; its run lives, and says so."""
+    if "failed" not in counts(repo):
+        return
     for task in repo.json("list", "--state", "failed")["tasks"]:
         repo.ok("retry", task["key"], "--as", "ana")
 
@@ -132,6 +146,45 @@ def run_of(repo, key: str) -> tuple[str, ...]:
     return ("run", key, "--agent", "codex", "--", "true")
 
 
+def test_a_dispatcher_that_is_killed_after_any_of_its_lines_loses_nothing(repo):
+    """Every other time its workers are killed with it; the next dispatcher carries on."""
+    with Ground(repo) as ground:
+        log = ground.seen / "workshop"
+        log.touch()
+        work = f"WORKSHOP=$SEEN/workshop; set -- 5 0; {ALONE}"
+        ground.agents('max_attempts = 100\nttl_keeper = "2s"', codex=work, claude=work)
+        keys = {repo.add() for _ in range(6)}
+        deadline, rounds = time.monotonic() + 240, 0
+        while not all_complete(repo, keys):
+            assert time.monotonic() < deadline, repo.ok("status").out
+            dispatch, lines = ground.start(), 1 + rounds % 4
+            while dispatch.said.count("\n") < lines and not all_complete(repo, keys):
+                assert time.monotonic() < deadline, dispatch.said
+                time.sleep(0.05)
+            dispatch.kill()
+            if rounds % 2:
+                for pid in workers_of(ground):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+            rounds += 1
+        assert two_at_once(lines_of(log)) == []
+        ends = {(line.key, line.token) for line in lines_of(log) if line.what == "end"}
+        for key in keys:
+            assert (key, tuple(map(int, shown(repo, key)["token"].split(".")))) in ends
+    assert repo.json("log", "--verify")["ok"]
+
+
+def workers_of(ground: Ground) -> list[int]:
+    """The runs that its dispatchers have started."""
+    found = []
+    for pid in carrying(f"SEEN={ground.seen}"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+            if b"--next" in words:
+                found.append(pid)
+    return found
+
+
 # What outlives its run.
 
 
@@ -141,8 +194,11 @@ def test_what_a_killed_run_left_at_work_is_ended_before_its_heir_begins(repo, sh
     key = repo.add()
     first = shop.run(key, "--agent", "codex", ticks=100_000, script=WITH_A_CHILD)
     until(lambda: shop.said(key, "tick"), "it does not begin")
+    mark = mark_of(this_machine().process(first.pid))
     first.kill()
     first.wait()
+    if way == "next":
+        assert swept(repo) and not this_machine().carrying(mark)
     heir = shop.run("--next" if way == "next" else key, *HEIR)
     assert heir.wait(60) == 0
     assert two_at_once(shop.lines()) == []
@@ -155,7 +211,7 @@ def test_what_a_stopped_run_left_at_work_is_ended_before_its_heir_begins(repo, s
     key = repo.add()
     run = shop.run(key, "--agent", "codex", "--ttl", "1s", ticks=100_000)
     until(lambda: shop.said(key, "tick"), "it does not begin")
-    run.send_signal(signal.SIGSTOP)
+    stop(repo, key, run)
     until(lambda: swept(repo), "the sweep does not end it")
     assert not this_machine().carrying(mark_of(this_machine().process(run.pid)))
     heir = shop.run("--next", *HEIR)
@@ -164,6 +220,16 @@ def test_what_a_stopped_run_left_at_work_is_ended_before_its_heir_begins(repo, s
     assert run.wait(60) == 5
     assert two_at_once(shop.lines()) == []
     assert shown(repo, key)["token"] == "1.2"
+
+
+def stop(repo, key: str, run) -> None:
+    """Where it does not keep others from writing: who stands still inside a transaction does that."""
+    while True:
+        run.send_signal(signal.SIGSTOP)
+        until(lambda: this_machine().is_stopped(run.pid))
+        if repo.run("note", key, "it stands still", "--as", "ana").code == 0:
+            return
+        run.send_signal(signal.SIGCONT)
 
 
 def swept(repo) -> list[dict]:
@@ -184,8 +250,7 @@ def test_nothing_is_left_behind_after_ttl_and_grace_and_two_ticks(repo, shop):
         until(lambda key=key: shop.said(key, "tick"), "it does not begin")
     runs[dead].kill()
     runs[dead].wait()
-    runs[stopped].send_signal(signal.SIGSTOP)
-    until(lambda: this_machine().is_stopped(runs[stopped].pid))
+    stop(repo, stopped, runs[stopped])
     leases = {key: shown(repo, key) for key in (silent, stopped)}
     begun, ticks = repo.json("status")["now"], [time.monotonic()]
     found: dict[str, int] = {}

@@ -66,8 +66,8 @@ class Agent:
             if task is None:
                 time.sleep(self.chance.uniform(0.05, 0.2))
                 continue
-            for _ in range(self.chance.randrange(3)):
-                time.sleep(self.chance.uniform(0, 0.1))
+            for _ in range(self.chance.randrange(1, 4)):
+                time.sleep(self.chance.uniform(0, 0.2))
                 self.ask("renew", task.key, c.Renew(task.key, token=task.token))
             if fails(task.key, task.token):
                 self.ask("fail", task.key, c.Fail(task.key, token=task.token, reason="in vain"))

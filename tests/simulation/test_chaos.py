@@ -79,7 +79,7 @@ class Nemesis:
                 del self.stopped[pid]
 
     def strike(self) -> None:
-        deed = self.chance.choices(("kill", "stop", "kill below", "step"), (4, 3, 1, 2))[0]
+        deed = self.chance.choices(("kill", "stop", "kill below", "step"), (6, 3, 1, 1))[0]
         awake = sorted(set(self.crowd.alive) - set(self.stopped))
         if deed == "step":
             if self.offset is not None:
@@ -102,17 +102,19 @@ class Person:
 
     def __init__(self, board) -> None:
         self.board, self.next_tick = board, 0.0
+        self.over = False
 
     def look_after(self) -> None:
         if time.monotonic() < self.next_tick:
             return
-        sweep(self.board, PERSON, GRACE)
-        for task in self.tasks().values():
-            if task.state == FAILED and task.attempts < task.terms.max_attempts:
-                try:
+        try:
+            self.over = self.is_over()
+            sweep(self.board, PERSON, GRACE)
+            for task in self.tasks().values():
+                if task.state == FAILED and not has_given_up(task):
                     self.board.execute(PERSON, c.Retry(task.key))
-                except Refused as problem:
-                    assert problem.code in ("used_up", "held"), problem
+        except Refused as problem:
+            assert problem.code == "busy", problem  # somebody was stopped inside a transaction
         self.next_tick = time.monotonic() + TICK
 
     def tasks(self):
@@ -156,15 +158,15 @@ def test_chaos_ends_with_every_task_complete_or_its_attempts_used_up(repo, kind,
             nemesis = Nemesis(crowd, chance, shim and shim.offset)
             nemesis.hire()
             end = time.monotonic() + seconds
-            while time.monotonic() < end and not person.is_over():
-                crowd.listen(chance.uniform(0, 0.2))
+            while time.monotonic() < end and not person.over:
+                crowd.listen(chance.uniform(0, 0.1))
                 nemesis.wake()
                 nemesis.strike()
                 nemesis.hire()
                 person.look_after()
             nemesis.wake(all_of_them=True)
             deadline = time.monotonic() + 240
-            while not person.is_over():
+            while not person.over:
                 assert time.monotonic() < deadline, repo.ok("status").out
                 crowd.listen(0.1)
                 nemesis.hire()
@@ -189,7 +191,7 @@ def judge(board, person, graph, crowd, nemesis, workshop) -> None:
     assert verify(board).faults == ()
     told = operations + unheard(board, operations, entries)
     assert violation(told) is None
-    assert ledger_faults(told, [entry for entry in entries if entry.verb != "added"]) == []
+    assert ledger_faults(told, [entry for entry in entries if is_judged(entry)]) == []
     begun_once = Counter((e.task, e.token) for e in entries if e.verb == "claimed")
     assert set(begun_once.values()) <= {1}
     assert set(Counter((e.task, e.token) for e in swept).values()) <= {1}
@@ -208,6 +210,12 @@ VERBS = {
     "lease_ended": "sweep",
     "retried": "retry",
 }
+
+
+def is_judged(entry) -> bool:
+    """Not late notes, nor what the keeper of a run did: all that is known is that it renewed late."""
+    of_a_keeper = entry.verb == "renewed" and entry.session.startswith("run-")
+    return entry.verb not in ("added", "noted") and not of_a_keeper
 
 
 def entries_of(board) -> list:

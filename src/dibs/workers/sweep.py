@@ -18,6 +18,8 @@ from dibs.workers.survivors import end_survivors, mark_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
+    from dibs.core.model import TaskId
+    from dibs.stores.offers import HeldByProcess
 
 
 def sweep(
@@ -31,10 +33,18 @@ def sweep(
     over = {task.id for task in expired if is_over(task, now, grace, seen)}
     if not seen.deaths and not over and all(suspected(task) for task in expired):
         return None
+    told = {lease.task for lease in leases if lease.task in seen.deaths or lease.task in over}
+    end_what_is_left_of(board, leases, told)
+    outcome = board.execute(who, c.Sweep(grace, limit))
+    ended = {entry.task for entry in outcome.entries if entry.task is not None}
+    end_what_is_left_of(board, leases, ended - told)  # of whoever died since we looked
+    return outcome
+
+
+def end_what_is_left_of(board: Board, leases: list[HeldByProcess], tasks: set[TaskId]) -> None:
     for lease in leases:
-        if lease.task in seen.deaths or lease.task in over:
+        if lease.task in tasks:
             end_survivors(board.store.machine, mark_of(lease.process))
-    return board.execute(who, c.Sweep(grace, limit))
 
 
 def suspected(task: Task) -> bool:
