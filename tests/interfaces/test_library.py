@@ -73,6 +73,7 @@ def test_the_public_names_are_few_and_each_is_there():
     assert set(dibs.__all__) == {
         "Answer",
         "Board",
+        "Changed",
         "Event",
         "Lease",
         "LeaseLost",
