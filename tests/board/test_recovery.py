@@ -210,16 +210,42 @@ def test_what_stands_still_too_long_loses_its_command_before_its_lease(bench, an
     assert set(found) == {("100.7", False)}
 
 
-def test_who_dies_after_the_look_is_looked_after_too(bench, ana):
-    """One is dead at the first look, the other only when the sweep is carried out."""
+def test_who_dies_after_the_look_is_looked_after_by_the_next(bench, ana):
+    """One is dead at the look, the other only when the sweep is carried out."""
     add(bench), add(bench)
     worker(bench, 100).claim(A)
     worker(bench, 200).claim(B)
     bench.machine.dead.add(100)
     found = []
     bench.machine.carrying = lambda mark: bench.machine.dead.add(200) or found.append(mark) or []
-    assert swept(bench, ana) == [(A, "process gone"), (B, "process gone")]
+    assert swept(bench, ana) == [(A, "process gone")]
+    assert set(found) == {"100.7"}
+    assert swept(bench, ana) == [(B, "process gone")]
     assert set(found) == {"100.7", "200.7"}
+
+
+TAKES_FROM_THE_DEAD = {"claim": c.Claim(A), "takeover": c.Takeover(A), "retry": c.Retry(A)}
+
+
+@pytest.mark.parametrize("command", TAKES_FROM_THE_DEAD.values(), ids=TAKES_FROM_THE_DEAD)
+def test_whoever_takes_from_the_dead_ends_what_is_left_of_them_first(bench, command):
+    add(bench)
+    worker(bench).claim(A)
+    bench.machine.dead.add(100)
+    found = []
+    bench.machine.carrying = lambda mark: found.append((mark, bench.task(A).token.number)) or []
+    bench.agent("other", "s2").do(command)
+    assert set(found) == {("100.7", 1)}
+
+
+def test_a_plan_ends_nobody(bench, ana):
+    add(bench)
+    worker(bench).claim(A)
+    bench.machine.dead.add(100)
+    found = []
+    bench.machine.carrying = lambda mark: found.append(mark) or []
+    [change] = bench.board.plan(ana.identity, c.Sweep()).decision.others
+    assert (change.task.key, found) == (A, [])
 
 
 def test_a_reused_pid_is_not_the_same_process(bench, ana):
@@ -284,10 +310,10 @@ def test_evidence_counts_only_for_the_lease_as_it_was_seen(bench, ana):
     codex = worker(bench)
     codex.claim(A)
     bench.machine.dead.add(100)
-    seen = bench.board._look_round()
+    seen = bench.board._bury()
     bench.advance(1)
     codex.do(c.Renew(A))
-    bench.board._look_round = lambda: seen
+    bench.board._bury = lambda: seen
     assert bench.board.execute(ana.identity, c.Sweep()).entries == ()
     assert bench.task(A).lease.suspect is None
 

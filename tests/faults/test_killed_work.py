@@ -14,8 +14,8 @@ from itertools import pairwise
 import pytest
 
 from dibs.board.opening import open_board
+from dibs.board.survivors import mark_of
 from dibs.machine import this_machine
-from dibs.workers.survivors import mark_of
 from kit import soak
 from kit.boards import of_a_file
 from kit.dispatching import Ground, carrying

@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
+from dibs.board.survivors import end_survivors
 from dibs.core.instants import HOUR, MINUTE
 from dibs.machine import this_machine
 from dibs.workers.run import rest_after
-from dibs.workers.survivors import end_survivors
 from kit.boards import of_a_file
 from kit.hands import Hand
 from kit.repositories import DIBS

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from dibs.board.opening import open_board
+from dibs.board.survivors import end_survivors, mark_of
 from dibs.machine import this_machine
-from dibs.workers.survivors import end_survivors, mark_of
 from kit.repositories import DIBS, Ran, Repo
 
 DEADLINE = 60

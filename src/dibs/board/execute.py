@@ -93,7 +93,7 @@ class Board:
 
     def _execute(self, who: Identity, command: c.Command, light: bool, ids: Ids) -> Outcome:
         outcome = self._renew(who, command) if light else None
-        seen = self._look_round() if isinstance(command, LOOKS_ROUND) else NOTHING
+        seen = self._bury() if isinstance(command, LOOKS_ROUND) else NOTHING
         while outcome is None:
             try:
                 outcome = self._attempt(who, command, ids, seen)
@@ -108,10 +108,10 @@ class Board:
                 seen = seen.but(deaths=dead.deaths)
         return outcome
 
-    def _look_round(self) -> Evidence:
-        from dibs.board.liveness import look
+    def _bury(self) -> Evidence:
+        from dibs.board.liveness import bury
 
-        return look(self)
+        return bury(self)
 
     def _look_at_holder(
         self, command: c.Command, problem: Refused, seen: Evidence
@@ -119,14 +119,18 @@ class Board:
         """The process of a holder that stands in the way may be dead: then it is no holder."""
         if problem.code != "held" or seen.deaths or not isinstance(command, TAKES_UP):
             return None
-        from dibs.board.liveness import look_at
+        from dibs.board.liveness import bury
 
-        dead = look_at(self, command.task)
+        dead = bury(self, command.task)
         return dead if dead.deaths else None
 
     def plan(self, who: Identity, command: c.Command) -> Plan:
         """What the command would lead to now. Nothing is changed."""
-        seen = self._look_round() if isinstance(command, LOOKS_ROUND) else NOTHING
+        seen = NOTHING
+        if isinstance(command, LOOKS_ROUND):
+            from dibs.board.liveness import look
+
+            seen = look(self)
         with self.read() as tx:
             caller, _ = caller_of(tx, who, self.settings)
             facts = facts_for(tx, caller, command, self.settings, seen)

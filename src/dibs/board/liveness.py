@@ -6,6 +6,7 @@ People have no process. A process is judged only from its own kernel: elsewhere 
 from __future__ import annotations
 
 from dibs.board.known import Evidence
+from dibs.board.survivors import end_survivors, mark_of
 from dibs.core.facts import Death
 from dibs.core.model import HUMAN, Process
 
@@ -21,21 +22,28 @@ GONE, REBOOTED = "process gone", "host rebooted"
 
 def look(board: Board) -> Evidence:
     """Which of the processes behind leases are dead, and which are known to live."""
-    with board.read() as tx:
-        leases = [lease for lease in tx.leases_with_process() if lease.kind != HUMAN]
-    return judged(board, leases)
+    return judged(board, leases_of(board))
 
 
-def look_at(board: Board, key: TaskKey) -> Evidence:
-    """The same for one task."""
+def bury(board: Board, key: TaskKey | None = None) -> Evidence:
+    """The same, for a command that acts on it: what still runs of the dead is ended first."""
+    leases = leases_of(board, key)
+    seen = judged(board, leases)
+    for lease in leases:
+        if lease.task in seen.deaths and seen.deaths[lease.task].cause == GONE:
+            end_survivors(board.store.machine, mark_of(lease.process))
+    return seen
+
+
+def leases_of(board: Board, key: TaskKey | None = None) -> list[HeldByProcess]:
+    """Those of agents with a process; of all tasks, or of one."""
     with board.read() as tx:
-        task = tx.task(key)
-        leases = [
+        task = None if key is None else tx.task(key)
+        return [
             lease
             for lease in tx.leases_with_process()
-            if task and lease.task == task.id and lease.kind != HUMAN
+            if lease.kind != HUMAN and (key is None or (task and lease.task == task.id))
         ]
-    return judged(board, leases)
 
 
 def judged(board: Board, leases: list[HeldByProcess]) -> Evidence:

@@ -59,6 +59,11 @@ def overlap(one: tuple[str, ...], other: tuple[str, ...], *, fold: bool = False)
         for first, there in theirs:
             if first and head and first != head:
                 continue
+            plain = None if fold else _at_a_glance(text, there)
+            if plain is not None:
+                if plain:
+                    return True
+                continue
             for each in (text, there):
                 if each not in compiled:
                     compiled[each] = _pattern(each, fold)
@@ -88,6 +93,34 @@ def _head(text: str, fold: bool) -> str:
     if any(character in WILD for character in first):
         return ""
     return "".join(chr(_code(character, fold)) for character in first) if fold else first
+
+
+def _at_a_glance(one: str, other: str) -> bool | None:
+    """Whether two patterns overlap, if that is plain; most are: a folder, and a folder within it.
+
+    Names that both begin with say nothing. After them two names may differ, or `**` takes the rest.
+    """
+    if AREA in (one[:1], other[:1]):
+        return None
+    mine, theirs = one.split("/"), other.split("/")
+    place = 0
+    while mine[place] == theirs[place] and not _is_wild(mine[place]):
+        place += 1
+        if place in (len(mine), len(theirs)):
+            return None
+    left, there = mine[place:], theirs[place:]
+    if not _is_wild(left[0]) and not _is_wild(there[0]):
+        return None if "" in (left[0], there[0]) else False
+    ends = ["**"]
+    if (left == ends and there[0] and "[" not in other) or (
+        there == ends and left[0] and "[" not in one
+    ):
+        return True
+    return None
+
+
+def _is_wild(name: str) -> bool:
+    return any(character in WILD for character in name)
 
 
 # Sequences with gaps.

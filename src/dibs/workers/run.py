@@ -17,6 +17,7 @@ from dibs.board.execute import Board
 from dibs.board.identity import Identity, ancestors
 from dibs.board.known import fresh_uid
 from dibs.board.outcome import Outcome, actors_named
+from dibs.board.survivors import MARK, PATIENCE, end_survivors, mark_of
 from dibs.core import commands as c
 from dibs.core import refusals
 from dibs.core.instants import HOUR, MINUTE, Duration
@@ -26,7 +27,6 @@ from dibs.core.values import Value
 from dibs.workers.child import Child
 from dibs.workers.inbox import ENDING, INTERRUPTING, PASSED_ON, Inbox
 from dibs.workers.keeper import TRY_AGAIN, Keeper
-from dibs.workers.survivors import MARK, PATIENCE, end_survivors, mark_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

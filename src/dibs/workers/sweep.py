@@ -8,43 +8,33 @@ from __future__ import annotations
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.board.known import Evidence
-from dibs.board.liveness import judged
+from dibs.board.liveness import judged, leases_of
+from dibs.board.survivors import end_survivors, mark_of
 from dibs.core import commands as c
 from dibs.core.instants import Duration, Instant
-from dibs.core.model import GRACE, HUMAN, SWEPT_AT_ONCE, Task
+from dibs.core.model import GRACE, SWEPT_AT_ONCE, Task
 from dibs.core.recovery import lease_ends
-from dibs.workers.survivors import end_survivors, mark_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
-    from dibs.core.model import TaskId
-    from dibs.stores.offers import HeldByProcess
 
 
 def sweep(
     board: Board, who: Identity, grace: Duration = GRACE, limit: int = SWEPT_AT_ONCE
 ) -> Outcome | None:
     """One bounded pass; nothing if there was nothing to do."""
-    with board.read() as tx:
-        leases = [lease for lease in tx.leases_with_process() if lease.kind != HUMAN]
-        expired, now = tx.tasks_expired(limit), tx.now
+    leases = leases_of(board)
     seen = judged(board, leases)
+    with board.read() as tx:
+        expired, now = tx.tasks_expired(limit), tx.now
     over = {task.id for task in expired if is_over(task, now, grace, seen)}
     if not seen.deaths and not over and all(suspected(task) for task in expired):
         return None
-    told = {lease.task for lease in leases if lease.task in seen.deaths or lease.task in over}
-    end_what_is_left_of(board, leases, told)
-    outcome = board.execute(who, c.Sweep(grace, limit))
-    ended = {entry.task for entry in outcome.entries if entry.task is not None}
-    end_what_is_left_of(board, leases, ended - told)  # of whoever died since we looked
-    return outcome
-
-
-def end_what_is_left_of(board: Board, leases: list[HeldByProcess], tasks: set[TaskId]) -> None:
     for lease in leases:
-        if lease.task in tasks:
+        if lease.task in over:  # the command of a run that lives, and renews nothing
             end_survivors(board.store.machine, mark_of(lease.process))
+    return board.execute(who, c.Sweep(grace, limit))
 
 
 def suspected(task: Task) -> bool:

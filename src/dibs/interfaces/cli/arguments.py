@@ -79,8 +79,10 @@ def read_ours(verb: str, means: str, arguments: tuple[Argument, ...], words: lis
         return quick
     found = vars(parser(verb, means, arguments).parse_intermixed_args(words))
     for each in (*but_the_command(arguments), *COMMON):
+        given = found[each.dest]
         several = each.options.get("action") == "append" or each.options.get("nargs") == "+"
-        if isinstance(found[each.dest], list) and not several:
+        values = given if several and isinstance(given, list) else [given]
+        if any(isinstance(value, list) for value in values):
             # What argparse makes of `--name=--`.
             raise bad_argument(f"{each.names[0]} has no value (dibs {verb} --help)")
     return found

@@ -106,6 +106,7 @@ def check(call: Call) -> None:
     if call.request_id is not None:
         raise bad_argument("--request-id belongs to one change: --pause or --resume")
     tick(call), most(call)
+    call.board.settle()
     if not call.board.settings.agents:
         place = f"{call.place.folder}/{settings.FILE}"
         where = "a file for dibs config --load" if call.board.store.remote else place
