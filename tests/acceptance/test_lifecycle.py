@@ -279,7 +279,7 @@ def test_37_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
 
 
 def test_D12_two_blockers_that_are_completed_at_once_release_what_waits_for_both(repo, kind):
-    rounds = 20 if kind == "sqlite" else 10
+    rounds = 16 if kind == "sqlite" else 8
     made, claims = [], []
     for r in range(rounds):
         blockers = [f"B{r}-0", f"B{r}-1"]
@@ -301,7 +301,7 @@ def test_D12_two_blockers_that_are_completed_at_once_release_what_waits_for_both
 
 @pytest.mark.parametrize("racers", [2, 12])
 def test_C1_so_many_ask_for_the_next_task_at_once_so_many_different_ones_are_given(repo, racers):
-    rounds = 4
+    rounds = 3
     race([repo], [["add", f"task {n}", "--as", "ana"] for n in range(rounds * racers)])
     asks = [["next", "--agent", "r{n}", "--session", f"s{r}-{{n}}"] for r in range(rounds)]
     got = [answer for answers in race([repo] * racers, asks) for answer in answers]

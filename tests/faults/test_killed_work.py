@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 HEIR = ("--agent", "heir", "--session", "h1")
 WORKERS = 3
-TASKS = 8
+TASKS = 6
 GRACE = TTL = 1.0
 NOTHING_READY = 75
 
