@@ -11,7 +11,7 @@ import os
 import random
 import time
 
-from dibs.board import execute
+from dibs.board import known
 from dibs.board.execute import Board
 from dibs.board.settings import Settings
 from dibs.core import commands as c
@@ -215,7 +215,7 @@ def simulate(folder, seed: int, steps: int, monkeypatch) -> tuple[list[str], Sim
     chance = random.Random(f"machine {seed}")
     with monkeypatch.context() as machine:
         machine.setattr(os, "urandom", chance.randbytes)
-        machine.setattr(execute, "time_ns", lambda: START * 1_000)
+        machine.setattr(known, "time_ns", lambda: START * 1_000)
         simulation = Simulation(folder, seed)
         for _ in range(steps):
             simulation.step()

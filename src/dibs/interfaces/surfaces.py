@@ -71,7 +71,7 @@ SURFACES = {
     ),
     "no_worktree": Surface(REFUSED, "look at {path}; without --worktree no work tree is made"),
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
-    "unconfirmed": Surface(USAGE, "look with --dry-run, then say --yes"),
+    "unconfirmed": Surface(USAGE, "look first with --dry-run; --help says how to confirm it"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
     "no_agents": Surface(
@@ -95,7 +95,9 @@ SURFACES = {
     "not_assigned": Surface(REFUSED, "dibs show {task}"),
     "not_yours_to_unpark": Surface(REFUSED, "ask {parked_by}, or a person"),
     "cycle": Surface(REFUSED, "leave one of these dependencies out; dibs why {task}"),
-    "used_up": Surface(REFUSED, "dibs show {task} says why; a person may retry it with --force"),
+    "used_up": Surface(
+        REFUSED, "dibs show {task} says why it failed; ask a person to allow one more try"
+    ),
     "never": Surface(
         REFUSED, "dibs show {task}; what failed is tried again with dibs retry {task}"
     ),
