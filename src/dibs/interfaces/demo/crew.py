@@ -69,8 +69,10 @@ class Crew:
         assert process.stdout is not None, "it is a pipe"
         with process.stdout as lines:
             for line in lines:
-                what, key, began, until = line.split()
-                self.said.put(Said(name, what, key, int(began), int(until)))
+                said = line.split()
+                if line.endswith("\n") and len(said) == len(Said.fields) - 1:  # not cut off
+                    what, key, began, until = said
+                    self.said.put(Said(name, what, key, int(began), int(until)))
 
     def _person(self, name: str) -> None:
         """A person works through the command line; the second one takes over by force, once."""
