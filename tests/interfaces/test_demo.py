@@ -153,6 +153,7 @@ def fate(repo, monkeypatch):
 def test_a_victim_has_worked_a_bit_and_holds_its_task(fate, monkeypatch):
     fate, repo, said = fate
     victim = fate._to_kill[0]
+    monkeypatch.setattr("dibs.interfaces.demo.fate.WORKED_SECONDS", 3_600)
     fate.hears(Said(victim, "holds", "T-1"))
     repo.ok("claim", "T-1", "--agent", victim, "--session", "s")
     fate.strikes()
