@@ -63,7 +63,7 @@ def states() -> list[str]:
         "# States",
         "",
         f"A task is in one of {len(model.STATES)} states: {code(*model.STATES)}.",
-        f"A new task is `open`. {code(*model.FINAL)} are final: no verb leads out of them. A task",
+        f"A new task is `open`. {code(*model.FINAL)} are final: only `reset` leads out of them. A task",
         "in `in_progress` always has a lease that has not ended. A lease that has not ended can",
         f"stand on a task in {code(*model.HOLDABLE)}, and in no other state.",
         "",

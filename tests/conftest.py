@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
 
 from kit.boards import STORES, Bench, new_address
 from kit.repositories import Repo
+
+# Whoever runs the tests in the background may have switched signals off, which is inherited.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # The machine may be busy: no example is too slow. Where a change is judged, the examples are the
 # same for everybody; at a desk they are new every time.

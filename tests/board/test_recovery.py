@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.board.waiting import status
+from dibs.board.waiting import status, why
 from dibs.core import commands as c
 from dibs.core.instants import MINUTE, SECOND
 from dibs.core.model import Process, TaskKey, Terms, Token
@@ -638,3 +638,41 @@ def test_the_clock_moves_suspicion_with_the_lease(bench, ana):
     ana.do(c.SetClock(reason="battery"))
     lease = bench.task(A).lease
     assert bench.now() - lease.suspect == 0
+
+
+NOT_FOR_AN_AGENT = {
+    "wrong_kind": {"audience": "human"},
+    "tier_too_low": {"tier": 5},
+    "capability_missing": {"capabilities": ("root",)},
+}
+
+
+@pytest.mark.parametrize("code", NOT_FOR_AN_AGENT)
+@pytest.mark.parametrize("how", [{"mine": True}, {"to": "codex"}], ids=["mine", "assign"])
+def test_a_reset_is_no_way_round_a_gate(bench, code, how):
+    add(bench, **NOT_FOR_AN_AGENT[code])
+    codex = bench.agent("codex", "s1")
+    codex.do(c.Note(A, note="hello"))
+    assert codex.refused(c.Claim(A)) == code
+    assert codex.refused(c.Reset((A,), **how)) == code
+
+
+def test_an_agent_does_not_reset_into_its_hands_what_a_person_parked(bench, ana):
+    add(bench)
+    codex = bench.agent("codex", "s1")
+    ana.do(c.Park(A, reason="hands off"))
+    assert codex.refused(c.Reset((A,), mine=True)) == "parked"
+    codex.do(c.Reset((A,)))
+    assert codex.refused(c.Claim(A)) == "parked"
+    assert ana.do(c.Reset((A,), mine=True)).task.lease is not None
+
+
+def test_why_names_a_dead_holder(bench):
+    add(bench)
+    worker(bench).claim(A)
+    bench.machine.dead.add(100)
+    [step], _ = why(bench.board, A)
+    assert (step.why, step.helps) == (
+        "held by codex (session s100), stale: process gone",
+        "dibs sweep",
+    )

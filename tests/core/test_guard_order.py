@@ -37,6 +37,9 @@ WORST = Task(
 )  # fmt: skip
 
 
+EASY_TASK = WORST.but(terms=EASY)
+
+
 class Situation:
     """Facts and a command, put right one thing at a time."""
 
@@ -244,10 +247,11 @@ CASES = {
     "reset": (
         c.Reset((K,), to="codex"),
         [
-            ("unknown_actor", lambda s: s.fact(receiver=CODEX, many=(WORST, WORST.but(id=2)))),
+            ("unknown_actor", lambda s: s.fact(receiver=CODEX, many=(WORST, EASY_TASK.but(id=2)))),
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
             ("reason_missing", lambda s: s.say(reason="begin anew")),
             ("unconfirmed", lambda s: s.say(yes=True)),
+            ("wrong_kind", lambda s: s.fact(many=(EASY_TASK,))),
             ("scope_held", lambda s: s.fact(rivals=())),
         ],
     ),

@@ -161,8 +161,11 @@ def test_a_work_tree_with_something_to_commit_stays(repo):
 def test_where_no_work_tree_can_be_made_the_claim_is_given_back(repo):
     key = add(repo)
     os.mkdir(f"{repo.folder}-{key}")
+    other = add(repo)
     repo.fails(1, "next", "--worktree", *A)
-    assert repo.json("show", key)["task"]["holder"] is None
+    task = repo.json("show", key)["task"]
+    assert (task["holder"], task["attempts"]) == (None, 0)
+    assert repo.json("next", "--worktree", *A)["task"]["key"] == other, "it stands in nobody's way"
 
 
 # From Python.

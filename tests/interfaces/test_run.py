@@ -318,9 +318,21 @@ def test_the_lease_is_renewed_while_the_command_lives(repo):
 
 
 @pytest.mark.parametrize("command", [["/nowhere/to/be/found"], ["/"], [""]])
-def test_D8_a_command_that_cannot_be_started_gives_the_claim_back(repo, command):
+def test_D8_a_command_that_cannot_be_started_costs_no_claim_and_no_attempt(repo, command):
     key = repo.add()
     ran = repo.run("--json", "run", key, *A, "--", *command)
+    assert (ran.code, ran.error["code"]) == (2, "cannot_start")
+    task = shown(repo, key)
+    assert (task["state"], task["token"], task["attempts"]) == ("open", "0.0", 0)
+
+
+def test_D8_a_command_that_turns_out_to_be_none_gives_the_claim_back(repo):
+    """It is there, and may be run; only the kernel does not know how."""
+    key = repo.add()
+    broken = repo.folder / "broken"
+    broken.write_text("#!/nowhere/to/be/found\n")
+    broken.chmod(0o755)
+    ran = repo.run("--json", "run", key, *A, "--", str(broken))
     assert (ran.code, ran.error["code"]) == (2, "cannot_start")
     task = shown(repo, key)
     assert (task["state"], task["token"], task["holder"]) == ("open", "1.1", None)
@@ -482,10 +494,10 @@ def test_E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_foun
         it, child, grandchild = family_of(run)
         run.send(signal.SIGKILL)
         until(lambda: not lives(it))
-        repo.ok("claim", key, "--agent", "heir", "--session", "s9")
         machine = this_machine()
         assert {process.pid for process in machine.carrying(run.mark)} >= {child, grandchild}
-        assert end_survivors(machine, run.mark, 0.2) == []
+        repo.ok("claim", key, "--agent", "heir", "--session", "s9")
+        assert machine.carrying(run.mark) == []
         assert [lives(pid) for pid in (child, grandchild)] == [False, False]
 
 

@@ -39,6 +39,8 @@ def about(tx: ReadTransaction, facts: Facts, tasks: Iterable[Task]) -> Facts:
     sessions: dict[TaskId, Session] = {}
     actors = dict(facts.actors)
     for task in many:
+        named = {task.parked_by, task.assignee} - {None, *actors}
+        actors |= {who: tx.actor(who) for who in named if who is not None}
         if task.lease is not None:
             actors[task.lease.actor] = tx.actor(task.lease.actor)
             session = tx.session(task.lease.actor, task.lease.session or "")

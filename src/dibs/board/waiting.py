@@ -8,6 +8,7 @@ from dibs.board.liveness import look
 from dibs.board.many import unmet, who_paused
 from dibs.board.views import first_that_fit, found
 from dibs.core import events as e
+from dibs.core.checks import short
 from dibs.core.instants import Instant, about, between, brief
 from dibs.core.model import (
     AGENT,
@@ -39,6 +40,11 @@ SHOWN = 20
 
 SHOWN_HELD = 100
 """How many held tasks it shows."""
+
+SWEEP = "dibs sweep"
+
+LINE = 100
+"""Characters of a note that a line shows."""
 
 STEPS = 50
 """How many steps a chain of causes has at most."""
@@ -119,7 +125,7 @@ def judged(tx: ReadTransaction, task: Task, death: Death | None) -> Held:
     lease = task.lease
     assert lease is not None, "asked only of held tasks"
     if death is not None and death.token == task.token:
-        return Held(task, f"stale: {death.cause}", "dibs sweep")
+        return Held(task, f"stale: {death.cause}", SWEEP)
     if lease.live(tx.now):
         return Held(task)
     since = about(between(lease.expires, tx.now))
@@ -145,17 +151,25 @@ class Reason(Value):
 
 def why(board: Board, key: TaskKey) -> tuple[list[Step], Instant]:
     """The chain from a task down to the causes, each with the command that helps."""
+    deaths = look(board).deaths
     with board.read() as tx:
-        return list(chain(tx, found(tx, key), 0, set())), tx.now
+        return list(chain(tx, found(tx, key), deaths, 0, set())), tx.now
 
 
-def chain(tx: ReadTransaction, task: Task, depth: int, seen: set[TaskId]) -> Iterator[Step]:
+def chain(
+    tx: ReadTransaction, task: Task, deaths: Mapping[TaskId, Death], depth: int, seen: set[TaskId]
+) -> Iterator[Step]:
     seen.add(task.id)
+    held = None if task.lease is None else judged(tx, task, deaths.get(task.id))
+    if held is not None and held.helps == SWEEP:
+        who = named(tx.actor(e.lease_of(task).actor), e.lease_of(task))
+        yield Step(depth, task, f"held by {who}, {held.wrong}", held.helps)
+        return
     for reason in reasons(tx, task):
         yield Step(depth, task, reason.why, reason.helps)
         cause = tx.task(reason.cause) if reason.cause else None
         if cause is not None and cause.id not in seen and len(seen) < STEPS:
-            yield from chain(tx, cause, depth + 1, seen)
+            yield from chain(tx, cause, deaths, depth + 1, seen)
 
 
 def reasons(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
@@ -174,7 +188,7 @@ def standing(tx: ReadTransaction, task: Task) -> Reason:
     lease, key = task.lease, task.key
     if task.state == BLOCKED:
         on = f"on {task.blocked_on}: " if task.blocked_on else ""
-        why = f"blocked {on}{tx.last_note(task.id, e.Blocked.verb)}"
+        why = f"blocked {on}{briefly(tx.last_note(task.id, e.Blocked.verb))}"
         return Reason(why, f"dibs unblock {key}")
     if lease is not None:
         who = named(tx.actor(lease.actor), lease)
@@ -192,9 +206,15 @@ def standing(tx: ReadTransaction, task: Task) -> Reason:
         used = task.attempts >= task.terms.max_attempts
         tried = f"{task.attempts} of {task.terms.max_attempts} attempts used"
         return Reason(
-            f"failed ({tried}): {said}", f"dibs show {key}" if used else f"dibs retry {key}"
+            f"failed ({tried}): {briefly(said)}",
+            f"dibs show {key}" if used else f"dibs retry {key}",
         )
     return Reason(shown(task.state), "" if task.state == COMPLETE else f"dibs show {key}")
+
+
+def briefly(note: str) -> str:
+    """The first line of a note, not all of it."""
+    return short(next(iter(note.splitlines()), ""), LINE)
 
 
 def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:

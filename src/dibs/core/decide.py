@@ -184,9 +184,9 @@ def release(case: Case, command: c.Release) -> Decision:
 def given_back(case: Case, command: c.Release) -> e.Released:
     """After a try that did not succeed the task rests, or fails if that was the last one."""
     note, ending, task = command.note.strip(), end(case), case.task
-    if command.rest is None or task.state != IN_PROGRESS:
+    if command.rest is None:
         return e.Released(ending=ending, note=note)
-    if task.attempts >= task.terms.max_attempts:
+    if task.state == IN_PROGRESS and task.attempts >= task.terms.max_attempts:
         return e.Released(ending=ending, note=note, gives_up=True)
     return e.Released(ending=ending, note=note, rests_until=later(case.now, command.rest))
 

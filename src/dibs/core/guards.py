@@ -33,7 +33,8 @@ def caller_has_the_right(case: Case) -> Refusal | None:
     right = RIGHTS.get(case.command.verb)
     if right is None or not right.people_only or case.caller.is_person or not right.applies(case):
         return None
-    return refusals.people_only(typed(case), case.caller.actor, case.caller.in_harness)
+    refusal = refusals.people_only(typed(case), case.caller.actor, case.caller.in_harness)
+    return refusals.interrupting(refusal, case.interrupted, case.facts.actors)
 
 
 def reason_is_given(case: Case) -> Refusal | None:
@@ -240,6 +241,24 @@ def attempts_are_left(case: Case) -> Refusal | None:
     task = case.task
     used_up = task.state != OPEN and task.attempts >= task.terms.max_attempts
     return refusals.used_up(task) if used_up and not case.command.named()["force"] else None
+
+
+def new_holder_fits(case: Case) -> Refusal | None:
+    """Who is to hold the named tasks may do so; and what a person keeps from agents stays so."""
+    command = case.command.named()
+    if not command["mine"] and not command["to"]:
+        return None
+    keys = {key.casefold() for key in command["tasks"]}
+    gates: tuple[Guard, ...] = (it_is_for_this_kind, tier_suffices, capabilities_suffice)
+    if not case.caller.is_person:
+        gates += (it_is_not_parked, it_is_not_assigned_to_another)
+    for task in case.facts.many:
+        if task.key.casefold() in keys:
+            alone = case.but(facts=case.facts.but(task=task))
+            refusal = next((no for gate in gates if (no := gate(alone))), None)
+            if refusal is not None:
+                return refusal
+    return None
 
 
 def many_are_confirmed(case: Case) -> Refusal | None:

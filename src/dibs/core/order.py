@@ -93,6 +93,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.caller_has_the_right,
         g.reason_is_given,
         g.many_are_confirmed,
+        g.new_holder_fits,
         g.scope_is_free,
     ),
     "sweep": (),

@@ -7,7 +7,7 @@ MCP error of each code stand in one table, `dibs.interfaces.surfaces`.
 from __future__ import annotations
 
 from dibs.core.instants import Instant, about, between, brief, iso
-from dibs.core.model import DEPENDENCIES_MAX, Actor, Lease, Task, TaskKey, Token
+from dibs.core.model import DEPENDENCIES_MAX, Actor, ActorId, Lease, Task, TaskKey, Token
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -93,6 +93,22 @@ def people_only(command: str, actor: Actor, harness: str) -> Refusal:
     )
 
 
+def interrupting(refusal: Refusal, tasks: list[Task], actors: Mapping[ActorId, Actor]) -> Refusal:
+    """The same, with those whose live lease it would end."""
+    if not tasks:
+        return refusal
+    held = [
+        f"{task.key} ({named(actors[task.lease.actor], task.lease)})"
+        for task in tasks
+        if task.lease
+    ]
+    more = f" and {len(held) - 5} more" if len(held) > 5 else ""
+    message = f"{refusal.message}: it would end the live lease of {', '.join(held[:5])}{more}"
+    return refusal.but(
+        message=message, facts={**refusal.facts, "interrupts": [task.key for task in tasks]}
+    )
+
+
 def kind_is_fixed(actor: Actor) -> Refusal:
     return Refusal(
         "kind_is_fixed",
@@ -152,14 +168,16 @@ def not_yours_to_unpark(task: Task, parker: Actor) -> Refusal:
 def used_up(task: Task) -> Refusal:
     return Refusal(
         "used_up",
-        f"{task.key} was tried {task.attempts} times, and {task.terms.max_attempts} is the most",
+        f"{task.key} has used {task.attempts} of {task.terms.max_attempts} attempts",
         _task(task) | {"attempts": task.attempts, "max_attempts": task.terms.max_attempts},
     )
 
 
 def cycle(way: tuple[str, ...]) -> Refusal:
     return Refusal(
-        "cycle", f"that would be a cycle: {' waits for '.join(way)}", {"cycle": list(way)}
+        "cycle",
+        f"that would be a cycle: {' waits for '.join(way)}",
+        {"task": way[0], "cycle": list(way)},
     )
 
 
@@ -189,7 +207,7 @@ def paused(why: str) -> Refusal:
 def at_limit(actor: Actor, held: int, most: int) -> Refusal:
     return Refusal(
         "at_limit",
-        f"{actor.name} holds {held} tasks, and {most} is its most",
+        f"{actor.name} holds as many tasks as it may: {held} of {most}",
         {"actor": actor.name, "held": held, "most": most},
     )
 

@@ -333,7 +333,7 @@ def changes(many: Iterable[tuple[TaskKey, e.Event]], actors: Actors) -> list[Pay
         {
             "key": key,
             "event": event.verb,
-            "cause": event.cause or None,
+            "cause": (event.cause or None) if getattr(event, "ending", None) else None,
             "gives_up": bool(getattr(event, "gives_up", False)),
             "from": former(ending, actors) if (ending := getattr(event, "ending", None)) else None,
         }

@@ -44,6 +44,9 @@ GLANCE = 0.05
 GLANCES = 40
 """In one ttl: so often is looked whether an answer is still to come, and so late may it be seen."""
 
+LOOK_AT_SERVER = 5 * SECOND
+"""Between two looks whether the lease is still ours; at a file it is looked whenever we wake up."""
+
 TRY_AGAIN = frozenset(("busy", "unreachable", "disk_full", "read_only", "storage_failed"))
 """Refusals that say nothing about the lease."""
 
@@ -73,6 +76,9 @@ class Keeper:
         self._renewed = since
         self._asked: int | None = None
         """Since when a renewal waits for its answer."""
+        self._looked = 0
+        self._felt: int | None = None
+        """The board's pulse at the last look."""
         self._on_lost = on_lost
         self._pid = os.getpid()
         self._turn = threading.Lock()
@@ -147,6 +153,29 @@ class Keeper:
         while not self._over.wait(pause):
             if self._is_due():
                 self._renew(self._is_due)
+            elif self._is_gone():
+                self._renew(lambda: True)  # which is refused, and says why
+
+    def _is_gone(self) -> bool:
+        """A look, now and then: somebody may have ended the lease long before it is renewed."""
+        machine, look = self._machine, LOOK_AT_SERVER if self._board.store.remote else 0
+        if machine.boottime() < self._looked + look or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self._looked = self._asked = machine.boottime()
+            felt = self._board.store.pulse()
+            if self._stopped or self.lost.is_set() or felt == self._felt:
+                return False
+            self._felt = felt
+            with self._board.store.read() as tx:
+                task = tx.task(self._command.task)
+        except Refused:
+            return False  # the next renewal will tell
+        else:
+            return task is None or task.lease is None or task.token != self._command.token
+        finally:
+            self._asked = None
+            self._turn.release()
 
     def _watch(self) -> None:
         """A server that does not answer must not keep the work going: the deadline is our own."""

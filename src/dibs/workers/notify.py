@@ -139,7 +139,7 @@ class Notifier:
         """Bounded in time; what it leaves running is ended with it."""
         about = f"{line.entry.verb} {line.key}"
         log = os.path.join(self._folder, "notify.log")
-        around = environment() | {"DIBS_EVENT": line.entry.verb, "DIBS_TASK": line.key}
+        around = environment() | {"DIBS_EVENT": event_of(line), "DIBS_TASK": line.key}
         try:
             output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
@@ -164,6 +164,12 @@ class Notifier:
         if process.returncode:
             why = f"it ended with {process.returncode} (see {log})"
             self._tell(Happened("notify", f"notify ({about}): {why}"))
+
+
+def event_of(line: LogLine) -> str:
+    """What happened, in one word: whatever used up the attempts has failed."""
+    gives_up = getattr(line.entry.event, "gives_up", False)
+    return e.Failed.verb if gives_up else line.entry.verb
 
 
 def reached(file: int) -> int:

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from shutil import which
 
 from dibs.board.callers import caller_of
 from dibs.board.execute import Board
@@ -94,6 +95,7 @@ def run(
     """
     if not argv:
         raise bad_argument("no command is given: it stands after --")
+    check_startable(argv[0])
     root, slash, _ = who.session.partition("/")
     if slash:
         key = claim.named().get("task", "")
@@ -102,6 +104,13 @@ def run(
         claim = claim.but(ttl=board.settings.ttl_keeper)
     with Inbox() as inbox:
         return Work(board, who, inbox, options).carry_out(claim, argv, on_claimed)
+
+
+def check_startable(command: str) -> None:
+    """What is not there is not worth a claim, nor an attempt."""
+    if which(command) is None:
+        shown = command or "nothing"
+        raise refused("cannot_start", f"{shown} cannot be started: not found", command=command)
 
 
 class Work:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.core import checks
 from dibs.core import commands as c
+from dibs.core.instants import MINUTE
 from dibs.core.refusals import Refused, bad_argument
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import KEY, MOST, NOTE, REASON, TOKEN, TTL, WAIT, Answer, Call, Verb
@@ -23,16 +24,16 @@ def claim(call: Call) -> Answer:
 def next_(call: Call) -> Answer:
     from dibs.workers.offering import next_task
 
-    who, command = call.who(), c.Next(ttl=call.ttl, reserve=call["reserve"], most=call.most)
+    reserve = call["reserve"] or call["worktree"]  # begun where it is to be worked on
+    who, command = call.who(), c.Next(ttl=call.ttl, reserve=reserve, most=call.most)
     if call["worktree"] and call.place.repository is None:
         raise bad_argument("--worktree needs a git repository around the current directory")
     outcome = next_task(call.board, who, command, call.wait, call.request_id)
-    told = call.told(outcome)
-    return in_worktree(call, who, outcome, told) if call["worktree"] else told
+    return in_worktree(call, who, outcome) if call["worktree"] else call.told(outcome)
 
 
-def in_worktree(call: Call, who: Identity, outcome: Outcome, told: Answer) -> Answer:
-    """A work tree for what was claimed; if there can be none, the claim is given back."""
+def in_worktree(call: Call, who: Identity, outcome: Outcome) -> Answer:
+    """A work tree for what was claimed; if there can be none, the claim is given back for a while."""
     from dibs.workers.worktrees import make, tidy
 
     task, repository = outcome.task, call.place.repository
@@ -41,12 +42,19 @@ def in_worktree(call: Call, who: Identity, outcome: Outcome, told: Answer) -> An
     tidy(call.board, repository)
     try:
         tree = make(repository, task.key)
-    except Refused:
-        call.board.execute(who, c.Release(task.key, token=task.token, note="no work tree"))
+    except Refused as problem:
+        command = c.Release(task.key, token=task.token, note=str(problem), rest=MINUTE)
+        call.board.execute(who, command)
         raise
-    if who.place is not None:
-        place = who.place.but(worktree=tree.path, branch=tree.branch)
-        call.board.execute(who.but(place=place), c.Claim(task.key, reserve=task.state == "open"))
+    place = None if who.place is None else who.place.but(worktree=tree.path, branch=tree.branch)
+    started = call.board.execute(who.but(place=place), c.Claim(task.key, reserve=call["reserve"]))
+    told = call.told(
+        started.but(
+            entries=outcome.entries + started.entries,
+            events=outcome.events + started.events,
+            actors={**outcome.actors, **started.actors},
+        )
+    )
     line = f"work in {tree.path}, branch {tree.branch}"
     payload = told.json() | {"worktree": tree.path, "branch": tree.branch}
     return told.but(payload=payload, lines=(*told.lines, line))

@@ -103,6 +103,8 @@ def depend(call: Call) -> Answer:
     )
     if not on and not not_on:
         raise bad_argument("say --on KEY or --not-on KEY")
+    if both := {key.casefold() for key in on} & {key.casefold() for key in not_on}:
+        raise bad_argument(f"{min(both).upper()} is given with --on and with --not-on; which one?")
     return call.do(c.Depend(call.key, token=call.token, on=on, not_on=not_on))
 
 

@@ -11,7 +11,7 @@ from dibs.core.refusals import bad_argument
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def instant(text: str, what: str, now: Instant) -> Instant:
+def instant(text: str, what: str, now: Instant, when: str = "ago") -> Instant:
     """`2026-11-15T14:30:00Z`, `2026-11-15 15:30` (local), `15:30` (today, local), `2h` (ago)."""
     if text[-1:] in UNITS and text[:-1].isdigit():
         return in_range(now - checks.duration(text, what), text, what)
@@ -21,7 +21,7 @@ def instant(text: str, what: str, now: Instant) -> Instant:
     except (ValueError, OverflowError):
         raise bad_argument(
             f"{what} is {checks.quoted(text)}; write it like 2026-11-15T14:30:00Z, "
-            "2026-11-15 15:30, 15:30, or 2h for two hours ago"
+            f"2026-11-15 15:30, 15:30, or 2h for two hours {when}"
         ) from None
     return in_range((moment - EPOCH) // timedelta(microseconds=1), text, what)
 
@@ -30,7 +30,7 @@ def to_come(text: str, what: str, now: Instant) -> Instant:
     """The same, but `2h` is from now."""
     if text[-1:] in UNITS and text[:-1].isdigit():
         return in_range(now + checks.duration(text, what), text, what)
-    return instant(text, what, now)
+    return instant(text, what, now, "from now")
 
 
 def in_range(microseconds: int, text: str, what: str) -> Instant:
