@@ -127,16 +127,25 @@ def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_setti
 # What goes wrong.
 
 
-def test_D8_a_command_that_cannot_be_started_gives_the_claim_back_and_the_task_rests(ground):
+def test_D8_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(ground):
+    """It is not the tasks' fault."""
     ground.settings("[agents.codex]\ncommand = ['/nowhere/to/be/found']\n")
+    key = ground.add()
+    dispatch = ground.start()
+    dispatch.says("codex ended with 2", "cannot be started", "codex rests for 2 s")
+    assert (ground.task(key).attempts, ground.events("claimed")) == (0, [])
+
+
+def test_D8_a_command_that_turns_out_to_be_none_gives_the_claim_back_and_the_task_rests(ground):
+    broken = ground.repo.folder / "broken"
+    broken.write_text("#!/nowhere/to/be/found\n")
+    broken.chmod(0o755)
+    ground.settings(f"[agents.codex]\ncommand = ['{broken}']\n")
     key = ground.add()
     dispatch = ground.start()
     dispatch.says(f"codex on {key} ended with 2", "cannot be started", f"{key} is open")
     task = ground.task(key)
     assert (task.lease, task.attempts, task.rests_until is not None) == (None, 1, True)
-    later = ground.add()
-    dispatch.says(f"codex on {later} ended with 2")
-    assert [str(e.token) for e in ground.events("claimed")] == ["1.1", "1.1"]
 
 
 def test_D4_a_task_that_fails_every_time_is_failed_in_the_end_and_no_loop(ground):
@@ -326,7 +335,7 @@ def test_a_command_hears_what_needs_a_person_once_also_after_a_death(ground):
     ground.start()
     until(lambda: told.read_text().count("\n") == 2)
     lines = [line.split(" ", 2) for line in told.read_text().splitlines()]
-    assert [line[:2] for line in lines] == [["released", failed], ["blocked", blocked]]
+    assert [line[:2] for line in lines] == [["failed", failed], ["blocked", blocked]]
     heard = json.loads(lines[1][2])
     assert (heard["task"], heard["verb"], heard["schema"]) == (blocked, "blocked", 1)
 
