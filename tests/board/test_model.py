@@ -406,7 +406,8 @@ class OneOwner(RuleBasedStateMachine):
                     task.state = "failed"
                 elif task.state != "blocked":
                     task.state = "open"
-                task.rests = self.now() + rest * SECOND if tried and task.state == "open" else 0
+                rests = rest is not None and task.state != "failed"
+                task.rests = self.now() + rest * SECOND if rests else 0
             elif task.held is None and task.assignee == who[0]:
                 task.assignee, task.rests = None, 0
 
@@ -496,7 +497,7 @@ class OneOwner(RuleBasedStateMachine):
     def scope(self, key, who, path) -> None:
         self.change(key, who, c.Scope(TaskKey(key), add=(f"{key}/{path}",)))
 
-    @rule(key=tasks, who=anybody, path=st.sampled_from(["src/**", "src/a*", "**/*.py"]))
+    @rule(key=tasks, who=anybody, path=st.sampled_from(["src/**", "src/a*", "src/**/*.py"]))
     def scope_that_overlaps(self, key, who, path) -> None:
         """What is added to the scope of a task that is held must be free for its holder."""
         task = self.model[key]
@@ -687,7 +688,8 @@ class OneOwner(RuleBasedStateMachine):
         expected = "people_only" if hurt and not is_human(who[0]) else None
         if expected is None and (kept == "mine" or to):
             holder = who if kept == "mine" else (to, None)
-            expected = self.if_reserved(key, touched, holder)
+            expected = self.kept_from_agents(self.model[key], who, holder[0])
+            expected = expected or self.if_reserved(key, touched, holder)
         command = c.Reset(
             (TaskKey(key),),
             only=only,
@@ -708,6 +710,16 @@ class OneOwner(RuleBasedStateMachine):
             self.begin_lease(task, key, name, session, WEEK if is_human(name) else TWO_HOURS)
         if kept == "park":
             task.parked_by = task.parked_by or who[0]
+
+    @staticmethod
+    def kept_from_agents(task: Model, who, holder: str) -> str | None:
+        """What a person keeps from agents an agent does not reset into anybody's hands."""
+        if is_human(who[0]):
+            return None
+        if task.parked_by:
+            return "parked"
+        barred = task.assignee and is_human(task.assignee) and not is_human(holder)
+        return "assigned_to_another" if barred else None
 
     @staticmethod
     def is_reset(task: Model, *, redo: bool) -> bool:
