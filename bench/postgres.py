@@ -285,7 +285,8 @@ def copy(connection, table: str, board: int, tasks: int, **changed: str) -> None
     which = "id" if table == "task" else "task"
     found = connection.execute(
         "SELECT column_name FROM information_schema.columns "
-        "WHERE is_generated = 'NEVER' AND table_schema = 'dibs' AND table_name = %s ORDER BY ordinal_position",
+        "WHERE table_schema = 'dibs' AND table_name = %s AND is_generated = 'NEVER' "
+        "ORDER BY ordinal_position",
         (table,),
     )
     columns = [name for (name,) in found]
