@@ -94,6 +94,17 @@ def test_reset_of_several_needs_a_yes(repo):
     ]
 
 
+@pytest.mark.parametrize("how", [("--mine",), ("--assign", "ana")], ids=["mine", "assign"])
+def test_a_reset_of_several_is_told_before_and_told_again(repo, how):
+    first, second = add(repo), add(repo)
+    words = ("reset", first, second, *how, "--yes", *ANA)
+    before = repo.ok(*words, "--dry-run").out.splitlines()[1:]
+    done = repo.ok(*words, "--request-id", "r1").out.splitlines()
+    again = repo.ok(*words, "--request-id", "r1").out.splitlines()
+    assert before == done == again
+    assert len(done) == 4
+
+
 @pytest.mark.parametrize(
     "options", [("--mine", "--park"), ("--assign", "ana", "--mine"), ("--only", "--downstream")]
 )

@@ -69,9 +69,7 @@ def facts_for(
 
         return facts_for_many(tx, facts, command)
     assert isinstance(command, c.TaskCommand), command.verb
-    task = tx.task(command.task)
-    if task is None:
-        raise Refused(refusals.unknown_task(command.task))
+    task = found(tx, command.task)
     if isinstance(command, c.Block) and command.on:
         check_cause(tx, command.on)
     facts = facts_of_task(tx, facts, task, command)
@@ -80,6 +78,13 @@ def facts_for(
 
         return widened(tx, facts, task, command)
     return facts
+
+
+def found(tx: ReadTransaction, key: TaskKey) -> Task:
+    task = tx.task(key)
+    if task is None:
+        raise Refused(refusals.unknown_task(key))
+    return task
 
 
 def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Command) -> Facts:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dibs.board.known import facts_of_task, rivals_of, with_rivals
+from dibs.board.known import facts_of_task, found, rivals_of, with_rivals
 from dibs.core import commands as c
-from dibs.core import refusals
 from dibs.core.decide import decide
 from dibs.core.facts import Facts
-from dibs.core.model import FINAL, HUMAN, OPEN, Task, TaskId, TaskKey
+from dibs.core.model import COMPLETE, FINAL, HUMAN, OPEN, Task, TaskId, TaskKey
 from dibs.core.recovery import affected
-from dibs.core.refusals import Refused
 from dibs.stores import rows
 
 TYPE_CHECKING = False
@@ -47,13 +45,6 @@ def about(tx: ReadTransaction, facts: Facts, tasks: Iterable[Task]) -> Facts:
             if session is not None and task.lease.bound:
                 sessions[task.id] = session
     return facts.but(many=many, sessions=sessions, actors=actors)
-
-
-def found(tx: ReadTransaction, key: TaskKey) -> Task:
-    task = tx.task(key)
-    if task is None:
-        raise Refused(refusals.unknown_task(key))
-    return task
 
 
 # Next.
@@ -194,7 +185,7 @@ def cycle(tx: ReadTransaction, task: Task, on: Task) -> tuple[TaskKey, ...]:
 
 
 def unmet(tx: ReadTransaction, task: Task) -> list[Linked]:
-    return [one for one in tx.dependencies(task.id) if one.state != "complete"]
+    return [one for one in tx.dependencies(task.id) if one.state != COMPLETE]
 
 
 # Reset and sweep.
@@ -208,7 +199,9 @@ def facts_for_reset(tx: ReadTransaction, facts: Facts, command: c.Reset) -> Fact
             below |= {other.id: other for other in tx.downstream(task.id)}
     receiver = tx.actor_named(command.to) if command.to else None
     facts = about(tx, facts, affected(named, below.values(), command))
-    facts = facts.but(task=named[0], receiver=receiver)
+    subject = receiver or facts.caller.actor
+    actors = {**facts.actors, subject.id: subject}
+    facts = facts.but(task=named[0], receiver=receiver, actors=actors)
     return reserved(tx, facts, named) if receiver or command.mine else facts
 
 

@@ -47,12 +47,25 @@ class Outcome(Value):
         return next((lost for event in self.events if (lost := taken_by(event))), None)
 
 
+def task_events(outcome: Outcome) -> list[tuple[TaskKey, Entry, e.Event]]:
+    """What happened to tasks, in its order, each with the key of its task."""
+    keys = dict(outcome.keys)
+    if outcome.task is not None:
+        keys[outcome.task.id] = outcome.task.key
+    return [
+        (keys[entry.task], entry, event)
+        for entry, event in zip(outcome.entries, outcome.events, strict=True)
+        if entry.task is not None
+    ]
+
+
 def actors_named(
     tx: ReadTransaction, task: Task | None, events: tuple[e.Event, ...] = ()
 ) -> dict[ActorId, Actor]:
     """Everybody whom a task and its events name."""
     endings = (getattr(event, name, None) for event in events for name in ("ending", "former"))
     ids = {ending.actor for ending in endings if ending is not None}
+    ids |= {event.actor for event in events if isinstance(event, e.LeaseBegun)}
     if task is not None:
         ids |= {task.assignee, task.author, task.preferred, task.parked_by, task.creator}
         ids |= {task.lease.actor} if task.lease else set()

@@ -51,10 +51,12 @@ def replay(
         raise Refused(Refusal(**answer["refusal"]))
     entries = tuple(tx.entries(answer["first"], answer["count"]))
     events = tuple(entry.event for entry in entries)
-    outcome = Outcome(caller, answer["now"], None, entries, events, replayed=True)
+    keys = tx.keys_of({entry.task for entry in entries if entry.task is not None})
+    outcome = Outcome(caller, answer["now"], None, entries, events, replayed=True, keys=keys)
     if answer["task"] is None:
         actor = tx.actor(answer["actor"]) if answer["actor"] else None
-        return outcome.but(actor=actor, skewed=tx.skewed)
+        named = actors_named(tx, None, events)
+        return outcome.but(actor=actor, actors=named, skewed=tx.skewed)
     task: Task = ledger.build(Task, answer["task"])
     current = tx.task(task.key)
     named = actors_named(tx, task, events) | actors_named(tx, current)

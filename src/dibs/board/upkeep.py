@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.board.execute import Board
-from dibs.board.views import found
+from dibs.board.known import found
 from dibs.core import board_events, ledger
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.board.callers import caller_of
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.board.known import facts_for
+from dibs.board.known import facts_for, found
 from dibs.board.outcome import actors_named
 from dibs.core import commands as c
 from dibs.core import events as e
@@ -94,13 +94,6 @@ class LogFilter(Value):
     since: Instant | None = None
     until: Instant | None = None
     forced: bool = False
-
-
-def found(tx: ReadTransaction, key: TaskKey) -> Task:
-    task = tx.task(key)
-    if task is None:
-        raise Refused(refusals.unknown_task(key))
-    return task
 
 
 def show(board: Board, key: TaskKey) -> TaskView:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dibs.board.execute import Board
-from dibs.board.known import rivals_of
+from dibs.board.known import found, rivals_of
 from dibs.board.liveness import look
 from dibs.board.many import unmet, who_paused
-from dibs.board.views import first_that_fit, found
+from dibs.board.views import first_that_fit
 from dibs.core import events as e
 from dibs.core.checks import short
 from dibs.core.instants import Instant, about, between, brief

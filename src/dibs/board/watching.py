@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from dibs.board import views
+from dibs.board.known import found
 from dibs.board.many import is_ready
 from dibs.board.outcome import actors_named
 from dibs.board.persist import persist
@@ -102,7 +103,7 @@ def events_after(board: Board, seq: int, limit: int = PAGE, wanted: LogFilter = 
 def read_after(board: Board, seq: int, limit: int, wanted: LogFilter) -> Page:
     with board.read() as tx:
         first = min(seq, tx.board.seq) + 1  # a board that was restored counts on from before
-        task = None if wanted.task is None else views.found(tx, wanted.task)
+        task = None if wanted.task is None else found(tx, wanted.task)
         actor = None if wanted.actor is None else tx.actor_named(wanted.actor)
         if wanted.actor is not None and actor is None:
             raise Refused(refusals.unknown_actor(wanted.actor))
@@ -175,7 +176,7 @@ def wait_until(board: Board, key: TaskKey, goal: str, seconds: float = FOREVER) 
 def look(board: Board, key: TaskKey, goal: str, *, in_vain: bool) -> tuple[TaskView | None, float]:
     """The task if it is as wanted; else how many seconds to wait for a change at most."""
     with board.read() as tx:
-        task = views.found(tx, key)
+        task = found(tx, key)
         if GOALS[goal](tx, task):
             return views.TaskView(task, tx.now, actors_named(tx, task)), 0.0
         if task.state in LOST[goal]:

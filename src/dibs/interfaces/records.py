@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from dibs.board.outcome import task_events
 from dibs.core import checks, model
 from dibs.core.instants import LAST_INSTANT, Duration, Instant
 from dibs.core.ledger import Entry, plain
@@ -309,18 +310,14 @@ def answer(outcome: Outcome) -> Answer:
 
 def changed(outcome: Outcome) -> tuple[Changed, ...]:
     """One for each event, in their order."""
-    keys = dict(outcome.keys)
-    if outcome.task is not None:
-        keys[outcome.task.id] = outcome.task.key
     return tuple(
         Changed(
-            keys[entry.task],
+            key,
             event.verb,
             entry.cause,
             former(ending, outcome.actors) if (ending := getattr(event, "ending", None)) else None,
         )
-        for entry, event in zip(outcome.entries, outcome.events, strict=True)
-        if entry.task is not None
+        for key, entry, event in task_events(outcome)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dibs.board.outcome import task_events
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core import events as e
@@ -40,15 +41,7 @@ def planned(call: Call, command: c.Retry | c.Reset | c.Sweep) -> Answer:
 
 
 def of_outcome(outcome: Outcome) -> Happened:
-    """Each event with the task that it is about."""
-    keys = dict(outcome.keys)
-    if outcome.task is not None:
-        keys[outcome.task.id] = outcome.task.key
-    return [
-        (keys[entry.task], event)
-        for entry, event in zip(outcome.entries, outcome.events, strict=True)
-        if entry.task is not None
-    ]
+    return [(key, event) for key, _, event in task_events(outcome)]
 
 
 def of_plan(plan: Plan) -> Happened:
