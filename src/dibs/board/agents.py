@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.board.settings import Setting, command_words, number, shown_words, told
+from dibs.board.settings import Setting, check_by, command_words, number, shown_words
 from dibs.core import checks
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
@@ -90,22 +90,11 @@ def agent_of(path: str, name: str, table: Any) -> Agent:
         raise refused("bad_setting", f"{path}: [{where}]: {problem}", setting=where) from None
     if not isinstance(table, dict):
         raise refused("bad_setting", f"{path}: {where} is a table: [{where}]", setting=where)
-    values = {key: check_one(path, f"{where}.{key}", key, table[key]) for key in table}
+    values = {key: check_by(AGENT, path, f"{where}.{key}", key, table[key]) for key in table}
     if "command" not in values:
         what = f"{path}: [{where}] has no command: what is to be started?"
         raise refused("bad_setting", what, setting=f"{where}.command")
     return Agent(name, **values)
-
-
-def check_one(path: str, setting: str, key: str, value: Any) -> Any:
-    if key not in AGENT:
-        what = f"{path}: there is no setting {checks.quoted(setting)}"
-        raise refused("unknown_setting", what, setting=setting, known=list(AGENT))
-    try:
-        return AGENT[key].check(value)
-    except Refused as problem:
-        what = f"{path}: {setting} is {told(value)}: {problem}"
-        raise refused("bad_setting", what, setting=setting) from None
 
 
 def rows(agents: tuple[Agent, ...]) -> list[tuple[str, str, bool, str]]:

@@ -16,7 +16,7 @@ from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from dibs.board.agents import Agent
@@ -252,14 +252,19 @@ def check_one(folder: str, key: str, value: Any) -> Any:
         return agents_of(path, value)
     if key in TABLES:
         raise refused("bad_setting", f"{path}: {key} is a table: [{key}]", setting=key)
-    if key not in SETTINGS:
-        what = f"{path}: there is no setting {checks.quoted(key)}"
-        raise refused("unknown_setting", what, setting=key, known=list(SETTINGS))
+    return check_by(SETTINGS, path, key, key, value)
+
+
+def check_by(known: Mapping[str, Setting], path: str, setting: str, key: str, value: Any) -> Any:
+    """The value of `key` in a table of known ones; `setting` is how it is named to people."""
+    if key not in known:
+        what = f"{path}: there is no setting {checks.quoted(setting)}"
+        raise refused("unknown_setting", what, setting=setting, known=list(known))
     try:
-        return SETTINGS[key].check(value)
+        return known[key].check(value)
     except Refused as problem:
-        what = f"{path}: {key} is {told(value)}: {problem}"
-        raise refused("bad_setting", what, setting=key) from None
+        what = f"{path}: {setting} is {told(value)}: {problem}"
+        raise refused("bad_setting", what, setting=setting) from None
 
 
 def told(value: Any) -> str:
