@@ -1,0 +1,156 @@
+"""The nouns of a backlog: an item as its file has it, and a record as the board wants it there.
+
+A dialect (`kano`, `wrk`, `workgraph`, `backlog_md`) knows one kind of file. It reads bytes into items,
+and puts records into bytes; it opens nothing.
+"""
+
+from __future__ import annotations
+
+from dibs.core.instants import Duration, Instant, exact
+from dibs.core.model import PRIORITY_DEFAULT, Actor, Task, Token
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Protocol
+
+    from dibs.core.model import State
+
+PERSON, UNBOUND = "*", "-"
+"""What stands for the session of a person, who has none, and of an assignee who has not come yet."""
+
+
+class Pointer(Value):
+    """The key `dibs` of an item: `BOARD TOKEN`, and while it is held `ACTOR SESSION TTL`."""
+
+    board: str
+    token: Token
+    actor: str = ""
+    session: str = ""
+    ttl: Duration = Duration(0)
+
+    @property
+    def held(self) -> bool:
+        return bool(self.actor)
+
+    def __str__(self) -> str:
+        held = f" {self.actor} {self.session} {exact(self.ttl)}" if self.held else ""
+        return f"{self.board} {self.token}{held}"
+
+
+class Lock(Value):
+    """Somebody holds the item by its file alone: another tool wrote that. `problem`: it makes no sense."""
+
+    holder: str
+    since: Instant | None = None
+    problem: str = ""
+
+
+class Problem(Value):
+    """Something in a file that is not as it should be, and what was made of it."""
+
+    path: str
+    what: str
+    choice: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{where}: {self.what}; {self.choice}"
+
+
+class Item(Value):
+    """One unit of work as its file has it."""
+
+    channel: str
+    ref: str
+    """What it is known by for ever: the origin of its task."""
+    id: str
+    """What people call it: the key of its task, if that can be one."""
+    path: str
+    title: str
+    state: State
+    said: str
+    """The file's own word for its state."""
+    priority: int = PRIORITY_DEFAULT
+    uid: str = ""
+    owner: str = ""
+    """Who has it, as text: it need not be an actor."""
+    after: tuple[str, ...] = ()
+    """The ids of what it waits for."""
+    scope: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    gate: str = ""
+    """Why it cannot be begun, in words; empty: it can."""
+    lock: Lock | None = None
+    pointer: Pointer | None = None
+    expires: Instant | None = None
+    """When the lease that the pointer names ends, as the file states it."""
+    line: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+class Step(Value):
+    """A change of state, as it is told in an item's own log."""
+
+    seq: int
+    at: Instant
+    actor: str
+    verb: str
+    state: State
+    token: Token
+    model: str = ""
+    text: str = ""
+
+    @property
+    def mark(self) -> str:
+        """By this a step is known again in a log: it is told once."""
+        return f"(dibs {self.token} #{self.seq})"
+
+
+class Record(Value):
+    """What the board says of a task, as its file is to show it."""
+
+    task: Task
+    board: str
+    now: Instant
+    holder: Actor | None = None
+    steps: tuple[Step, ...] = ()
+    """The latest changes of state, oldest first; those that the file tells already among them."""
+
+    @property
+    def pointer(self) -> Pointer:
+        lease, token = self.task.lease, self.task.token
+        if lease is None or self.holder is None:
+            return Pointer(self.board, token)
+        session = UNBOUND if lease.session is None else lease.session or PERSON
+        return Pointer(self.board, token, self.holder.name, session, lease.ttl)
+
+
+class Unreadable(Exception):  # noqa: N818 - what it is about is in the name
+    """A file that cannot be read as what it claims to be, and why."""
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+if TYPE_CHECKING:
+
+    class Dialect(Protocol):
+        """One kind of backlog."""
+
+        channel: str
+
+        def paths(self, root: str) -> Iterator[str]:
+            """The files of such a backlog below `root`, relative to it; none if there is none."""
+            ...
+
+        def read(self, path: str, data: bytes, now: Instant) -> tuple[list[Item], list[Problem]]:
+            """The items in a file. Raises `Unreadable` if there is nothing to be had from it."""
+            ...
+
+        def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
+            """The file with the records, by the refs of its items, and nothing else changed."""
+            ...
