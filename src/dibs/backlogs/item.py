@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Protocol
 
+    from dibs.backlogs.words import Words
     from dibs.core.model import State
 
 PERSON, UNBOUND = "*", "-"
@@ -54,6 +55,8 @@ class Problem(Value):
     what: str
     choice: str
     line: int = 0
+    warns: bool = False
+    """Whether it matters to who is about to begin the work."""
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}" if self.line else self.path
@@ -118,6 +121,8 @@ class Record(Value):
     holder: Actor | None = None
     steps: tuple[Step, ...] = ()
     """The latest changes of state, oldest first; those that the file tells already among them."""
+    expires: Instant | None = None
+    """What the file is to state as the end of the lease, if not its true end: it may lag behind."""
 
     @property
     def pointer(self) -> Pointer:
@@ -142,6 +147,17 @@ if TYPE_CHECKING:
         """One kind of backlog."""
 
         channel: str
+        words: Words
+        heals: bool
+        """Whether the first look puts claims of the dead right in the file, too."""
+        largest: int
+        """How many bytes a file may have."""
+        knows_sessions: bool
+        """Whether it has a list of the sessions that run."""
+
+        def is_dead(self, session: str) -> bool:
+            """Whether that list says that a session has ended."""
+            ...
 
         def paths(self, root: str) -> Iterator[str]:
             """The files of such a backlog below `root`, relative to it; none if there is none."""

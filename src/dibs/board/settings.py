@@ -38,6 +38,7 @@ class Settings(Value):
     key_prefix: str = "T"
     write_wait: Duration = Duration(5 * SECOND)
     url: str = ""
+    mirror_root: str = ""
     dispatch_tick: Duration = Duration(5 * SECOND)
     dispatch_max: int = 10
     dispatch_grace: Duration = GRACE
@@ -47,7 +48,7 @@ class Settings(Value):
 
     @property
     def rules(self) -> Rules:
-        return Rules(self.ttl_agent, self.ttl_human, self.self_review)
+        return Rules(self.ttl_agent, self.ttl_human, self.self_review, self.max_attempts)
 
 
 class Setting(Value):
@@ -174,6 +175,11 @@ SETTINGS = {
         _text(_within(SECOND, 60 * SECOND)), exact, "how long a command waits for its turn to write"
     ),
     "url": Setting(_text(str), _url, "the board is on a server: postgresql://host/database#board"),
+    "mirror_root": Setting(
+        _text(_folder),
+        lambda folder: folder or "the main work tree",
+        "the folder whose item files are kept in step with the board",
+    ),
     "dispatch.tick": Setting(
         _text(tick), exact, "how often dibs dispatch looks, if nothing changes"
     ),

@@ -14,7 +14,7 @@ EXITS = {
     DONE: "done",
     REFUSED: "refused: not allowed in this state, a guard said no, a check failed",
     USAGE: "usage: bad argument, unknown task, no identity, no board",
-    GATE: "a gate is not met: dependencies, tier, kind of actor, parked, assigned to another, constraint",
+    GATE: "a gate is not met: dependencies, plan or ready gate, tier, kind of actor, parked, assigned to another, constraint",
     HELD: "held by another session (the task, or its scope)",
     LOST: "lease lost: the token is no longer current",
     BUG: "a bug in dibs",
@@ -102,6 +102,7 @@ SURFACES = {
         REFUSED, "dibs show {task}; what failed is tried again with dibs retry {task}"
     ),
     "request_reused": Surface(REFUSED, "use a new request id for a new command"),
+    "file_says_it": Surface(REFUSED, "change it in the item file, then: dibs sync"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
     "not_granted": Surface(REFUSED, "ask who owns the database: dibs board grant ROLE"),
@@ -110,6 +111,7 @@ SURFACES = {
     "closed": Surface(REFUSED, "open the board again"),
     # A gate.
     "waits": Surface(GATE, "dibs why {task}; dibs next gives other work"),
+    "gate_not_met": Surface(GATE, "mend its item file; dibs next gives other work"),
     "wrong_kind": Surface(GATE, "dibs next"),
     "tier_too_low": Surface(GATE, "dibs next"),
     "capability_missing": Surface(GATE, "dibs next"),
@@ -118,6 +120,7 @@ SURFACES = {
     "not_allowed": Surface(GATE, "dibs submit {task}, or ask a person to edit its constraints"),
     # Held, lost.
     "held": Surface(HELD, "dibs next, or dibs wait {task} --for free"),
+    "locked_in_file": Surface(HELD, "dibs next; or ask a person, if nobody works on {task}"),
     "scope_held": Surface(HELD, "dibs next, or dibs wait {other} --for free"),
     "held_here": Surface(HELD, "give each worker a session of its own, and a board of its own"),
     "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),

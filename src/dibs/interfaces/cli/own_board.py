@@ -25,7 +25,7 @@ CHANGES = ("kind", "tier", "capability", "zone", "alias", "no_alias", "rename")
 
 
 def init(call: Call) -> Answer:
-    from dibs.board.opening import create_at
+    from dibs.opening import create_at
 
     board, made = create_at(call.place)
     call.adopt(board)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
+from os.path import exists, join
 
 from dibs.board.execute import Board
 from dibs.board.known import fresh_uid
 from dibs.board.locate import Place, locate
 from dibs.board.persist import persist
-from dibs.board.settings import Settings, from_text, load
-from dibs.core.instants import SECOND
-from dibs.stores.faults import driver_missing
+from dibs.board.places import settings_in, store_at
+from dibs.board.settings import Settings, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dibs.backlogs.backlog import Backlog
     from dibs.machine import Machine
-    from dibs.stores.store import Store
 
 
 def open_board(
@@ -35,6 +35,7 @@ def open_at(place: Place, machine: Machine | None = None) -> Board:
     settings = load(place.folder)
     board = Board(store_at(place, settings, machine), settings)
     board.settings = persist(board, lambda: settings_in(board.store, settings))
+    board.backlog = backlog_at(place, board.settings)
     return board
 
 
@@ -46,7 +47,7 @@ def place_of(place: Place) -> Board:
 
 def another(board: Board) -> Board:
     """The same board through a connection of its own."""
-    return Board(board.store.another(), board.settings)
+    return Board(board.store.another(), board.settings, board.backlog)
 
 
 def create_at(place: Place, machine: Machine | None = None) -> tuple[Board, bool]:
@@ -54,38 +55,9 @@ def create_at(place: Place, machine: Machine | None = None) -> tuple[Board, bool
     settings = load(place.folder)
     store = store_at(place, settings, machine)
     made = store.create(fresh_uid())
-    return Board(store, settings_in(store, settings)), made
-
-
-def store_at(place: Place, settings: Settings, machine: Machine | None = None) -> Store:
-    """A server's board if an address is given, by the environment or the settings; else a file."""
-    url = place.url or settings.url
-    if url:
-        return store_at_address(url, machine, settings)
-    return store_to(place.folder, machine, settings)
-
-
-def store_to(where: str, machine: Machine | None, settings: Settings) -> Store:
-    """A folder, or an address: as a forwarding record or a person names it."""
-    scheme = where.partition(":")[0]
-    if scheme == where or not scheme.isalpha():
-        from dibs.stores.sqlite import SqliteStore
-
-        return SqliteStore(where, machine=machine, wait=settings.write_wait / SECOND)
-    return store_at_address(where, machine, settings, "this")
-
-
-def store_at_address(
-    url: str, machine: Machine | None, settings: Settings, what: str = "DIBS_URL"
-) -> Store:
-    from dibs.stores.address import parse
-
-    address = parse(url, what)
-    try:
-        from dibs.stores.postgres import PostgresStore
-    except ImportError:
-        raise driver_missing(str(address)) from None
-    return PostgresStore(address, machine=machine, wait=settings.write_wait / SECOND)
+    board = Board(store, settings_in(store, settings))
+    board.backlog = backlog_at(place, board.settings)
+    return board, made
 
 
 def settings_now(place: Place, board: Board) -> Settings:
@@ -97,7 +69,32 @@ def settings_now(place: Place, board: Board) -> Settings:
         fresh.store.close()
 
 
-def settings_in(store: Store, local: Settings) -> Settings:
-    """Those that a server keeps, for all machines alike; else those beside the file."""
-    stated = store.stated_settings()
-    return local if stated is None else from_text(stated, store.where)
+# Backlogs that are files.
+
+
+MARKS = (
+    "_kano/backlog", ".claude/work-queue", ".wg", ".workgraph", "backlog/config.yml", "dibs.toml",
+)  # fmt: skip
+"""Where one of these is, there may be a backlog; elsewhere nothing of it is loaded."""
+
+
+def backlog_at(place: Place, settings: Settings) -> Backlog | None:
+    """The item files that belong to a board: those of the main work tree, or where a setting says."""
+    root = settings.mirror_root or main_tree(place)
+    if not root or not any(exists(join(root, mark)) for mark in MARKS):
+        return None
+    from dibs.backlogs.backlog import Backlog
+    from dibs.backlogs.found import dialects_at
+
+    dialects = dialects_at(root)
+    return Backlog(root, place.folder, dialects) if dialects else None
+
+
+def main_tree(place: Place) -> str:
+    """The main work tree of the repository; the folder around the board, where there is none."""
+    repository = place.repository
+    if repository is None:
+        return os.path.dirname(place.folder)
+    if os.path.basename(repository.common_dir) == ".git":
+        return os.path.dirname(repository.common_dir)
+    return repository.worktree if repository.git_dir == repository.common_dir else ""
