@@ -9,8 +9,8 @@ from dibs.backlogs import files
 from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.index import Index
 from dibs.backlogs.item import Item, Problem, Unreadable
-from dibs.backlogs.words import key_of
 from dibs.backlogs.showing import SHOWN, records_of, write
+from dibs.backlogs.words import key_of
 from dibs.board.outcome import task_events
 from dibs.core import commands as c
 from dibs.core.facts import Death
@@ -53,6 +53,11 @@ class Backlog:
         self.written = 0
         """How many files were."""
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether one of them asks that everybody says who they are."""
+        return self.dialect_of("kano") is not None
+
     def dialect_of(self, channel: str | None) -> Dialect | None:
         return next((one for one in self.dialects if one.channel == channel), None)
 
@@ -75,17 +80,18 @@ class Backlog:
         with board.read() as tx:
             task = tx.task(command.task)
         if task is None:
-            self._sync(board, who)
+            self.read(board, who)
             with board.read() as tx:
                 task = tx.task(command.task)
         if task is None or task.item is None or not isinstance(command, READS_FIRST):
             return ()
         return self.refresh(board, who, task)[1]
 
-    def _sync(self, board: Board, who: Identity) -> None:
-        from dibs.backlogs.sync import sync
+    def read(self, board: Board, who: Identity) -> str:
+        """Takes in all that is new in the files; a line about it, if there was anything."""
+        from dibs.backlogs.sync import summary, sync
 
-        sync(self, board, who)
+        return summary(sync(self, board, who))
 
     def refresh(self, board: Board, who: Identity, task: Task) -> tuple[bool, tuple[str, ...]]:
         """Compares one task with its file: whether the task changed, and what is to be said."""
@@ -111,7 +117,7 @@ class Backlog:
         for _ in range(LOOKS):
             task = board.plan(who, command).facts.task
             if task is None and not synced:
-                self._sync(board, who)
+                self.read(board, who)
                 synced = True
                 continue
             if task is None or task.item is None:
@@ -149,9 +155,7 @@ class Backlog:
         problem = Problem(self.root, "it is not there", "what the board knows of it holds")
         for path in self.candidates(tx, dialect, task):
             try:
-                items, problems = dialect.read(
-                    path, files.read(self.root, path).data, tx.now
-                )
+                items, problems = dialect.read(path, files.read(self.root, path).data, tx.now)
             except FileNotFoundError:
                 continue
             except (Unreadable, OSError) as error:

@@ -9,7 +9,6 @@ import os
 from os.path import exists, isabs, isdir, isfile, join, normpath
 
 from dibs.backlogs import wrk
-from dibs.backlogs.backlog_md import BacklogMd
 from dibs.backlogs.kano import Kano
 from dibs.backlogs.workgraph import Workgraph
 from dibs.core import checks
@@ -26,8 +25,6 @@ SESSION_STATE = "session_state"
 FOLDERS = {
     "kano": "_kano/backlog",
     "wrk": wrk.FOLDER,
-    "workgraph": ".wg",
-    "backlog_md": "backlog",
 }
 OLDER = {"workgraph": ".workgraph"}
 MARKS = {"workgraph": "graph.jsonl", "backlog_md": "config.yml"}
@@ -59,9 +56,7 @@ def dialect(root: str, name: str, folder: str, stated: dict[str, str]) -> Dialec
         return Kano(folder)
     if name == "wrk":
         return wrk.Wrk(folder, running_sessions(root, stated))
-    if name == "workgraph":
-        return Workgraph.at(root, folder)
-    return BacklogMd.at(root, folder)
+    return Workgraph.at(root, folder)
 
 
 def running_sessions(root: str, stated: dict[str, str]) -> frozenset[str]:
@@ -86,8 +81,8 @@ def stated_in(root: str) -> dict[str, str]:
             stated: dict[str, Any] = tomllib.load(file)
     except (OSError, ValueError) as error:
         raise refused("bad_setting", f"{path} cannot be read: {checks.short(str(error))}") from None
-    for key in stated:
-        if key != "backlogs" or not isinstance(stated[key], dict):
+    for key, value in stated.items():
+        if key != "backlogs" or not isinstance(value, dict):
             known = "it may hold the table [backlogs]"
             raise refused("unknown_setting", f"{path}: {checks.quoted(key)}: {known}", setting=key)
     return {key: checked(path, key, value) for key, value in stated.get("backlogs", {}).items()}

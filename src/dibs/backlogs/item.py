@@ -13,6 +13,7 @@ from dibs.core.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
     from typing import Protocol
 
     from dibs.backlogs.words import Words
@@ -152,8 +153,15 @@ if TYPE_CHECKING:
         """Whether the first look puts claims of the dead right in the file, too."""
         largest: int
         """How many bytes a file may have."""
-        knows_sessions: bool
-        """Whether it has a list of the sessions that run."""
+
+        @property
+        def knows_sessions(self) -> bool:
+            """Whether it has a list of the sessions that run."""
+            ...
+
+        def alone(self, root: str) -> AbstractContextManager[None]:
+            """While its files are written: the lock of the tool that they belong to, if it has one."""
+            ...
 
         def is_dead(self, session: str) -> bool:
             """Whether that list says that a session has ended."""

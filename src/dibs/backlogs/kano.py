@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from os.path import basename, join, relpath
 
+from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document, Raw
 from dibs.backlogs.item import Item, Problem, Record
 from dibs.backlogs.pointer import pointer_of
@@ -64,12 +65,11 @@ RECORD = (
 """What is null while nobody holds the item."""
 
 
-class Kano:
+class Kano(Plain):
     """The dialect of kano's backlogs."""
 
     channel = "kano"
     words = WORDS
-    heals = False
 
     def __init__(self, folder: str = FOLDER) -> None:
         self.folder = folder
@@ -165,7 +165,11 @@ class Kano:
 
 def gate_of(document: Document) -> str:
     empty = [title for title in SECTIONS if not document.section(title)]
-    return f"the ready gate: {', '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty" if empty else ""
+    return (
+        f"the ready gate: {', '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty"
+        if empty
+        else ""
+    )
 
 
 # What kano and others have in common.
@@ -191,13 +195,13 @@ def pointer_in(document: Document, path: str, problems: list[Problem]) -> Pointe
     return pointer
 
 
-def known_actions(
-    stated: tuple[str, ...], path: str, problems: list[Problem]
-) -> tuple[str, ...]:
+def known_actions(stated: tuple[str, ...], path: str, problems: list[Problem]) -> tuple[str, ...]:
     known = tuple(action for action in stated if action in ACTIONS)
     if known != stated:
         problems.append(
-            Problem(path, f"its constraints are {list(stated)}", f"of these, {list(known)} are known")
+            Problem(
+                path, f"its constraints are {list(stated)}", f"of these, {list(known)} are known"
+            )
         )
     return known
 
@@ -212,6 +216,6 @@ def priority_of(text: str) -> int:
 
 def is_uuid(text: str) -> bool:
     digits = text.replace("-", "")
-    return len(text) == 36 and len(digits) == 32 and all(d in "0123456789abcdefABCDEF" for d in digits)
-
-
+    return (
+        len(text) == 36 and len(digits) == 32 and all(d in "0123456789abcdefABCDEF" for d in digits)
+    )

@@ -74,18 +74,17 @@ def steps_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> tuple[Step
     return tuple(steps[-STEPS:])
 
 
-def write(
-    root: str, path: str, dialect: Dialect, records: dict[str, Record]
-) -> tuple[bool, str]:
+def write(root: str, path: str, dialect: Dialect, records: dict[str, Record]) -> tuple[bool, str]:
     """Puts the records into the file: whether that changed it, and why it could not be, if so."""
     for _ in range(TRIES):
         try:
-            seen = files.read(root, path, dialect.largest)
-            data = in_step(dialect, path, seen.data, records)
-            if data == seen.data:
-                return False, ""
-            if files.replace(root, path, seen, data):
-                return True, ""
+            with dialect.alone(root):
+                seen = files.read(root, path, dialect.largest)
+                data = in_step(dialect, path, seen.data, records)
+                if data == seen.data:
+                    return False, ""
+                if files.replace(root, path, seen, data):
+                    return True, ""
         except (Unreadable, OSError) as error:
             return False, f"{path} was not written: {error}"
     return False, f"{path} was not written: somebody keeps changing it; dibs sync does it later"

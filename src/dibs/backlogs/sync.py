@@ -9,7 +9,7 @@ from os.path import exists, getmtime, join
 from dibs.backlogs import files
 from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.cycles import broken_cycles
-from dibs.backlogs.index import File, Index, noted
+from dibs.backlogs.index import File, noted
 from dibs.backlogs.item import Item, Problem, Unreadable
 from dibs.backlogs.names import proposals
 from dibs.backlogs.showing import SHOWN
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dibs.backlogs.item import Dialect
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
+    from dibs.core.event import Event
     from dibs.stores.transaction import ReadTransaction
 
     Progress = Callable[[int, int], None]
@@ -68,6 +69,23 @@ class Report(Value):
 
 
 NOTHING = Options()
+
+
+def summary(report: Report) -> str:
+    """One line, however much there was; nothing if there was nothing."""
+    counts = {
+        "taken in": report.added,
+        "changed": report.changed,
+        "leases brought back": report.brought_back,
+        "files written": report.written,
+    }
+    told = [f"{count} {what}" for what, count in counts.items() if count]
+    if report.healed:
+        first = ", ".join(report.healed[:5])
+        more = f" and {len(report.healed) - 5} more" if len(report.healed) > 5 else ""
+        noun = "claim" if len(report.healed) == 1 else "claims"
+        told.append(f"{len(report.healed)} stale {noun} healed: {first}{more}")
+    return f"item files: {', '.join(told)}" if told else ""
 
 
 def sync(backlog: Backlog, board: Board, who: Identity, options: Options = NOTHING) -> Report:
@@ -214,18 +232,18 @@ class Syncing:
         fresh = self.without_cycles(dialect, fresh, counts)
         with self.board.read() as tx:
             self.load(tx, dialect, len(fresh))
-            verdicts = [(self.candidate(tx, item), self.judged(tx, dialect, item)) for item in fresh]
+            verdicts = [(self.candidate(item), self.judged(tx, dialect, item)) for item in fresh]
         self.doubled_ids(verdicts)
         self.lost = max((verdict.lost for _, verdict in verdicts), default=0)
         self.total += sum(verdict.listed is not None for _, verdict in verdicts)
         new = [(one, verdict) for one, verdict in verdicts if one.task is None]
-        self.execute([first_of(verdict) for _, verdict in new], dialect)
+        self.execute([first_of(verdict) for _, verdict in new])
         if not self.options.check:
             with self.board.read() as tx:
                 self.load(tx, dialect, len(fresh))
-                second = [self.again(tx, one, verdict, dialect) for one, verdict in new if one.item.after]
+                second = [self.again(one, verdict) for one, verdict in new if one.item.after]
                 known = [v.listed for one, v in verdicts if one.task is not None and v.listed]
-            self.execute([*known, *second], dialect)
+            self.execute([*known, *second])
         self.after_judging(verdicts)
 
     def after_judging(self, verdicts: list[tuple[Candidate, Verdict]]) -> None:
@@ -234,7 +252,8 @@ class Syncing:
             task = self.rows.get(one.item.ref) or self.rows.get(one.item.id)
             if verdict.healed:
                 self.healed.append(one.item)
-            if verdict.write and task is not None:
+            back = verdict.listed is not None and verdict.listed.lease is not None
+            if (verdict.write or back) and task is not None:
                 self.shows.add(task.key)
 
     def load(self, tx: ReadTransaction, dialect: Dialect, many: int) -> None:
@@ -247,14 +266,16 @@ class Syncing:
         refs = {one.ref for _, one in self.all_noted(dialect)} if many else set()
         wanted = {item.ref for items in self.fresh.values() for item in items}
         wanted |= {item.id for items in self.fresh.values() for item in items}
-        waited = {id_.casefold() for items in self.fresh.values() for item in items for id_ in item.after}
+        waited = {
+            id_.casefold() for items in self.fresh.values() for item in items for id_ in item.after
+        }
         wanted |= {ref for id_, ref in self.by_id.items() if id_ in waited} & refs
         for ref in wanted:
             task = tx.task_of_origin(dialect.channel, ref)
             if task is not None:
                 self.rows[ref] = task
 
-    def candidate(self, tx: ReadTransaction, item: Item) -> Candidate:
+    def candidate(self, item: Item) -> Candidate:
         task = self.rows.get(item.ref) or self.rows.get(item.id)
         key, as_it_is = key_of(item.id)
         if task is None and not as_it_is:
@@ -287,9 +308,7 @@ class Syncing:
         task = self.rows.get(ref)
         return task.key if task is not None else key_of(id_)[0]
 
-    def again(
-        self, tx: ReadTransaction, one: Candidate, verdict: Verdict, dialect: Dialect
-    ) -> Listed:
+    def again(self, one: Candidate, verdict: Verdict) -> Listed:
         """A new task once more, now that all that it waits for is there."""
         assert verdict.listed is not None, "what is new is listed"
         keys = (self.key_of_id(id_) for id_ in one.item.after)
@@ -320,7 +339,7 @@ class Syncing:
                 what = f"another item, {first}, has the same id {one.item.id}"
                 self.problems.append(Problem(one.item.path, what, "it gets a key of its own"))
 
-    def execute(self, listed: list[Listed], dialect: Dialect) -> None:
+    def execute(self, listed: list[Listed]) -> None:
         if self.options.check:
             self.added += len(listed)
             return
@@ -362,7 +381,9 @@ class Syncing:
         before = self.backlog.written
         with self.board.read() as tx:
             said = self.backlog.show_now(tx, sorted(shows), frozenset())
-        self.problems += [Problem(self.backlog.root, line, "the next sync tries again") for line in said]
+        self.problems += [
+            Problem(self.backlog.root, line, "the next sync tries again") for line in said
+        ]
         return self.backlog.written - before
 
     def keep(self, began: int) -> None:
@@ -401,7 +422,7 @@ def problem_of_time(problems: list[Problem]) -> bool:
     return any(problem.warns for problem in problems)
 
 
-def kinds(shown: tuple[type, ...]) -> Iterator[type]:
+def kinds(shown: tuple[type[Event], ...]) -> Iterator[type[Event]]:
     for kind in shown:
         yield kind
         yield from kinds(tuple(kind.__subclasses__()))

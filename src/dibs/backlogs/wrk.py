@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from os.path import dirname, join, relpath
 
+from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document
 from dibs.backlogs.item import UNBOUND, Item, Lock, Problem, Record
 from dibs.backlogs.kano import id_of, known_actions, pointer_in, priority_of
@@ -57,22 +58,20 @@ FOLDERS = {"archive": "archived"}
 """Folders whose name is not the status that it shows."""
 
 
-class Wrk:
+class Wrk(Plain):
     """The dialect of WRK items. `sessions`: those that run, if a list of several says so."""
 
     channel = "wrk"
     words = WORDS
-    heals = False
-    largest = ITEM
+
+    def __init__(self, folder: str = FOLDER, sessions: frozenset[str] = frozenset()) -> None:
+        self.folder = folder
+        self.sessions = sessions
 
     @property
     def knows_sessions(self) -> bool:
         """A list of one session may be that of whoever wrote it last: only several are a list."""
         return len(self.sessions) > 1
-
-    def __init__(self, folder: str = FOLDER, sessions: frozenset[str] = frozenset()) -> None:
-        self.folder = folder
-        self.sessions = sessions
 
     def paths(self, root: str) -> Iterator[str]:
         for folder, folders, names in os.walk(join(root, self.folder)):
@@ -139,11 +138,18 @@ class Wrk:
                 f"its lock by {holder} is from {at!r}, which "
                 f"{'is no instant' if since is None else 'is still to come: clock skew'}"
             )
-            problems.append(Problem(path, what, "it counts as held until a person forces it", warns=True))
+            problems.append(
+                Problem(path, what, "it counts as held until a person forces it", warns=True)
+            )
             return Lock(holder, since, what)
         if now - since > STALE:
             problems.append(
-                Problem(path, f"its lock by {holder} is older than two hours", "it is released", warns=True)
+                Problem(
+                    path,
+                    f"its lock by {holder} is older than two hours",
+                    "it is released",
+                    warns=True,
+                )
             )
             return None
         if self.is_dead(holder):

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 
         def after(self, board: Board, outcome: Outcome) -> tuple[str, ...]: ...
 
+        def read(self, board: Board, who: Identity) -> str:
+            """Takes in all that is new in the files; a line about it, if there was anything."""
+            ...
+
         def deaths(self, board: Board) -> Mapping[TaskId, Death]:
             """Leases whose sessions have ended, by a list that the backlog keeps itself."""
             ...

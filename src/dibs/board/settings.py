@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from dibs.board.agents import Agent
 
 FILE = "settings.toml"
+NORMAL, STRICT = "normal", "strict"
 PREFIX_LENGTH = 32
 
 
 class Settings(Value):
     """All settings, with their defaults."""
 
-    identity: str = "normal"
+    identity: str = ""
     ttl_agent: Duration = TTL_AGENT
     ttl_human: Duration = TTL_HUMAN
     ttl_keeper: Duration = TTL_KEEPER
@@ -69,7 +70,7 @@ def _text(check: Callable[[str], Any]) -> Callable[[Any], Any]:
 
 
 def _identity(value: str) -> str:
-    if value not in ("normal", "strict"):
+    if value not in (NORMAL, STRICT):
         raise refused("bad_setting", "it is normal or strict")
     return value
 
@@ -157,7 +158,7 @@ def _url(value: str) -> str:
 SETTINGS = {
     "identity": Setting(
         _text(_identity),
-        str,
+        lambda value: value or NORMAL,
         "strict: only --agent with --session, --as and DIBS_* say who you are",
     ),
     "ttl_agent": Setting(_text(checks.ttl), exact, "how long an agent's lease runs"),

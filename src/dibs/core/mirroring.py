@@ -10,7 +10,11 @@ from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Change, Decision
 from dibs.core.facts import Case, Match
-from dibs.core.model import COMPLETE, OPEN, Mirrored, State, Task, Terms
+from dibs.core.model import COMPLETE, OPEN, Mirrored, Task, Terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.core.model import State
 
 
 def sync(case: Case, _command: c.Sync) -> Decision:

@@ -71,6 +71,7 @@ SURFACES = {
     ),
     "no_worktree": Surface(REFUSED, "look at {path}; without --worktree no work tree is made"),
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
+    "no_backlog": Surface(USAGE, "dibs.toml at the root may say where it is: [backlogs]"),
     "unconfirmed": Surface(USAGE, "look first with --dry-run; --help says how to confirm it"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
@@ -137,6 +138,9 @@ SURFACES = {
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
     "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
+    "board_lost": Surface(
+        REFUSED, "dibs sync builds it anew from the files; dibs board takes it from a backup"
+    ),
     "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),
     "paused": Surface(AGAIN, "dibs claim KEY takes one task all the same; dibs status"),
     "at_limit": Surface(AGAIN, "finish what is held first: dibs list --held"),

@@ -7,7 +7,7 @@ from dibs.board.settings import Settings
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.instants import iso
-from dibs.core.refusals import Refused, bad_argument
+from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
@@ -27,6 +27,7 @@ CHANGES = ("kind", "tier", "capability", "zone", "alias", "no_alias", "rename")
 def init(call: Call) -> Answer:
     from dibs.opening import create_at
 
+    check_not_lost(call)
     board, made = create_at(call.place)
     call.adopt(board)
     uid = views.uid(board)
@@ -34,6 +35,16 @@ def init(call: Call) -> Answer:
     where = board.store.where
     lines = (f"the board is {done}: {where}", f"board id {uid}")
     return Answer(payloads.answer(board=uid, folder=where, created=made), lines)
+
+
+def check_not_lost(call: Call) -> None:
+    """A board whose item files remember it is not replaced by another one in silence."""
+    from dibs.opening import kept_uid
+
+    uid = kept_uid(call.place)
+    if uid:
+        what = f"the board {uid} was here, and its database is gone; item files remember it"
+        raise refused("board_lost", what, board=uid)
 
 
 def config(call: Call) -> Answer:

@@ -52,6 +52,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "run a command under a task: claim it, renew it, then complete or fail it",
         "dispatch": "start the configured agents on what is ready",
     },
+    "files": {
+        "sync": "read backlog files into the board, and keep them in step with it",
+    },
     "board": {
         "init": "make a board for this repository",
         "config": "show every setting and where it comes from",
