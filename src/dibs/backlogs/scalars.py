@@ -83,7 +83,13 @@ def key_of(line: str, start: int) -> tuple[str, int] | None:
     while at >= 0 and line[at + 1 : at + 2] not in " \t":
         at = line.find(":", at + 1)
     key = line[start : max(at, start)].rstrip(SPACE)
-    if not key or key[0] in INDICATORS or comment_at(key) < len(key) or key.startswith("---"):
+    if (
+        not key
+        or key[0] in INDICATORS
+        or key[0] == "\t"
+        or comment_at(key) < len(key)
+        or key.startswith("---")
+    ):
         return None
     if key[0] in "-?" and key[1:2] in " \t":
         return None
