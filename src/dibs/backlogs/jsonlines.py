@@ -200,6 +200,6 @@ def _json(value: Any, separators: tuple[str, str]) -> str:
     from json import dumps
 
     text = dumps(value, ensure_ascii=False, separators=separators)
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         text = dumps(value, separators=separators)
     return text

@@ -61,7 +61,7 @@ WRITES: dict[str, str] = {
 }
 """All the fields that are written or cleared, and when. Every other one stays as it is."""
 
-QUOTED = tuple(f'"{key}"' for key in WRITES)
+QUOTED = {key: f'"{key}"' for key in WRITES}
 
 
 class Workgraph:
@@ -84,64 +84,57 @@ class Workgraph:
         problems: list[Problem] = []
         if self._registry is not None and self._registry.problem is not None:
             problems.append(self._registry.problem)
-        tasks: dict[str, _Task] = {}
+        items: dict[str, Item] = {}
+        before: dict[str, list[str]] = {}
         for task in _tasks(path, data, problems, strict=strict):
-            earlier = tasks.pop(task.id, None)
+            earlier = items.pop(task.id, None)
             if earlier is not None:
                 what = f"the id {quoted(task.id)} stands in line {earlier.line} too"
                 problems.append(Problem(path, what, "the last counts, as for wg", task.line))
-            tasks[task.id] = task
-        inverse = _inverse(tasks.values())
-        items = [
-            self._item(path, task, inverse.get(task.id, ()), now, problems)
-            for task in tasks.values()
-        ]
-        return items, problems
+            items[task.id] = self._item(path, task, now)
+            before[task.id] = ids(task.fields, "before", "blocks")
+        found = _with_inverse(items, before)
+        problems += [problem for item in found for problem in item.problems]
+        return found, problems
 
     def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
         """A line stays that cannot be read, that has twice what is to change, or to which its record
         is no news.
         """
-        lines, places = data.split(b"\n"), {}
+        news: dict[str, tuple[int, dict[str, Any]]] = {}
         for task in _tasks(path, data, []):
             if task.id in records:
-                places[task.id] = task.line - 1
-        for ref, place in places.items():
-            line = Line(lines[place].decode())
-            try:
-                lines[place] = line.with_values(_changes(line.value, records[ref])).encode()
-            except Twice:
-                continue
+                news[task.id] = task.line - 1, _changes(task.fields, records[task.id])
+        lines = data.split(b"\n")
+        for place, changes in news.values():
+            if changes:
+                lines[place] = _changed(lines[place], changes)
         return b"\n".join(lines)
 
-    def _item(
-        self, path: str, task: _Task, inverse: Iterable[str], now: Instant, problems: list[Problem]
-    ) -> Item:
-        fields, state, pointer = task.fields, state_of(task.fields), pointer_in(task.fields)
-        doubled = [
-            (f"the key {key!r} stands there twice", "it is not written") for key in task.twice()
-        ]
-        told = tuple(
-            Problem(path, what, choice, task.line) for what, choice in (*oddities(fields), *doubled)
-        )
-        problems += told
-        return Item(
+    def _item(self, path: str, task: _Task, now: Instant) -> Item:
+        fields, title = task.fields, title_of(task.fields)
+        state, pointer = state_of(fields), pointer_in(fields)
+        odd = oddities(fields, title, state, pointer) + task.doubled()
+        return Item(  # every field, in its order: by name each would cost more than its reading
             self.channel,
             task.id,
             task.id,
             path,
-            shown(title_of(fields)),
+            shown(title),
             state or OPEN,
             said(fields),
             priority_of(fields.get("priority")),
-            owner=text_of(fields.get("assigned")),
-            after=tuple(dict.fromkeys((*ids(fields, "after", "blocked_by"), *inverse))),
-            gate=gate_of(fields, now),
-            lock=self._lock(fields, state, pointer),
-            pointer=pointer,
-            expires=instant_of(fields.get("lease_expires_at")) if pointer else None,
-            line=task.line,
-            problems=told,
+            "",
+            text_of(fields.get("assigned")),
+            tuple(dict.fromkeys(ids(fields, "after", "blocked_by"))),
+            (),
+            (),
+            gate_of(fields, state, now),
+            self._lock(fields, state, pointer),
+            pointer,
+            instant_of(fields.get("lease_expires_at")) if pointer else None,
+            task.line,
+            tuple([Problem(path, what, choice, task.line) for what, choice in odd]),
         )
 
     def _lock(self, fields: Fields, state: State | None, pointer: Pointer | None) -> Lock | None:
@@ -149,10 +142,10 @@ class Workgraph:
 
         On an open task too: its agent is about to begin, or was reset and works on.
         """
-        agent = text_of(fields.get("assigned"))
-        if not agent or state not in (OPEN, IN_PROGRESS) or self._registry is None:
+        if self._registry is None or state not in (OPEN, IN_PROGRESS):
             return None
-        if pointer and pointer.held and pointer.actor == agent:
+        agent = text_of(fields.get("assigned"))
+        if not agent or (pointer and pointer.held and pointer.actor == agent):
             return None
         if self._registry.dead(agent, self._machine) is not False:
             return None
@@ -192,10 +185,14 @@ class _Task:
     def __init__(self, line: int, text: str, fields: dict[str, Any]) -> None:
         self.line, self.text, self.fields, self.id = line, text, fields, fields["id"]
 
-    def twice(self) -> list[str]:
+    def doubled(self) -> list[tuple[str, str]]:
         """Keys of ours that stand there twice. Rare: looked for only where they could."""
-        if any(self.text.count(key) > 1 for key in QUOTED):
-            return Line(self.text).twice(WRITES)
+        for key, quoted_key in QUOTED.items():
+            if key in self.fields and self.text.count(quoted_key) > 1:
+                twice = Line(self.text).twice(WRITES)
+                return [
+                    (f"the key {key!r} stands there twice", "it is not written") for key in twice
+                ]
         return []
 
 
@@ -243,19 +240,30 @@ def _is_task(fields: object) -> bool:
     return True
 
 
-def _inverse(tasks: Iterable[_Task]) -> dict[str, list[str]]:
-    """By id, the tasks that say of themselves that they come before it."""
-    before: dict[str, list[str]] = {}
-    for task in tasks:
-        for later in ids(task.fields, "before", "blocks"):
-            before.setdefault(later, []).append(task.id)
-    return before
+def _with_inverse(items: dict[str, Item], before: Mapping[str, list[str]]) -> list[Item]:
+    """A task also waits for those that say of themselves that they come before it."""
+    waits: dict[str, dict[str, None]] = {}
+    for id_ in items:
+        for later in before[id_]:
+            if later in items:
+                waits.setdefault(later, dict.fromkeys(items[later].after))[id_] = None
+    for id_, after in waits.items():
+        items[id_] = items[id_].but(after=tuple(after))
+    return list(items.values())
 
 
 # From a record to what changes in a line.
 
 
+def _changed(line: bytes, changes: Mapping[str, Any]) -> bytes:
+    try:
+        return Line(line.decode()).with_values(changes).encode()
+    except Twice:
+        return line
+
+
 def _changes(fields: Fields, record: Record) -> dict[str, Any]:
+    """Only what is news: an empty one means that the line stays."""
     changes: dict[str, Any] = {}
     state = record.task.state
     if (state_of(fields) or OPEN) != state:
@@ -265,7 +273,7 @@ def _changes(fields: Fields, record: Record) -> dict[str, Any]:
     if retries > (counted if type(counted) is int else 0):
         changes["retry_count"] = retries
     if record.task.token.number or "dibs" in fields:
-        changes["dibs"] = str(record.pointer)
+        changes |= _as(fields, "dibs", str(record.pointer))
     if isinstance(fields.get("log"), list | None):
         changes |= _told(fields.get("log") or [], record.steps)
     return changes
@@ -281,7 +289,7 @@ def _claim(fields: Fields, record: Record) -> dict[str, Any]:
         if state not in FINAL or not _shows_the_last_holder(fields, record):
             cleared.append("assigned")
         return _without(fields, *cleared)
-    changes: dict[str, Any] = {"assigned": pointer.actor}
+    changes = _as(fields, "assigned", pointer.actor)
     if state == IN_PROGRESS:
         changes |= _at(fields, "started_at", lease.acquired)
     elif state == OPEN:
@@ -312,6 +320,10 @@ def _ended(fields: Fields, record: Record) -> dict[str, Any]:
     if state in HOLDABLE and not (state == OPEN and fields.get("status") == "incomplete"):
         return _without(fields, "completed_at")
     return {}
+
+
+def _as(fields: Fields, key: str, text: str) -> dict[str, Any]:
+    return {} if fields.get(key) == text else {key: text}
 
 
 def _at(fields: Fields, key: str, instant: Instant) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dibs.core.model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from dibs.backlogs.item import Pointer
@@ -49,11 +49,13 @@ TIERS = ((51, 0), (11, 1), (6, 2), (1, 3), (0, PRIORITY_MAX))
 """From which number on (higher is more urgent there) a task has which priority here."""
 
 
-def ids(fields: Fields, *keys: str) -> Iterator[str]:
+def ids(fields: Fields, *keys: str) -> list[str]:
+    found: list[str] = []
     for key in keys:
         value = fields.get(key)
         if isinstance(value, list):
-            yield from (id_ for id_ in value if isinstance(id_, str) and id_)
+            found += [id_ for id_ in value if isinstance(id_, str) and id_]
+    return found
 
 
 def said(fields: Fields) -> str:
@@ -79,15 +81,18 @@ def shown(title: str) -> str:
     return title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "\u2026"
 
 
-def oddities(fields: Fields) -> Iterator[tuple[str, str]]:
+def oddities(
+    fields: Fields, title: str, state: State | None, pointer: Pointer | None
+) -> list[tuple[str, str]]:
     """What is not as it should be, and what is made of it."""
-    title = title_of(fields)
+    odd = []
     if len(title) > TITLE_LENGTH:
-        yield f"the title has {len(title)} characters", f"{TITLE_LENGTH} of them are shown"
-    if state_of(fields) is None:
-        yield f"the status {quoted(said(fields))} is not known", "the task is not offered"
-    if fields.get("dibs") is not None and pointer_in(fields) is None:
-        yield "the key 'dibs' cannot be read", "it counts for nothing"
+        odd.append((f"the title has {len(title)} characters", f"{TITLE_LENGTH} of them are shown"))
+    if state is None:
+        odd.append((f"the status {quoted(said(fields))} is not known", "the task is not offered"))
+    if pointer is None and fields.get("dibs") is not None:
+        odd.append(("the key 'dibs' cannot be read", "it counts for nothing"))
+    return odd
 
 
 def text_of(value: object) -> str:
@@ -96,11 +101,10 @@ def text_of(value: object) -> str:
 
 def cleaned(text: str) -> str:
     """Text that can be kept: JSON may name characters that no text has."""
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
-    if text.isascii():
+    if text.isascii() and "\0" not in text:
         return text
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    bare = text.replace("\0", "\ufffd")
+    return bare.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def priority_of(value: object) -> int:
@@ -112,9 +116,9 @@ def priority_of(value: object) -> int:
     return PRIORITY_DEFAULT
 
 
-def gate_of(fields: Fields, now: Instant) -> str:
+def gate_of(fields: Fields, state: State | None, now: Instant) -> str:
     """Why workgraph itself would not start it, dependencies apart; empty: it would."""
-    if state_of(fields) is None:
+    if state is None:
         return f"its status is {quoted(said(fields))}"
     if fields["id"][0] == ".":
         return "it is one of workgraph's own, and its service runs it"
