@@ -12,7 +12,13 @@ from dibs.stores import faults
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
 from dibs.stores.dialect import SCHEMA
 from dibs.stores.postgres import PostgresStore
-from dibs.stores.transaction import ARRIVING, BoardRow, WriteTransaction, is_elsewhere
+from dibs.stores.transaction import (
+    ARRIVING,
+    BoardRow,
+    ReadTransaction,
+    WriteTransaction,
+    is_elsewhere,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,10 +112,19 @@ def columns_of(connection: Connection, table: str) -> tuple[str, ...]:
 @contextmanager
 def snapshot(store: PostgresStore) -> Iterator[ServerSnapshot]:
     """As the board is now; writers go on."""
+    with looking(store) as (seen, _):
+        yield seen
+
+
+@contextmanager
+def looking(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, ReadTransaction]]:
+    """The same, and a transaction of that very instant to ask more of."""
     number = store.find()
     with store.guarded(), store.connect() as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        yield ServerSnapshot(store, connection, number)
+        seen = ServerSnapshot(store, connection, number)
+        link = PlainLink(store, connection, number)
+        yield seen, ReadTransaction(link, seen.board, seen.now, skewed=False)
         connection.execute("COMMIT")
 
 

@@ -14,7 +14,7 @@ from dibs.stores.clock import anchor_here, read_clock
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
 from dibs.stores.queue import wait_for_turn
 from dibs.stores.sqlite import BOARD, Guarded, SqliteStore
-from dibs.stores.transaction import BoardRow, WriteTransaction, is_elsewhere
+from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction, is_elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,8 +49,15 @@ class FileSnapshot:
 @contextmanager
 def snapshot(store: SqliteStore) -> Iterator[FileSnapshot]:
     """As the board is now; writers go on."""
+    with looking(store) as (seen, _):
+        yield seen
+
+
+@contextmanager
+def looking(store: SqliteStore) -> Iterator[tuple[FileSnapshot, ReadTransaction]]:
+    """The same, and a transaction of that very instant to ask more of."""
     with store.read() as tx:
-        yield FileSnapshot(store.connection, tx.board, tx.now, settings_of(store.folder))
+        yield FileSnapshot(store.connection, tx.board, tx.now, settings_of(store.folder)), tx
 
 
 @contextmanager

@@ -1,0 +1,302 @@
+"""Backlog.md: a folder with `config.yml`, and one Markdown file for each task, changed in place.
+
+`tasks` are worked on, `completed` are done; an id whose file lies in `archive/tasks` is not wanted any
+more, and may be given out again by the tool: then the file in `tasks` is the one that counts.
+"""
+
+from __future__ import annotations
+
+import os
+from os.path import basename, isfile, join
+
+from dibs.backlogs.frontmatter import Document, Raw
+from dibs.backlogs.item import Item, Problem, Record, Unreadable
+from dibs.backlogs.kano import pointer_in
+from dibs.backlogs.words import Words, day_of, instant_of, minute_of, stamp, title_of
+from dibs.core.model import (
+    BLOCKED,
+    COMPLETE,
+    DROPPED,
+    FAILED,
+    IN_PROGRESS,
+    OPEN,
+    PRIORITY_DEFAULT,
+    REVIEW,
+)
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Self
+
+    from dibs.core.instants import Instant
+    from dibs.core.model import State
+
+    Values = dict[str, str | tuple[str, ...] | None]
+
+FOLDER = "backlog"
+CONFIG = "config.yml"
+ARCHIVE = "archive/tasks"
+FOLDERS = ("tasks", "completed", ARCHIVE)
+ARCHIVED = "Archived"
+"""What an item in the archive is taken to say: the tool leaves its status as it was."""
+LARGEST = 1024 * 1024
+STATUSES = ("To Do", "In Progress", "Done")
+"""Those of a new backlog."""
+
+NAMED: dict[str, State] = {
+    "progress": IN_PROGRESS, "doing": IN_PROGRESS, "review": REVIEW, "block": BLOCKED,
+    "fail": FAILED, "done": COMPLETE, "complete": COMPLETE,
+}  # fmt: skip
+"""What a status between the first and the last means, if this is part of its name; else it is open."""
+UNWANTED = ("cancel", "drop", "abandon", "wont", "won't", "duplicate", "reject")
+"""What is dropped, wherever it stands in the list."""
+
+NEAREST: dict[State, tuple[State, ...]] = {
+    OPEN: (),
+    IN_PROGRESS: (OPEN,),
+    REVIEW: (IN_PROGRESS, OPEN),
+    BLOCKED: (OPEN,),
+    FAILED: (BLOCKED, OPEN),
+    COMPLETE: (OPEN,),
+    DROPPED: (COMPLETE, OPEN),  # whoever reads the file alone should not begin it
+}
+"""Which state's word is written for one that the backlog has no word for: the first that it has."""
+
+PRIORITIES = {"high": 1, "medium": 2, "low": 3}
+
+
+def words_of(statuses: tuple[str, ...]) -> Words:
+    """A backlog's statuses in its order: the first is open, the last is complete."""
+    means: dict[str, State] = {}
+    last = len(statuses) - 1
+    for place, status in enumerate(statuses):
+        means.setdefault(status.casefold(), meaning(status.casefold(), place, last))
+    by_state: dict[State, str] = {}
+    for status in statuses:
+        by_state.setdefault(means[status.casefold()], status)
+    if COMPLETE in by_state:
+        by_state[COMPLETE] = [s for s in statuses if means[s.casefold()] == COMPLETE][-1]
+    by_state.setdefault(OPEN, statuses[0])
+    writes = {
+        state: next(by_state[one] for one in (state, *nearest) if one in by_state)
+        for state, nearest in NEAREST.items()
+    }
+    return Words({ARCHIVED.casefold(): DROPPED, **means}, writes)
+
+
+def meaning(status: str, place: int, last: int) -> State:
+    if place == 0:
+        return OPEN
+    if any(part in status for part in UNWANTED):
+        return DROPPED
+    if place == last:
+        return COMPLETE
+    return next((state for part, state in NAMED.items() if part in status), OPEN)
+
+
+class BacklogMd:
+    """The dialect of Backlog.md. `wrong`: why the statuses are those of a new backlog, if they are."""
+
+    channel = "backlog.md"
+    heals = False
+    largest = LARGEST
+    knows_sessions = False
+
+    def __init__(
+        self, folder: str = FOLDER, statuses: tuple[str, ...] = STATUSES, wrong: str = ""
+    ) -> None:
+        self.folder, self.words, self.wrong = folder, words_of(statuses), wrong
+
+    @classmethod
+    def at(cls, root: str, folder: str = FOLDER) -> Self:
+        """With the statuses that its `config.yml` lists."""
+        try:
+            with open(join(root, folder, CONFIG), "rb") as file:
+                return cls(folder, statuses_in(file.read(LARGEST)))
+        except (OSError, Unreadable) as error:
+            return cls(folder, STATUSES, f"{folder}/{CONFIG} cannot be read: {error}")
+
+    def is_dead(self, session: str) -> bool:  # noqa: ARG002 - it has no list of sessions
+        return False
+
+    def paths(self, root: str) -> Iterator[str]:
+        if not isfile(join(root, self.folder, CONFIG)):
+            return
+        seen: set[str] = set()
+        for inner in FOLDERS:
+            folder = join(self.folder, *inner.split("/"))
+            for name in names_in(join(root, folder)):
+                if inner != ARCHIVE or named_id(name) not in seen:
+                    seen.add(named_id(name))
+                    yield join(folder, name)
+
+    def read(
+        self,
+        path: str,
+        data: bytes,
+        now: Instant,  # noqa: ARG002 - nothing in these files is measured by the clock
+    ) -> tuple[list[Item], list[Problem]]:
+        document = Document(quoted(data).data)
+        problems: list[Problem] = []
+        id_ = id_of(document, path, problems)
+        title, wrong = title_of(document.text("title"), id_)
+        if wrong:
+            problems.append(Problem(path, wrong, f"it is called {title}"))
+        said, state, gate = self.state_of(document, path)
+        if gate:
+            problems.append(Problem(path, gate, "it cannot be begun"))
+        pointer = pointer_in(document, path, problems)
+        item = Item(
+            channel=self.channel,
+            ref=id_,
+            id=id_,
+            path=path,
+            title=title,
+            state=state,
+            said=said,
+            priority=PRIORITIES.get(document.text("priority").strip().casefold(), PRIORITY_DEFAULT),
+            owner=", ".join(assignees(document)),
+            after=tuple(full_id(one, id_) for one in document.texts("dependencies")),
+            scope=document.texts("scope"),
+            gate=gate,
+            pointer=pointer,
+            expires=instant_of(document.text("lease_expires_at")) if pointer else None,
+        )
+        return [item], problems
+
+    def state_of(self, document: Document, path: str) -> tuple[str, State, str]:
+        """The word, what it means, and why the item cannot be begun if it means nothing."""
+        said = document.text("status").strip()
+        state = self.words.state(said)
+        if self.is_archived(path):
+            return (said, COMPLETE, "") if state == COMPLETE else (ARCHIVED, DROPPED, "")
+        if state is None and said:
+            why = self.wrong or f"{self.folder}/{CONFIG} has others"
+            return said, OPEN, f"its status {said!r} is unknown: {why}"
+        return said, state or OPEN, ""
+
+    def is_archived(self, path: str) -> bool:
+        return path.startswith(join(self.folder, *ARCHIVE.split("/")) + os.sep)
+
+    def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
+        source, record = quoted(data), next(iter(records.values()))
+        document = Document(source.data)
+        values = self.shown(document, path, record)
+        if document.with_values(values) != source.data:
+            values["updated_date"] = dated(document, record.now)
+        return source.undone(document.with_values(values | lease_values(document, record)))
+
+    def shown(self, document: Document, path: str, record: Record) -> Values:
+        """What the tool itself shows of a task's state and holder."""
+        task, holder = record.task, record.holder
+        values: Values = {}
+        if not self.is_archived(path):
+            values["status"] = self.words.word_for(task, document.text("status").strip())
+        if task.lease is not None and holder is not None:
+            if assignees(document) != (holder.name,):
+                values["assignee"] = (f"@{holder.name}",)
+        elif task.state == OPEN and is_our_assignee(document, path):
+            values["assignee"] = ()
+        return values
+
+
+class Quoted(Value):
+    """A file whose assignees every reader of YAML understands, and what their line was."""
+
+    data: bytes
+    line: bytes = b""
+    was: bytes = b""
+
+    def undone(self, data: bytes) -> bytes:
+        return data.replace(self.line, self.was, 1) if self.line else data
+
+
+def quoted(data: bytes) -> Quoted:
+    """People write `assignee: @ana` or `[@ana]`, and the tool takes it, which YAML does not."""
+    start = data.find(b"\nassignee:") + 1
+    closing = data.find(b"\n---", 3)
+    if not 0 < start < closing:
+        return Quoted(data)
+    line = data[start:].partition(b"\n")[0].rstrip(b"\r")
+    stated = line.removeprefix(b"assignee:").strip()
+    several = stated[:1] == b"[" and stated[-1:] == b"]"
+    names = stated[1:-1].split(b",") if several else [stated]
+    if not any(name.strip()[:1] == b"@" for name in names) or any(
+        s in stated for s in (b'"', b"'", b"#")
+    ):
+        return Quoted(data)
+    listed = b", ".join(b'"%s"' % name.strip() for name in names)
+    fixed = b"assignee: [%s]" % listed
+    return Quoted(data[:start] + fixed + data[start + len(line) :], fixed, line)
+
+
+def lease_values(document: Document, record: Record) -> Values:
+    """The pointer to the board, and while somebody holds the task, until when."""
+    lease = record.task.lease
+    if lease is not None and record.holder is not None:
+        end = Raw(stamp(record.expires or lease.expires))
+        return {"lease_expires_at": end, "dibs": str(record.pointer)}
+    if not record.task.token.number:
+        return {}
+    over: Values = {"lease_expires_at": None} if document.has("lease_expires_at") else {}
+    return {**over, "dibs": str(record.pointer)}
+
+
+def is_our_assignee(document: Document, path: str) -> bool:
+    """The file names the holder whom dibs wrote there: nobody else's word is taken away."""
+    pointer = pointer_in(document, path, [])
+    return pointer is not None and pointer.held and assignees(document) == (pointer.actor,)
+
+
+def assignees(document: Document) -> tuple[str, ...]:
+    """Without the `@` that the tool puts before them."""
+    named = (one.strip().removeprefix("@") for one in document.texts("assignee"))
+    return tuple(name for name in named if name)
+
+
+def dated(document: Document, now: Instant) -> str:
+    """As the tool writes it: to the minute, or the day where the file has days."""
+    before = document.text("updated_date") or document.text("created_date")
+    return day_of(now) if len(before.strip()) == len("2026-11-15") else minute_of(now)
+
+
+def id_of(document: Document, path: str, problems: list[Problem]) -> str:
+    """In capitals, as the tool compares ids; older files have small letters."""
+    stated = document.text("id").strip()
+    if stated:
+        return stated.upper()
+    named = named_id(basename(path))
+    problems.append(Problem(path, "it has no id", f"it is known as {named}, by its name"))
+    return named
+
+
+def named_id(name: str) -> str:
+    """Of a file like `task-12 - Fix login.md`."""
+    return name.removesuffix(".md").partition(" - ")[0].strip().upper()
+
+
+def full_id(stated: str, own: str) -> str:
+    """A dependency may be a number alone."""
+    bare = stated.strip().upper()
+    return f"{own.rpartition('-')[0]}-{bare}" if bare[:1].isdigit() else bare
+
+
+def names_in(folder: str) -> list[str]:
+    try:
+        found = sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [name for name in found if is_item(name)]
+
+
+def is_item(name: str) -> bool:
+    return name.endswith(".md") and name[0] != "." and name.casefold() != "readme.md"
+
+
+def statuses_in(data: bytes) -> tuple[str, ...]:
+    """The list in `config.yml`, each status once; a new backlog's if there is none."""
+    document = Document(b"---\n" + data.removeprefix(b"---\n").rstrip() + b"\n---\n")
+    stated = (status.strip() for status in document.texts("statuses"))
+    return tuple(dict.fromkeys(status for status in stated if status)) or STATUSES

@@ -1,0 +1,494 @@
+"""A board as lines of JSON: everything is in them, and they become the same board, or nothing."""
+
+from __future__ import annotations
+
+import json
+import stat
+from hashlib import sha256
+
+import pytest
+
+from dibs.board import carrying, moving
+from dibs.board.execute import Board
+from dibs.board.settings import Settings
+from dibs.board.upkeep import verify
+from dibs.core import commands as c
+from dibs.core.instants import HOUR, SECOND
+from dibs.core.model import TaskKey
+from dibs.core.refusals import Refused
+from dibs.stores import jsonl
+from dibs.stores.copying import TABLES
+from kit.boards import STORES, Bench, FakeMachine, new_store
+
+K = TaskKey("T-1")
+
+
+@pytest.fixture
+def busy(apart):
+    """A board with everything on it: notes, ended leases, requests, refusals, a running lease."""
+    bench = apart
+    for n in range(4):
+        bench.add(f'task {n} \u00fc\u2603 "\u2028\t', scope=("src/**",))
+    codex, ana = bench.agent(), bench.person()
+    codex.claim(ttl=HOUR)
+    codex.do(c.Note(K, note="half way\n\u2603"), "r-1")
+    codex.claim("T-2")
+    codex.do(c.Complete(TaskKey("T-2"), note="done"))
+    ana.do(c.Assign(TaskKey("T-3"), to="codex"))
+    ana.do(c.Depend(TaskKey("T-4"), on=(K,)))
+    bench.agent("claude", "s9").refused(c.Claim(K))
+    bench.advance(600)
+    return bench
+
+
+@pytest.fixture(params=STORES)
+def target(request, tmp_path, busy):
+    """A place without a board, of each kind."""
+    store = new_store(request.param, tmp_path / "target", busy.machine, apart=True)
+    yield store
+    store.close()
+
+
+def at(store) -> Board:
+    return Board(store, Settings())
+
+
+def exported(bench, path):
+    carrying.export(bench.board, str(path))
+    return path
+
+
+def brought(bench, store, path, **options):
+    return carrying.import_board(at(store), str(path), bench.person().identity, **options)
+
+
+def tables(path) -> dict[str, list[dict]]:
+    found = {table: [] for table in TABLES}
+    for line in path.read_bytes().splitlines()[1:-1]:
+        table, row = json.loads(line)
+        found[table].append(row)
+    return found
+
+
+def has_no_board(store) -> bool:
+    try:
+        with store.another().read():
+            return False
+    except Refused as problem:
+        return problem.code == "no_board"
+
+
+# Out.
+
+
+def test_an_export_is_one_private_file_that_says_what_it_is(busy, tmp_path):
+    path = exported(busy, tmp_path / "board.jsonl")
+    lines = path.read_bytes().split(b"\n")
+    assert (lines[-1], stat.S_IMODE(path.stat().st_mode)) == (b"", 0o600)
+    head, last = json.loads(lines[0]), json.loads(lines[-2])
+    with busy.store.read() as tx:
+        assert (head["format"], head["schema"], head["board"]) == ("dibs", 1, tx.board.uid)
+    assert head["rows"] == len(lines) - 3 == sum(last["counts"].values())
+    assert last["sha256"] == sha256(b"\n".join(lines[:-2]) + b"\n").hexdigest()
+    assert [p.name for p in tmp_path.iterdir() if "part" in p.name] == []
+
+
+def test_an_export_has_every_row_of_every_table(busy, tmp_path):
+    found = tables(exported(busy, tmp_path / "board.jsonl"))
+    with moving.copier(busy.store).snapshot(busy.store) as seen:
+        for table in TABLES:
+            columns, rows = seen.rows(table)
+            assert found[table] == [dict(zip(columns, row)) for row in rows], table
+    assert [note["text"] for note in found["note"]] == ["half way\n\u2603", "done"]
+
+
+def test_an_export_overwrites_nothing(busy, tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(Refused) as problem:
+        carrying.export(busy.board, str(tmp_path / "mine"))
+    assert problem.value.code == "bad_argument"
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_folder_that_is_not_there_is_not_made(busy, tmp_path):
+    with pytest.raises(Refused) as problem:
+        carrying.export(busy.board, str(tmp_path / "no" / "file"))
+    assert "there is no folder" in problem.value.refusal.message
+
+
+def test_a_board_that_is_not_sound_is_not_exported(busy, tmp_path):
+    busy.tamper("UPDATE task SET title = 'forged' WHERE id = 1")
+    with pytest.raises(Refused) as problem:
+        exported(busy, tmp_path / "board.jsonl")
+    assert problem.value.code == "corrupt"
+    assert list(tmp_path.glob("board.jsonl*")) == []
+
+
+def test_an_export_that_is_interrupted_leaves_no_file(busy, tmp_path, monkeypatch):
+    monkeypatch.setattr("dibs.stores.copying.STEP", 5)
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carrying.export(busy.board, str(tmp_path / "board.jsonl"), stop)
+    assert list(tmp_path.glob("board.jsonl*")) == []
+
+
+def test_writers_go_on_while_a_board_is_exported_and_are_not_in_it(busy, tmp_path, monkeypatch):
+    """The snapshot is of one instant."""
+    monkeypatch.setattr("dibs.stores.copying.STEP", 3)
+    other = Board(busy.store.another(), Settings())
+    done = []
+
+    def writes(_done, _total):
+        if not done:
+            done.append(other.execute(busy.agent().identity, c.Note(K, note="meanwhile")))
+
+    carrying.export(busy.board, str(tmp_path / "board.jsonl"), writes)
+    other.store.close()
+    assert done
+    assert b"meanwhile" not in (tmp_path / "board.jsonl").read_bytes()
+
+
+# And in.
+
+
+def test_the_same_board_comes_back_with_its_ledger_and_every_lease_ended(busy, target, tmp_path):
+    path = exported(busy, tmp_path / "board.jsonl")
+    token = busy.task().token
+    done = brought(busy, target, path)
+    with at(target).read() as tx, busy.store.read() as source:
+        assert tx.board.uid == source.board.uid
+        assert tx.task(K).lease is None and tx.task(TaskKey("T-3")).lease is None
+        assert tx.task(K).token == token
+        assert [note.text for note in tx.notes(tx.task(K).id)] == ["half way\n\u2603"]
+        assert [entry.digest for entry in tx.events()][: source.board.seq] == [
+            entry.digest for entry in source.events()
+        ]
+    assert verify(at(target)).faults == ()
+    assert (done.tasks, done.epoch > token.epoch) == (4, True)
+
+
+def test_no_token_is_given_twice_after_an_import(busy, target, tmp_path):
+    path = exported(busy, tmp_path / "board.jsonl")
+    later = busy.agent().claim("T-1").task.token
+    brought(busy, target, path)
+    board, codex = at(target), busy.agent().identity
+    with pytest.raises(Refused) as problem:
+        board.execute(codex, c.Complete(K))
+    assert problem.value.code == "lease_lost"
+    assert board.execute(codex, c.Claim(K)).task.token > later
+
+
+def test_a_request_that_was_answered_is_answered_the_same_after_an_import(busy, target, tmp_path):
+    brought(busy, target, exported(busy, tmp_path / "board.jsonl"))
+    board = at(target)
+    with board.read() as tx:
+        before = tx.board.seq
+    board.execute(busy.agent().identity, c.Note(K, note="half way\n\u2603"), "r-1")
+    with board.read() as tx:
+        assert tx.board.seq == before
+
+
+def test_there_and_back_again_nothing_changes_but_what_a_restore_changes(busy, target, tmp_path):
+    first = tables(exported(busy, tmp_path / "1.jsonl"))
+    brought(busy, target, tmp_path / "1.jsonl")
+    carrying.export(at(target), str(tmp_path / "2.jsonl"))
+    second = tables(tmp_path / "2.jsonl")
+    same = ("actor", "actor_name", "session", "dependency", "note", "request", "refusal")
+    assert {table: second[table] for table in same} == {table: first[table] for table in same}
+    assert second["event"][: len(first["event"])] == first["event"]
+    added = second["event"][len(first["event"]) :]
+    assert [event["verb"] for event in added] == ["epoch_raised", "lease_ended", "lease_ended"]
+    assert second["ended_lease"][-1]["cause"] == "restored"
+    assert len(second["ended_lease"]) == len(first["ended_lease"]) + 2
+    held = {row["id"] for row in first["task"] if row["holder"]}
+    for before, after in zip(first["task"], second["task"]):
+        assert (before["id"] in held) or before == after
+    kept = ("uid", "created", "actors", "tasks", "keys", "paused_by", "paused_why")
+    [before], [after] = first["board"], second["board"]
+    assert [before[name] for name in kept] == [after[name] for name in kept]
+
+
+def test_a_second_import_of_a_board_without_leases_adds_the_epoch_alone(busy, target, tmp_path):
+    brought(busy, target, exported(busy, tmp_path / "1.jsonl"))
+    carrying.export(at(target), str(tmp_path / "2.jsonl"))
+    third = new_store("sqlite", tmp_path / "third", busy.machine)
+    brought(busy, third, tmp_path / "2.jsonl")
+    carrying.export(at(third), str(tmp_path / "3.jsonl"))
+    second, third = tables(tmp_path / "2.jsonl"), tables(tmp_path / "3.jsonl")
+    for table in TABLES[1:]:
+        if table != "event":
+            assert second[table] == third[table]
+    assert [event["verb"] for event in third["event"][len(second["event"]) :]] == ["epoch_raised"]
+
+
+def test_a_slower_clock_takes_the_board_in_one_clock_event(busy, tmp_path, kind):
+    busy.agent().do(c.Renew(K))
+    path = exported(busy, tmp_path / "board.jsonl")
+    machine = FakeMachine()
+    machine.wall_us -= 3 * HOUR
+    slow = new_store("sqlite", tmp_path / "slow", machine)
+    done = brought(busy, slow, path)
+    assert done.shifted == -3 * HOUR - 600 * SECOND
+    with at(slow).read() as tx:
+        assert [entry.verb for entry in tx.events()].count("clock_set") == 1
+    assert verify(at(slow)).faults == ()
+
+
+def test_a_place_with_a_board_is_refused_and_left_alone(busy, target, tmp_path):
+    path = exported(busy, tmp_path / "board.jsonl")
+    target.create("another-board")
+    for store, uid in ((target, "another-board"), (busy.store, None)):
+        with pytest.raises(Refused) as problem:
+            brought(busy, store, path)
+        assert problem.value.code == "board_exists"
+        with at(store).read() as tx:
+            assert uid is None or (tx.board.uid, tx.board.seq) == (uid, 0)
+    assert busy.agent().do(c.Renew(K)).task.lease.renewals == 2
+
+
+def test_a_place_from_which_the_board_moved_on_still_leads_to_it(
+    busy, target, tmp_path, monkeypatch
+):
+    path = exported(busy, tmp_path / "board.jsonl")
+    home = busy.store.another()
+    monkeypatch.setattr(moving, "target_of", lambda board, to: target)
+    moving.move(busy.board, target.where, busy.person().identity)
+    with pytest.raises(Refused) as problem:
+        brought(busy, home, path)
+    assert (problem.value.code, problem.value.refusal.facts["to"]) == ("board_moved", target.where)
+
+
+def test_a_board_is_not_brought_under_a_second_name_into_its_database(tmp_path):
+    bench = Bench(tmp_path / "x", kind="postgres")
+    bench.add()
+    path = exported(bench, tmp_path / "board.jsonl")
+    second = new_store("postgres", tmp_path, bench.machine)
+    with pytest.raises(Refused) as problem:
+        brought(bench, second, path)
+    assert (problem.value.code, has_no_board(second)) == ("board_exists", True)
+    bench.close()
+
+
+def test_a_name_of_its_own_beside_other_boards_is_free(tmp_path):
+    file, server = Bench(tmp_path / "x"), Bench(tmp_path / "y", kind="postgres")
+    file.add()
+    second = new_store("postgres", tmp_path, file.machine)
+    brought(file, second, exported(file, tmp_path / "board.jsonl"))
+    assert verify(at(second)).faults == () and server.faults() == ()
+    for bench in (file, server):
+        bench.close()
+
+
+def test_settings_that_wait_beside_the_place_stay(tmp_path):
+    bench = Bench(tmp_path / "x")
+    bench.add()
+    (tmp_path / "x" / "settings.toml").write_text('identity = "strict"\n')
+    (tmp_path / "there").mkdir(mode=0o700)
+    (tmp_path / "there" / "settings.toml").write_text('ttl_agent = "30m"\n')
+    store = new_store("sqlite", tmp_path / "there", bench.machine)
+    brought(bench, store, exported(bench, tmp_path / "board.jsonl"))
+    assert (tmp_path / "there" / "settings.toml").read_text() == 'ttl_agent = "30m"\n'
+    assert not (tmp_path / "there" / "settings.toml.old").exists()
+    bench.close()
+
+
+def test_only_people_import_boards(busy, target, tmp_path):
+    path = exported(busy, tmp_path / "board.jsonl")
+    with pytest.raises(Refused) as problem:
+        carrying.import_board(at(target), str(path), busy.agent().identity)
+    assert (problem.value.code, has_no_board(target)) == ("people_only", True)
+    assert not (tmp_path / "target").exists()
+
+
+def test_progress_rises_to_the_number_of_rows_and_ends_there(busy, target, tmp_path, monkeypatch):
+    monkeypatch.setattr("dibs.stores.copying.STEP", 3)
+    told = []
+    out = carrying.export(busy.board, str(tmp_path / "b"), lambda *now: told.append(now))
+    assert told[-1] == (out.rows, out.rows) and told == sorted(told) and len(told) > 5
+    told.clear()
+    brought(busy, target, tmp_path / "b", progress=lambda *now: told.append(now))
+    assert told[-1] == (out.rows, out.rows) and told == sorted(told) and len(told) > 10
+
+
+# Files that are no export.
+
+
+def sealed(lines: list[bytes]) -> bytes:
+    """With the digest and the counts that fit: as somebody writes it who means harm."""
+    rows = [json.loads(line) for line in lines[1:-1]]
+    head = json.loads(lines[0]) | {"rows": len(rows)}
+    body = b"\n".join([json.dumps(head).encode(), *lines[1:-1]]) + b"\n"
+    counts = {table: sum(row[0] == table for row in rows) for table in TABLES}
+    last = {"counts": counts, "sha256": sha256(body).hexdigest()}
+    return body + json.dumps(last).encode() + b"\n"
+
+
+def in_row(table: str, **values):
+    """Changes the first row of a table."""
+
+    def change(lines):
+        place = next(
+            n for n, line in enumerate(lines) if line.startswith(b'["%s"' % table.encode())
+        )
+        name, row = json.loads(lines[place])
+        changed = json.dumps([name, row | values]).encode()
+        return sealed([*lines[:place], changed, *lines[place + 1 :]])
+
+    return change
+
+
+def without(table: str, column: str | None = None):
+    def change(lines):
+        place = next(
+            n for n, line in enumerate(lines) if line.startswith(b'["%s"' % table.encode())
+        )
+        if column is None:
+            return sealed([*lines[:place], *lines[place + 1 :]])
+        name, row = json.loads(lines[place])
+        row.pop(column)
+        return sealed([*lines[:place], json.dumps([name, row]).encode(), *lines[place + 1 :]])
+
+    return change
+
+
+def in_head(**values):
+    def change(lines):
+        head = json.dumps(json.loads(lines[0]) | values).encode()
+        return b"\n".join([head, *lines[1:]]) + b"\n"
+
+    return change
+
+
+def whole(lines: list[bytes]) -> bytes:
+    return b"\n".join(lines) + b"\n"
+
+
+DAMAGE = {
+    "empty": lambda lines: b"",
+    "something else": lambda lines: b"# Backlog\n\n- T-1\n",
+    "another's JSON": lambda lines: b'{"id": "bd-1", "title": "x"}\n',
+    "a list": lambda lines: b"[]\n",
+    "a database": lambda lines: b"SQLite format 3\0" + bytes(4000),
+    "binary": lambda lines: bytes(range(128, 256)) * 50 + b"\n",
+    "deep": lambda lines: b"[" * 100_000 + b"\n",
+    "deep inside": lambda lines: whole([lines[0], b"[" * 100_000, *lines[1:]]),
+    "the head alone": lambda lines: whole(lines[:1]),
+    "cut in a line": lambda lines: whole(lines)[:-40],
+    "cut after a line": lambda lines: whole(lines[:-1]),
+    "cut in the middle": lambda lines: whole(lines[: len(lines) // 2]),
+    "without its end": lambda lines: b"\n".join(lines),
+    "a letter changed": lambda lines: whole(lines).replace(b"half way", b"halt way"),
+    "a line gone": lambda lines: whole([*lines[:9], *lines[10:]]),
+    "a line twice": lambda lines: whole([*lines[:9], lines[8], *lines[9:]]),
+    "lines exchanged": lambda lines: sealed([*lines[:1], lines[2], lines[1], *lines[3:]]),
+    "tables exchanged": lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]),
+    "more at the end": lambda lines: whole([*lines, b"{}"]),
+    "two of them": lambda lines: whole(lines) * 2,
+    "an older schema": in_head(schema=0),
+    "a strange schema": in_head(schema=[1]),
+    "no time": in_head(at="noon"),
+    "another board's head": in_head(board="0199-other"),
+    "no board": without("board"),
+    "no actor": without("actor"),
+    "no event": without("event"),
+    "no note": without("note"),
+    "no dependency": without("dependency"),
+    "no column": without("task", "suspect"),
+    "a column too many": in_row("task", more=1),
+    "a forged title": in_row("task", title="forged"),
+    "a forged token": in_row("task", token_number=7),
+    "a forged event": in_row("event", at=1),
+    "a forged text": in_row("note", text="forged"),
+    "a forged tier": in_row("actor", tier=9),
+    "a forged counter": in_row("board", seq=999_999),
+    "a text for a number": in_row("task", priority="high"),
+    "a number out of range": in_row("task", priority=77),
+    "a huge number": in_row("task", priority=10**30),
+    "a fraction": in_row("task", priority=1.5),
+    "a truth": in_row("task", priority=True),
+    "a list for a text": in_row("task", title=["x"]),
+    "half a character": in_row("note", text="\ud800"),
+    "a zero character": in_row("note", text="a\0b"),
+    "a session of nobody": in_row("session", actor=99),
+    "has moved": in_row("board", moved_to="elsewhere", arriving=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_file_that_is_no_whole_export_is_refused_and_makes_nothing(busy, tmp_path, damage):
+    path = exported(busy, tmp_path / "board.jsonl")
+    path.write_bytes(DAMAGE[damage](path.read_bytes().splitlines()))
+    store = new_store("sqlite", tmp_path / "there", busy.machine)
+    with pytest.raises(Refused) as problem:
+        brought(busy, store, path)
+    assert problem.value.code == "bad_argument"
+    assert f"{path} is no export that can be used" in problem.value.refusal.message
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_the_helper_that_seals_makes_a_file_that_is_accepted(busy, tmp_path):
+    """Else the damage above would be refused for its digest alone."""
+    path = exported(busy, tmp_path / "board.jsonl")
+    path.write_bytes(sealed(path.read_bytes().splitlines()))
+    brought(busy, new_store("sqlite", tmp_path / "there", busy.machine), path)
+
+
+@pytest.mark.parametrize("damage", ["cut after a line", "a forged title", "a database"])
+def test_a_server_is_not_touched_by_a_file_that_is_no_export(busy, target, tmp_path, damage):
+    path = exported(busy, tmp_path / "board.jsonl")
+    path.write_bytes(DAMAGE[damage](path.read_bytes().splitlines()))
+    with pytest.raises(Refused) as problem:
+        brought(busy, target, path)
+    assert (problem.value.code, has_no_board(target)) == ("bad_argument", True)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_an_export_of_a_newer_dibs_says_so(busy, tmp_path):
+    path = exported(busy, tmp_path / "board.jsonl")
+    path.write_bytes(in_head(schema=2)(path.read_bytes().splitlines()))
+    with pytest.raises(Refused) as problem:
+        brought(busy, new_store("sqlite", tmp_path / "there", busy.machine), path)
+    assert (problem.value.code, str(path) in problem.value.refusal.message) == (
+        "newer_schema",
+        True,
+    )
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_line_without_end_is_not_read_into_memory(busy, tmp_path, monkeypatch):
+    path = exported(busy, tmp_path / "board.jsonl")
+    monkeypatch.setattr(jsonl, "LINE_MAX", 100)
+    with pytest.raises(Refused) as problem:
+        brought(busy, new_store("sqlite", tmp_path / "there", busy.machine), path)
+    assert "too long" in problem.value.refusal.message
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(busy, target, tmp_path):
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(Refused) as problem:
+            brought(busy, target, path)
+        assert "there is no file" in problem.value.refusal.message
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_memory_does_not_grow_with_the_board(busy, tmp_path):
+    """Rows pass one by one, out and in."""
+    import tracemalloc
+
+    peaks = []
+    for more in (0, 250):
+        for n in range(more):
+            busy.agent().do(c.Note(TaskKey(busy.add()), note=f"{n} " * 5_000))
+        path, store = tmp_path / f"{more}.jsonl", tmp_path / f"there-{more}"
+        tracemalloc.start()
+        carrying.export(busy.board, str(path))
+        brought(busy, new_store("sqlite", store, busy.machine), path)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert path.stat().st_size > 3_000_000
+    assert peaks[1] - peaks[0] < path.stat().st_size / 4
