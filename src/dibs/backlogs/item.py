@@ -120,6 +120,8 @@ class Record(Value):
     board: str
     now: Instant
     holder: Actor | None = None
+    owner: str = ""
+    """Who holds it, or held it last."""
     steps: tuple[Step, ...] = ()
     """The latest changes of state, oldest first; those that the file tells already among them."""
     expires: Instant | None = None

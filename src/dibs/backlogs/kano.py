@@ -118,12 +118,11 @@ class Kano(Plain):
         document = Document(data)
         record = records.get(document.text("uid").strip()) or next(iter(records.values()))
         values = self.values(document, record)
-        changed = document.with_values(values)
         steps = [step for step in record.steps if step.mark.encode() not in data]
-        if changed == data and not steps:
-            return data
-        if document.has("updated"):
-            changed = document.with_values({**values, "updated": Raw(day_of(record.now))})
+        lasting = {key: value for key, value in values.items() if key != "lease_expires_at"}
+        if document.has("updated") and (steps or document.with_values(lasting) != data):
+            values["updated"] = Raw(day_of(record.now))  # a lease that runs on is no change
+        changed = document.with_values(values)
         for step in steps:
             changed = Document(changed).with_line("Worklog", self.told(step))
         return changed
@@ -150,8 +149,7 @@ class Kano(Plain):
         elif task.token.number:
             values |= dict.fromkeys(RECORD)
             values["dibs"] = str(record.pointer)
-            if task.state == OPEN:
-                values["owner"] = None
+            values["owner"] = None if task.state == OPEN else record.owner or None
         return values
 
     def told(self, step: Step) -> str:

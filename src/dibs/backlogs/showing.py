@@ -42,7 +42,10 @@ def records_of(
 
 def record_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> Record:
     holder = None if task.lease is None else tx.actor(task.lease.actor)
-    return Record(task, tx.board.uid, tx.now, holder, steps_of(tx, task, own))
+    last = tx.last_ended_lease(task.id) if holder is None and task.token.number else None
+    owner = holder or (tx.actor(last.actor) if last else None)
+    name = owner.name if owner else ""
+    return Record(task, tx.board.uid, tx.now, holder, name, steps_of(tx, task, own))
 
 
 def steps_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> tuple[Step, ...]:
