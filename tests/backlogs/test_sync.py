@@ -48,7 +48,9 @@ def test_in_progress_without_a_live_lease_comes_in_as_open_with_a_note_of_who_ha
     before = yard.text(path)
     yard.sync()
     assert yard.task(KEY).state == "open"
-    assert notes(yard) == ["its file says InProgress by Codex, and no live lease stands behind that"]
+    assert notes(yard) == [
+        "its file says InProgress by Codex, and no live lease stands behind that"
+    ]
     yard.sync(Options(everything=True))
     assert len(notes(yard)) == 1
     assert yard.text(path) == before
@@ -303,9 +305,7 @@ def test_no_token_is_given_twice_after_a_loss(yard, tmp_path):
 
 def test_a_lease_that_names_another_board_is_reported_and_never_followed(yard):
     other = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
-    path = yard.kano(
-        KEY, dibs=f"{other} 7.3 codex s1 30d", lease_expires_at="2099-01-01T00:00:00Z"
-    )
+    path = yard.kano(KEY, dibs=f"{other} 7.3 codex s1 30d", lease_expires_at="2099-01-01T00:00:00Z")
     report = yard.sync()
     assert f"another board, {other}" in told(report)
     assert yard.task(KEY).lease is None

@@ -59,10 +59,10 @@ SECTIONS = ("Context", "Goal", "Approach", "Acceptance Criteria", "Risks")
 """The ready gate: these are not empty before somebody begins."""
 
 RECORD = (
-    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at",
-    "handoff_reason",
+    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at", "scope",
+    "constraints", "handoff_reason",
 )  # fmt: skip
-"""What is null while nobody holds the item."""
+"""The assignment record; null while nobody holds the item, but for what its task allows."""
 
 
 class Kano(Plain):
@@ -134,22 +134,23 @@ class Kano(Plain):
         if document.has("state"):
             values["state"] = self.words.word_for(task, document.text("state"))
         if lease is not None and holder is not None:
-            values |= {
-                "owner": holder.name,
+            values["owner"] = holder.name
+            stated: Values = {
                 "assignee_agent": holder.name,
                 "assignee_tier": Raw(str(holder.tier)),
                 "assigned_at": Raw(stamp(lease.acquired)),
                 "lease_ttl": exact(lease.ttl),
                 "lease_expires_at": Raw(stamp(record.expires or lease.expires)),
-                "scope": task.scope,
-                "constraints": task.terms.constraints,
                 "handoff_reason": lease.reason or None,
-                "dibs": str(record.pointer),
             }
         elif task.token.number:
-            values |= dict.fromkeys(RECORD)
-            values["dibs"] = str(record.pointer)
             values["owner"] = None if task.state == OPEN else record.owner or None
+            stated = {}
+        else:
+            return values
+        allowed = {"scope": task.scope, "constraints": task.terms.constraints}
+        values |= dict.fromkeys(RECORD) | stated | allowed
+        values["dibs"] = str(record.pointer)
         return values
 
     def told(self, step: Step) -> str:
