@@ -31,7 +31,7 @@ def test_a_pointer_is_read_as_it_is_written(pointer):
     [
         "", " ", "board", "board 1", "board 1.x", "board  1.7", " board 1.7", "board 1.7 ",
         "board 1.7 ana", "board 1.7 ana * 2h more", "board 1.7 ana * 2", "board 1.7 ana * 31d",
-        "board 1.7 ana * 0s", "board 1.7 ana * 1.s", "board 1.7 ana * 1.5h", "board 1.7 ana * .5s",
+        "board 1.7 ana * 0s", "board 1.7 ana * 1.s", "board 1.7 ana * 1.5h", "board 1.7 ana * 1.5", "board 1.7 ana * .5s",
         "board 1.7 ana * 1.0000001s", "board 1.7 $name * 2h", "board 1.7 ana s1/ 2h", "b\td 1.7",
         "board\n1.7", "board 1.7 ana * 2h\n", "b" * 200 + " 1.7",
     ],

@@ -68,7 +68,10 @@ class Line:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.members = _members(text, strict_decoder())
+        try:
+            self.members = _members(text, strict_decoder())
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
         self.value: dict[str, Any] = {member.key: member.value for member in self.members}
 
     def twice(self, keys: Iterable[str]) -> list[str]:

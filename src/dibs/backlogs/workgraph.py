@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from dibs.backlogs.item import Item, Lock, Problem, Unreadable
-from dibs.backlogs.jsonlines import BOM, REMOVED, SPACE, Line, More, Twice, strict_decoder
+from dibs.backlogs.jsonlines import BOM, REMOVED, SPACE, Line, More, strict_decoder
 from dibs.backlogs.workgraph_fields import (
     WORDS,
     cleaned,
@@ -61,7 +61,7 @@ WRITES: dict[str, str] = {
 }
 """All the fields that are written or cleared, and when. Every other one stays as it is."""
 
-QUOTED = {key: f'"{key}"' for key in WRITES}
+QUOTED = tuple((key, f'"{key}"') for key in WRITES)
 
 
 class Workgraph:
@@ -187,13 +187,13 @@ class _Task:
 
     def doubled(self) -> list[tuple[str, str]]:
         """Keys of ours that stand there twice. Rare: looked for only where they could."""
-        for key, quoted_key in QUOTED.items():
-            if key in self.fields and self.text.count(quoted_key) > 1:
-                twice = Line(self.text).twice(WRITES)
-                return [
-                    (f"the key {key!r} stands there twice", "it is not written") for key in twice
-                ]
-        return []
+        if not any(self.text.count(text) > 1 for key, text in QUOTED if key in self.fields):
+            return []
+        try:
+            twice = Line(self.text).twice(WRITES)
+        except ValueError as problem:
+            return [(f"the line cannot be edited: {problem}", "it is not written")]
+        return [(f"the key {key!r} stands there twice", "it is not written") for key in twice]
 
 
 def _tasks(
@@ -258,7 +258,7 @@ def _with_inverse(items: dict[str, Item], before: Mapping[str, list[str]]) -> li
 def _changed(line: bytes, changes: Mapping[str, Any]) -> bytes:
     try:
         return Line(line.decode()).with_values(changes).encode()
-    except Twice:
+    except ValueError:  # a key twice; or nested so deeply that it can hardly be decoded
         return line
 
 
