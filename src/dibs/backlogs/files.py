@@ -179,7 +179,7 @@ def _read(place: _Place, limit: int) -> Seen:
             os.lseek(file, 0, os.SEEK_SET)
             data = b"".join(_pieces(file, before.st_size))
             seen = _seen(before, data)
-            if seen == _seen(os.fstat(file), data) and len(data) == before.st_size:
+            if seen == _seen(os.fstat(file), data):
                 return seen
     finally:
         os.close(file)

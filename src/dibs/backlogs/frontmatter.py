@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.backlogs import sections
 from dibs.backlogs.item import Unreadable
 from dibs.backlogs.layout import Entry, entries
-from dibs.backlogs.scalars import SPACE, Odd, comment_at, flow, is_filler, quoted, value
+from dibs.backlogs.scalars import SPACE, Odd, comment_at, flow, is_filler, quoted_end, value
 from dibs.backlogs.writing import Raw, style_of, written
 
 TYPE_CHECKING = False
@@ -223,7 +223,7 @@ def _tail(source: list[str]) -> str:
     inline = source[0].lstrip(SPACE)
     if inline[:1] in ("[", "{", '"', "'"):
         text = "\n".join([inline, *source[1:]])
-        end = quoted(text, 0)[1] if inline[0] in "\"'" else flow(text, 0)[1]
+        end = quoted_end(text, 0) if inline[0] in "\"'" else flow(text, 0)[1]
         return text[end:].split("\n")[0]
     if len(source) > 1 and not is_filler(inline) and inline[0] not in "|>":
         last = source[-1]

@@ -10,7 +10,7 @@ from dibs.backlogs.scalars import (
     is_dash,
     is_filler,
     key_of,
-    quoted,
+    quoted_end,
     scalar_width,
     simple_list,
 )
@@ -91,7 +91,7 @@ def _is_simple(inline: str) -> bool:
 
 def closed(text: str, at: int) -> int:
     """The place after a quoted text or a list or mapping in brackets that begins at `at`."""
-    return quoted(text, at)[1] if text[at] in "\"'" else flow(text, at)[1]
+    return quoted_end(text, at) if text[at] in "\"'" else flow(text, at)[1]
 
 
 def _deeper(lines: list[str], here: int, indent: int, *, dashes: bool) -> int:

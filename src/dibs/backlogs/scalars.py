@@ -114,32 +114,45 @@ def scalar_width(lines: list[str], first: int, header: str, indent: int) -> int:
 
 def quoted(text: str, at: int) -> tuple[str, int]:
     """The text that begins with a quote at `at`, and the place after its end."""
-    quote = text[at]
-    end = text.find(quote, at + 1)
-    if end < 0:
-        unfinished(quote)
-    plain = text[at + 1 : end]
-    if "\n" not in plain and "\\" not in plain and text[end + 1 : end + 2] != quote:
-        return plain, end + 1
+    end = quoted_end(text, at)
+    inner = text[at + 1 : end - 1]
+    if "\n" not in inner and "\\" not in inner and text[at] not in inner:
+        return inner, end
+    return _unquoted(inner, text[at]), end
+
+
+def quoted_end(text: str, at: int) -> int:
+    """The place after the quotes, whatever stands in them."""
+    quote, look = text[at], at + 1
+    while (end := text.find(quote, look)) >= 0:
+        look = end + 1
+        if quote == "'" and text[look : look + 1] == quote:
+            look += 1
+        elif quote == "'" or _slashes(text, at, end) % 2 == 0:
+            return look
+    unfinished(quote)
+
+
+def _slashes(text: str, first: int, end: int) -> int:
+    at = end
+    while at > first and text[at - 1] == "\\":
+        at -= 1
+    return end - at
+
+
+def _unquoted(text: str, quote: str) -> str:
     parts: list[str] = []
-    at += 1
+    at = 0
     while at < len(text):
         sign = text[at]
-        if sign == quote:
-            if quote == '"' or text[at + 1 : at + 2] != quote:
-                return _whole("".join(parts)), at + 1
-            parts.append(quote)
-            at += 2
-        elif sign == "\\" and quote == '"':
+        if sign == "\\" and quote == '"':
             part, at = _escaped(text, at + 1)
-            parts.append(part)
         elif sign in " \t\n":
             part, at = _folded(text, at)
-            parts.append(part)
         else:
-            parts.append(sign)
-            at += 1
-    unfinished(quote)
+            part, at = sign, at + (2 if sign == quote else 1)
+        parts.append(part)
+    return _whole("".join(parts))
 
 
 def _whole(text: str) -> str:
@@ -251,7 +264,10 @@ def _flow_node(text: str, at: int, depth: int) -> tuple[Node, int]:
     if sign in "[{":
         return flow(text, at, depth + 1)
     if sign in "\"'":
-        return quoted(text, at)
+        try:
+            return quoted(text, at)
+        except Unreadable as why:
+            return Odd(str(why)), quoted_end(text, at)
     end = at
     if sign in "&!":
         while end < len(text) and text[end] not in " \t\n,]}":
