@@ -67,7 +67,7 @@ def past_of(entries: Iterable[Entry]) -> Past:
             said = event.item.said if event.item else ""
         elif task is not None and isinstance(event, e.TaskEvent):
             task = evolve(task, event, entry.at)
-            said = event.item.said if isinstance(event, e.Synced) else ""
+            said = event.item.said if isinstance(event, e.Synced) and event.item else ""
         if task is not None:
             states.append((task.state, said))
             scopes.add(task.scope)

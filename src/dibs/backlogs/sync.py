@@ -124,7 +124,10 @@ class Candidate(Value):
 class Syncing:
     """One pass."""
 
-    def __init__(self, backlog: Backlog, board: Board, who: Identity, options: Options) -> None:
+    def __init__(
+        self, backlog: Backlog, board: Board, who: Identity | None, options: Options
+    ) -> None:
+        """Nobody is needed who only looks."""
         self.backlog, self.board, self.who, self.options = backlog, board, who, options
         self.problems: list[Problem] = []
         self.fresh: dict[str, list[Item]] = {}
@@ -346,6 +349,7 @@ class Syncing:
         lost, self.lost = self.lost, 0
         for start in range(0, len(listed), BATCH):
             batch = tuple(listed[start : start + BATCH])
+            assert self.who is not None, "who takes something in is somebody"
             outcome = self.board.execute(self.who, c.Sync(batch, lost))
             lost = 0
             self.entries += len(outcome.entries)
@@ -413,7 +417,7 @@ def first_of(verdict: Verdict) -> Listed:
     """A new task before what it waits for is there: nobody begins it meanwhile."""
     listed = verdict.listed
     assert listed is not None, "what is new is listed"
-    if not listed.after:
+    if not listed.after or listed.item is None:
         return listed.but(after=None)
     return listed.but(after=None, item=listed.item.but(gate=NOT_YET))
 

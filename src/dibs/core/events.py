@@ -107,7 +107,7 @@ class Synced(TaskEvent):
     verb = "synced"
     terms: Terms
     scope: tuple[str, ...]
-    item: Mirrored
+    item: Mirrored | None
     state: State | None = None
     note: str = ""
 

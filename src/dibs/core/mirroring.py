@@ -47,7 +47,7 @@ def changed(match: Match, task: Task) -> tuple[e.TaskEvent, ...]:
     if listed.constraints is not None:
         terms = terms.but(constraints=listed.constraints)
     scope = task.scope if listed.scope is None else listed.scope
-    said: tuple[Terms, tuple[str, ...], Mirrored] = (terms, scope, listed.item)
+    said: tuple[Terms, tuple[str, ...], Mirrored | None] = (terms, scope, listed.item)
     state = new_state(match, task)
     events: tuple[e.TaskEvent, ...] = ()
     if state is not None or listed.note or said != (task.terms, task.scope, task.item):

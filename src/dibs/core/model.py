@@ -234,14 +234,17 @@ class Task(Value):
 
 
 class Listed(Value):
-    """A task as its item file has it now. `None`: the file does not change that."""
+    """A task as its item file has it now, or as another tool exported it. `None`: not changed by that.
+
+    Without an `item` no file stands for it.
+    """
 
     channel: str
     ref: str
     key: TaskKey
     title: str
     priority: int
-    item: Mirrored
+    item: Mirrored | None
     also: tuple[str, ...] = ()
     """Refs under which it may have been listed before."""
     uid: str = ""

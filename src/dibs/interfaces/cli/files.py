@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import sys
+
 from dibs.board import views
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.refusals import bad_argument, refused
 from dibs.interfaces import payloads
 from dibs.interfaces.cli.arguments import argument
-from dibs.interfaces.cli.call import Answer, Call, Verb
+from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
 from dibs.interfaces.cli.progress import bar
 from dibs.interfaces.cli.say import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dibs.backlogs.backlog import Backlog
+    from dibs.backlogs.item import Problem
     from dibs.backlogs.sync import Options, Report
 
 SHOWN = 20
 """Problems that are shown; all of them with --report."""
+
+OWN = "dibs"
+"""The format in which a whole board is exported, with its ledger."""
 
 LOOK = 0.5
 """Seconds between two looks of `sync --watch`."""
@@ -34,15 +40,18 @@ def sync(call: Call) -> Answer | Iterator[Answer | None]:
 def backlog_of(call: Call) -> Backlog:
     """The backlog of the repository; the board is made, if it was not there."""
     from dibs.backlogs.backlog import Backlog
+    from dibs.board.settings import load
+    from dibs.opening import backlog_at
 
-    if not call["check"]:
-        make_board(call)
-    backlog = call.board.backlog
-    if not isinstance(backlog, Backlog):
+    if backlog_at(call.place, load(call.place.folder)) is None:
         raise refused(
             "no_backlog",
             "there is no backlog here: no _kano/backlog, .claude/work-queue, .wg or backlog",
         )
+    if not call["check"]:
+        make_board(call)
+    backlog = call.board.backlog
+    assert isinstance(backlog, Backlog), "found before"
     return backlog
 
 
@@ -118,11 +127,16 @@ def lines(report: Report, *, check: bool) -> Iterator[str]:
         first = ", ".join(report.healed[:5])
         more = f" and {len(report.healed) - 5} more" if len(report.healed) > 5 else ""
         yield f"healed {count(len(report.healed), 'stale claim')}: {first}{more}"
-    for problem in report.problems[:SHOWN]:
-        yield f"  {problem}"
-    if len(report.problems) > SHOWN:
-        yield f"  and {len(report.problems) - SHOWN} more: dibs sync --report FILE lists them all"
+    yield from problem_lines(report.problems, "dibs sync --report FILE lists them all")
     yield from (f"  {proposal}" for proposal in report.proposals)
+
+
+def problem_lines(
+    problems: Sequence[Problem], more: str = "--json lists them all"
+) -> Iterator[str]:
+    yield from (f"  {problem}" for problem in problems[:SHOWN])
+    if len(problems) > SHOWN:
+        yield f"  and {len(problems) - SHOWN} more: {more}"
 
 
 def write_report(path: str, report: Report) -> None:
@@ -131,6 +145,73 @@ def write_report(path: str, report: Report) -> None:
             file.writelines(f"{line}\n" for line in (*report.problems, *report.proposals))
     except OSError as error:
         raise refused("output_failed", f"{path} cannot be written: {error.strerror}") from None
+
+
+# Other tools' formats, and one's own.
+
+
+def import_(call: Call) -> Answer:
+    if call["format"] == OWN:
+        return import_board(call)
+    from dibs.backlogs.foreign import FORMATS
+    from dibs.backlogs.importing import import_items
+    from dibs.backlogs.item import Unreadable
+
+    if call["format"] not in FORMATS:
+        known = ", ".join((OWN, *FORMATS))
+        raise bad_argument(f"the format is {checks.quoted(call['format'])}; it is one of {known}")
+    if call["reason"]:
+        raise bad_argument(f"--reason goes with --format {OWN}")
+    path = call["file"]
+    try:
+        items, problems = FORMATS[call["format"]](contents(path), path)
+    except Unreadable as error:
+        raise bad_argument(f"{path} cannot be read as {call['format']}: {error}") from None
+    progress = bar("items", at_least=200)
+    done = import_items(call.board, call.who(), items, progress, check=call["check"])
+    problems = [*problems, *done.problems]
+    would = "would be " if call["check"] else ""
+    first = f"{count(done.items, 'item')}: {done.added} {would}taken in, {done.known} known already"
+    payload = done.named() | {
+        "problems": [one.named() for one in problems],
+        "checked": call["check"],
+    }
+    return Answer(payloads.answer(imported=payload), (first, *problem_lines(problems)))
+
+
+def import_board(call: Call) -> Answer:
+    """A whole board, by the rule of a restore."""
+    from dibs.board.carrying import import_board as run
+
+    if call["check"]:
+        raise bad_argument(f"--check does not go with --format {OWN}")
+    place = call.board_or_none()
+    done = run(place, call["file"], call.who(), call.reason, bar("rows"))
+    line = (
+        f"{done.target} is as it was in {done.source}; every lease has ended, and tokens begin "
+        f"with {done.epoch}"
+    )
+    return Answer(payloads.answer(**done.named()), (line,))
+
+
+def export(call: Call) -> Answer:
+    from dibs.board.carrying import export as run
+
+    done = run(call.board, call["file"], bar("rows"))
+    line = f"{count(done.tasks, 'task')} and {count(done.events, 'event')} written to {done.target}"
+    return Answer(payloads.answer(file=done.target, **done.named()), (line,))
+
+
+def contents(path: str) -> bytes:
+    from dibs.backlogs.foreign import SIZE_MAX
+
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read(SIZE_MAX + 1)
+        with open(path, "rb") as file:
+            return file.read(SIZE_MAX + 1)
+    except OSError as error:
+        raise bad_argument(f"{path} cannot be read: {error.strerror}") from None
 
 
 VERBS = {
@@ -146,4 +227,16 @@ VERBS = {
             argument("--strict", action="store_true", help="stop at a file that cannot be read"),
         ),
     ),
+    "import": Verb(
+        import_,
+        (
+            argument("file", metavar="FILE", help="what was exported; - for standard input"),
+            argument(
+                "--format", metavar="NAME", default=OWN, help="dibs, beads, github or taskwarrior"
+            ),
+            argument("--check", action="store_true", help="only say what would be done"),
+            REASON,
+        ),
+    ),
+    "export": Verb(export, (argument("file", metavar="FILE", help="a file that is not there"),)),
 }

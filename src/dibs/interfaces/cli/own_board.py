@@ -33,7 +33,9 @@ def init(call: Call) -> Answer:
     uid = views.uid(board)
     done = "made" if made else "there already"
     where = board.store.where
-    lines = (f"the board is {done}: {where}", f"board id {uid}")
+    lines: tuple[str, ...] = (f"the board is {done}: {where}", f"board id {uid}")
+    if board.backlog is not None:
+        lines += ("there are backlog files here: dibs sync takes them in",)
     return Answer(payloads.answer(board=uid, folder=where, created=made), lines)
 
 
@@ -181,6 +183,10 @@ def doctor(call: Call) -> Answer:
     from dibs.board.doctor import findings
 
     found = findings(call.board)
+    if call.board.backlog is not None:
+        from dibs.backlogs.checkup import findings as of_files
+
+        found += of_files(call.board)
     wrong = [finding for finding in found if finding.level == "wrong"]
     lines = say.table([(f.level, f.what, f.found) for f in found], ("", "WHAT", "FOUND"))
     told = [{"what": f.what, "found": f.found, "level": f.level} for f in found]

@@ -54,6 +54,8 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "files": {
         "sync": "read backlog files into the board, and keep them in step with it",
+        "import": "take in what another tool, or dibs itself, has exported",
+        "export": "write the whole board, with its ledger, to a file of JSON lines",
     },
     "board": {
         "init": "make a board for this repository",
