@@ -63,6 +63,17 @@ def test_fifty_thousand_tasks_are_walked_in_a_moment(shape):
     assert len(problems) == (count if back else 0)
 
 
+def test_many_ways_to_the_same_tasks_are_not_each_walked():
+    levels = 22
+    items = [
+        item(f"{side}{n}", f"a{n + 1}", f"b{n + 1}") for n in range(levels) for side in ("a", "b")
+    ]
+    begun = time.process_time()
+    after, problems = broken_cycles(items)
+    assert time.process_time() - begun < 1
+    assert (len(after), problems) == (2 * levels, [])
+
+
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=10))
 def test_what_is_left_has_an_order_and_each_cut_was_in_a_cycle(edges):
     items = [item(f"t{n}", *(f"t{other}" for other in others)) for n, others in enumerate(edges)]

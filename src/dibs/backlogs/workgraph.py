@@ -145,7 +145,7 @@ class Workgraph:
         if self._registry is None or state not in (OPEN, IN_PROGRESS):
             return None
         agent = text_of(fields.get("assigned"))
-        if not agent or (pointer and pointer.held and pointer.actor == agent):
+        if not agent or (pointer and pointer.actor == agent):
             return None
         if self._registry.dead(agent, self._machine) is not False:
             return None
