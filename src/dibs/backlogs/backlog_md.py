@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from os.path import basename, isfile, join
 
+from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document, Raw
 from dibs.backlogs.item import Item, Problem, Record, Unreadable
 from dibs.backlogs.kano import pointer_in
@@ -96,13 +97,10 @@ def meaning(status: str, place: int, last: int) -> State:
     return next((state for part, state in NAMED.items() if part in status), OPEN)
 
 
-class BacklogMd:
+class BacklogMd(Plain):
     """The dialect of Backlog.md. `wrong`: why the statuses are those of a new backlog, if they are."""
 
     channel = "backlog.md"
-    heals = False
-    largest = LARGEST
-    knows_sessions = False
 
     def __init__(
         self, folder: str = FOLDER, statuses: tuple[str, ...] = STATUSES, wrong: str = ""
@@ -133,10 +131,7 @@ class BacklogMd:
                     yield join(folder, name)
 
     def read(
-        self,
-        path: str,
-        data: bytes,
-        now: Instant,
+        self, path: str, data: bytes, now: Instant, *, strict: bool = False
     ) -> tuple[list[Item], list[Problem]]:
         document = Document(quoted(data).data)
         problems: list[Problem] = []

@@ -230,7 +230,7 @@ class Judging:
         claimed = item.state == IN_PROGRESS or (item.state == OPEN and item.owner != "")
         stale = claimed and item.lock is None and self.lease() is None
         free = task is None or (task.lease is None and task.state == OPEN)
-        return self.ground.heals and stale and free and state is None
+        return self.ground.heals and stale and free and state in (None, OPEN)
 
     def is_behind(self) -> bool:
         """The board owns a change that the file does not show."""

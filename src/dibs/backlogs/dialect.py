@@ -24,5 +24,5 @@ class Plain:
     def is_dead(self, session: str) -> bool:
         return False
 
-    def alone(self, root: str) -> AbstractContextManager[None]:
+    def alone(self, root: str) -> AbstractContextManager[object]:
         return nullcontext()

@@ -9,6 +9,7 @@ import os
 from os.path import exists, isabs, isdir, isfile, join, normpath
 
 from dibs.backlogs import wrk
+from dibs.backlogs.backlog_md import BacklogMd
 from dibs.backlogs.kano import Kano
 from dibs.backlogs.workgraph import Workgraph
 from dibs.core import checks
@@ -25,6 +26,8 @@ SESSION_STATE = "session_state"
 FOLDERS = {
     "kano": "_kano/backlog",
     "wrk": wrk.FOLDER,
+    "workgraph": ".wg",
+    "backlog_md": "backlog",
 }
 OLDER = {"workgraph": ".workgraph"}
 MARKS = {"workgraph": "graph.jsonl", "backlog_md": "config.yml"}
@@ -56,7 +59,9 @@ def dialect(root: str, name: str, folder: str, stated: dict[str, str]) -> Dialec
         return Kano(folder)
     if name == "wrk":
         return wrk.Wrk(folder, running_sessions(root, stated))
-    return Workgraph.at(root, folder)
+    if name == "workgraph":
+        return Workgraph.at(root, folder)
+    return BacklogMd.at(root, folder)
 
 
 def running_sessions(root: str, stated: dict[str, str]) -> frozenset[str]:

@@ -161,7 +161,7 @@ if TYPE_CHECKING:
             """Whether it has a list of the sessions that run."""
             ...
 
-        def alone(self, root: str) -> AbstractContextManager[None]:
+        def alone(self, root: str) -> AbstractContextManager[object]:
             """While its files are written: the lock of the tool that they belong to, if it has one."""
             ...
 
@@ -173,8 +173,12 @@ if TYPE_CHECKING:
             """The files of such a backlog below `root`, relative to it; none if there is none."""
             ...
 
-        def read(self, path: str, data: bytes, now: Instant) -> tuple[list[Item], list[Problem]]:
-            """The items in a file. Raises `Unreadable` if there is nothing to be had from it."""
+        def read(
+            self, path: str, data: bytes, now: Instant, *, strict: bool = False
+        ) -> tuple[list[Item], list[Problem]]:
+            """The items in a file. Raises `Unreadable` if there is nothing to be had from it; if
+            `strict`, already if one of many cannot be read.
+            """
             ...
 
         def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:

@@ -84,7 +84,9 @@ class Kano(Plain):
                 if name.endswith(".md") and not name.endswith(".index.md") and name != "README.md":
                     yield join(inside, name)
 
-    def read(self, path: str, data: bytes, now: Instant) -> tuple[list[Item], list[Problem]]:
+    def read(
+        self, path: str, data: bytes, now: Instant, *, strict: bool = False
+    ) -> tuple[list[Item], list[Problem]]:
         document = Document(data)
         problems: list[Problem] = []
         id_ = id_of(document, path, problems)

@@ -180,7 +180,7 @@ class Syncing:
                     continue
                 read_at = time.time_ns()
                 seen = files.read(self.backlog.root, path, dialect.largest)
-                items, problems = dialect.read(path, seen.data, now)
+                items, problems = dialect.read(path, seen.data, now, strict=self.options.strict)
             except (Unreadable, OSError) as error:
                 self.unreadable(path, error)
                 continue

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 
+from dibs.backlogs.dialect import Plain
+from dibs.backlogs.files import GRAPH_LIMIT
 from dibs.backlogs.item import Item, Lock, Problem, Unreadable
 from dibs.backlogs.jsonlines import BOM, REMOVED, SPACE, Line, More, strict_decoder
+from dibs.backlogs.words import Words
 from dibs.backlogs.workgraph_fields import (
+    STATES,
     WORDS,
     cleaned,
     gate_of,
@@ -26,7 +30,7 @@ from dibs.backlogs.workgraph_fields import (
     text_of,
     title_of,
 )
-from dibs.backlogs.workgraph_files import GRAPH, folder_of
+from dibs.backlogs.workgraph_files import GRAPH, folder_of, locked, read_registry
 from dibs.core.checks import REF_LENGTH, quoted, short
 from dibs.core.instants import Instant, between
 from dibs.core.model import BLOCKED, COMPLETE, FINAL, HOLDABLE, IN_PROGRESS, OPEN
@@ -35,7 +39,8 @@ from dibs.machine import this_machine
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
+    from contextlib import AbstractContextManager
+    from typing import Any, Self
 
     from dibs.backlogs.item import Pointer, Record, Step
     from dibs.backlogs.workgraph_fields import Fields
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from dibs.machine import Machine
 
 COMMENTS = ("#", "//")
+LOCK_WAIT = 5.0
 
 WRITES: dict[str, str] = {
     "status": "the state's word, unless the word that stands there means the same state",
@@ -64,18 +70,36 @@ WRITES: dict[str, str] = {
 QUOTED = tuple((key, f'"{key}"') for key in WRITES)
 
 
-class Workgraph:
+class Workgraph(Plain):
     """The dialect. What is known of agents is given to it: it looks at no file by itself."""
 
     channel = "workgraph"
+    words = Words(STATES, WORDS)
+    heals = True
+    largest = GRAPH_LIMIT
 
-    def __init__(self, registry: Registry | None = None, machine: Machine | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry | None = None,
+        machine: Machine | None = None,
+        folder: str = "",
+    ) -> None:
         self._registry, self._machine = registry, machine or this_machine()
+        self._folder = folder
+
+    @classmethod
+    def at(cls, root: str, folder: str) -> Self:
+        """With what its registry says of agents."""
+        return cls(read_registry(root, folder), folder=folder)
 
     def paths(self, root: str) -> Iterator[str]:
-        folder = folder_of(root)
+        folder = self._folder or folder_of(root)
         if folder:
             yield os.path.join(folder, GRAPH)
+
+    def alone(self, root: str) -> AbstractContextManager[object]:
+        """Under the lock that its own program takes."""
+        return locked(root, LOCK_WAIT, self._folder)
 
     def read(
         self, path: str, data: bytes, now: Instant, *, strict: bool = False

@@ -31,9 +31,9 @@ def folder_of(root: str) -> str:
     return ""
 
 
-def lock_path(root: str) -> str:
+def lock_path(root: str, folder: str = "") -> str:
     """Beside the graph; without one, where it would lie."""
-    return os.path.join(root, folder_of(root) or FOLDERS[0], LOCK)
+    return os.path.join(root, folder or folder_of(root) or FOLDERS[0], LOCK)
 
 
 class locked:  # noqa: N801 - it is read as a verb: with locked(root, 5)
@@ -43,8 +43,8 @@ class locked:  # noqa: N801 - it is read as a verb: with locked(root, 5)
     process. What the file says is left alone. Raises `OSError` where the file cannot be opened.
     """
 
-    def __init__(self, root: str, wait_seconds: float) -> None:
-        self.path, self.wait_seconds = lock_path(root), wait_seconds
+    def __init__(self, root: str, wait_seconds: float, folder: str = "") -> None:
+        self.path, self.wait_seconds = lock_path(root, folder), wait_seconds
         self._descriptor = -1
 
     def __enter__(self) -> Self:
@@ -105,9 +105,9 @@ class Registry:
         return machine.process(pid) is None
 
 
-def read_registry(root: str) -> Registry | None:
+def read_registry(root: str, folder: str = "") -> Registry | None:
     """The registry below `root`, if there is one. A damaged one knows nobody, and says so."""
-    path = os.path.join(folder_of(root) or FOLDERS[0], REGISTRY)
+    path = os.path.join(folder or folder_of(root) or FOLDERS[0], REGISTRY)
     try:
         with open(os.path.join(root, path), "rb") as file:
             data = file.read()

@@ -80,7 +80,9 @@ class Wrk(Plain):
                 if name.startswith("WRK-") and name.endswith(".md"):
                     yield join(relpath(folder, root), name)
 
-    def read(self, path: str, data: bytes, now: Instant) -> tuple[list[Item], list[Problem]]:
+    def read(
+        self, path: str, data: bytes, now: Instant, *, strict: bool = False
+    ) -> tuple[list[Item], list[Problem]]:
         document = Document(data)
         problems: list[Problem] = []
         id_, said = id_of(document, path, problems), document.text("status").strip()
