@@ -18,9 +18,9 @@ import apsw
 
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.board.opening import create_at, open_at
 from dibs.core import commands as c
 from dibs.core.model import Session, Terms
+from dibs.opening import create_at, open_at
 
 DATA = Path(__file__).parent / ".data"
 """On the disk of the repository, not on one that is made of memory: a commit costs a sync."""

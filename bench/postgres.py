@@ -261,7 +261,7 @@ def make_board(node: Node, database: str, address: str, tasks: int) -> None:
     Each has its `added` event. The digests are copies too: only time is measured here.
     """
     from dibs.board.locate import Place
-    from dibs.board.opening import create_at
+    from dibs.opening import create_at
 
     board, _ = create_at(Place(tempfile.gettempdir(), url=address))
     number = board.store.find()

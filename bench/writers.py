@@ -13,10 +13,10 @@ import time
 from measure import Figure, Report, agent, open_board, scratch, show
 
 from dibs.board.locate import Place
-from dibs.board.opening import create_at
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
 from dibs.core.model import Terms
+from dibs.opening import create_at
 
 WRITERS = (2, 8, 32, 64)
 SECONDS = 10.0

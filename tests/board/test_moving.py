@@ -79,10 +79,10 @@ def at(store) -> Board:
 
 def follow_with(monkeypatch, *stores) -> None:
     """A forwarding record leads to these stores, with their still clocks."""
-    import dibs.board.opening
+    import dibs.board.places
 
     by_place = {store.where: store for store in stores}
-    monkeypatch.setattr(dibs.board.opening, "store_to", lambda to, *_: by_place[to].another())
+    monkeypatch.setattr(dibs.board.places, "store_to", lambda to, *_: by_place[to].another())
 
 
 def test_everything_arrives_and_leases_keep_their_tokens_and_times(busy, target, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from dibs.core import commands as c
 from dibs.core.decide import decide
 from dibs.core.facts import Facts, Rival, Rules
-from dibs.core.model import Actor, Caller, EndedLease, Lease, Task, TaskKey, Terms, Token
+from dibs.core.model import Actor, Caller, EndedLease, Lease, Mirrored, Task, TaskKey, Terms, Token
 from dibs.core.order import GUARDS, ON_OWN_LEASE
 
 K = TaskKey("T-1")
@@ -34,6 +34,7 @@ RIVAL = Rival(7, TaskKey("T-7"), 2, "s2", NOW + HOUR, ("src/**",))
 WORST = Task(
     1, "u", K, STRICT_TERMS, 0, 0, 3, state="complete", token=Token(1, 3), lease=OTHERS_LEASE,
     assignee=3, author=1, parked_by=3, waits_on=1,
+    item=Mirrored("Proposed", gate="its plan is not approved", locked="old since yesterday"),
 )  # fmt: skip
 
 
@@ -72,8 +73,13 @@ class Situation:
         self.command = self.command.but(**changes)
 
 
+def unlocked(situation: Situation) -> None:
+    situation.task(item=situation.facts.task.item.but(locked=""))
+
+
 GATES = [
     ("waits", lambda s: s.task(waits_on=0)),
+    ("gate_not_met", lambda s: s.task(item=None)),
     ("wrong_kind", lambda s: s.terms(audience="any")),
     ("tier_too_low", lambda s: s.terms(tier=1)),
     ("capability_missing", lambda s: s.terms(capabilities=())),
@@ -85,6 +91,7 @@ TO_CLAIM = [
     ("final", lambda s: s.task(state="review")),
     ("wrong_state", lambda s: s.task(state="open")),
     ("held", lambda s: s.task(lease=None)),
+    ("locked_in_file", unlocked),
     *GATES,
 ]
 TO_HOLD = [
@@ -121,9 +128,13 @@ CASES = {
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
             ("reason_missing", lambda s: s.say(reason="stuck")),
             ("final", lambda s: s.task(state="failed")),
-            ("wrong_state", lambda s: (s.task(state="open"), s.terms(audience="agent"))),
-            *GATES[:5],
-            GATES[6],
+            (
+                "wrong_state",
+                lambda s: (s.task(state="open", item=None), s.terms(audience="agent")),
+            ),
+            GATES[0],
+            *GATES[2:6],
+            GATES[7],
         ],
     ),
     "assign": (
@@ -222,6 +233,7 @@ CASES = {
             ("lease_lost", forget_token),
             ("final", lambda s: s.task(state="open")),
             ("held", lambda s: (s.task(lease=None), s.fact(cycle=(K, "T-9", K)))),
+            ("file_says_it", lambda s: s.task(item=None)),
             ("cycle", lambda s: s.fact(cycle=(), causes={f"T-{n}": "open" for n in range(1001)})),
             ("bad_argument", lambda s: s.fact(causes={"T-9": "open"}, on=("T-9",))),
         ],
@@ -256,6 +268,7 @@ CASES = {
         ],
     ),
     "sweep": (c.Sweep(), []),
+    "sync": (c.Sync(()), []),
     "pause": (c.Pause(), []),
     "resume": (c.Resume(), []),
     "park": (c.Park(K), [("final", lambda s: s.task(state="open"))]),
@@ -274,6 +287,7 @@ CASES = {
             ("final", lambda s: s.task(state="open")),
             ("held", lambda s: (s.task(lease=None), s.say(tier=1))),
             ("people_only", lambda s: s.task(creator=1)),
+            ("file_says_it", lambda s: s.task(item=None)),
         ],
     ),
     "scope": (
@@ -348,7 +362,7 @@ def test_every_verb_has_an_order_and_every_order_a_test():
 def test_the_callers_own_lease_goes_on_before_all_gates(verb):
     """Parked, for people only, tier too low: who holds it already is asked none of that.
 
-    But it is not started before what it waits for is complete.
+    But it is not started before what it waits for is complete, and its file lets it begin.
     """
     command, _ = CASES[verb]
     holder = Caller(ANA, "") if verb == "force" else Caller(CODEX, "s1")
@@ -360,4 +374,27 @@ def test_the_callers_own_lease_goes_on_before_all_gates(verb):
     if verb == "force":
         assert situation.code() == "reason_missing"
         situation.say(reason="mine")
+    else:
+        assert situation.code() == "gate_not_met"
+        situation.task(item=situation.facts.task.item.but(gate=""))
+    assert situation.code() is None
+
+
+def test_what_a_file_says_that_it_waits_for_is_a_gate_that_force_breaks():
+    """The ready gate of a backlog; but what dibs itself was told to wait for is waited for."""
+    situation = Situation(c.Force(K, reason="hotfix"), caller=Caller(ANA, ""), rivals=())
+    situation.task(state="open", terms=EASY, parked_by=None)
+    assert situation.code() is None
+    situation.task(item=None)
+    assert situation.code() == "waits"
+
+
+def test_a_lock_in_the_file_binds_all_but_its_own_session():
+    situation = Situation(c.Claim(K), caller=Caller(CODEX, "s1"), rivals=(), former=None)
+    situation.task(
+        state="open", terms=EASY, parked_by=None, assignee=None, waits_on=0, lease=None,
+        item=Mirrored("pending", locked="s2 since yesterday"),
+    )  # fmt: skip
+    assert situation.code() == "locked_in_file"
+    situation.task(item=Mirrored("pending", locked="s1 since yesterday"))
     assert situation.code() is None

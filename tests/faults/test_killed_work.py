@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import pytest
 
-from dibs.board.opening import open_board
 from dibs.board.survivors import mark_of
 from dibs.machine import this_machine
+from dibs.opening import open_board
 from kit import soak
 from kit.boards import of_a_file
 from kit.dispatching import Ground, carrying

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.board.opening import create_at, open_board
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
 from dibs.core.model import Terms
+from dibs.opening import create_at, open_board
 
 
 @contextlib.contextmanager

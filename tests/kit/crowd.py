@@ -20,13 +20,13 @@ from pathlib import Path
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.board.opening import open_board
 from dibs.core import commands as c
 from dibs.core.instants import SECOND, Duration
 from dibs.core.model import COMPLETE, Session, Token
 from dibs.core.refusals import Refused
 from dibs.interfaces.cli.main import main as cli
 from dibs.machine import this_machine
+from dibs.opening import open_board
 from dibs.workers.offering import next_task
 from kit.history import Answer, Operation
 from kit.repositories import Repo

@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from dibs.board.identity import Identity
-from dibs.board.opening import open_board
 from dibs.board.views import task_by_key
 from dibs.core import commands as c
 from dibs.core.ledger import Entry
 from dibs.core.model import Task, TaskKey, Terms
 from dibs.machine import this_machine
+from dibs.opening import open_board
 from kit.repositories import DIBS, Repo
 from kit.running import until
 

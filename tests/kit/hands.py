@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from dibs.board.identity import Identity
-from dibs.board.opening import open_board
 from dibs.core import commands as c
 from dibs.core.model import Token
 from dibs.core.refusals import Refused
+from dibs.opening import open_board
 from kit.repositories import clean_environment
 
 

@@ -10,9 +10,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from dibs.board.opening import open_board
 from dibs.board.survivors import end_survivors, mark_of
 from dibs.machine import this_machine
+from dibs.opening import open_board
 from kit.repositories import DIBS, Ran, Repo
 
 DEADLINE = 60

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.board.opening import open_board
 from dibs.core import commands as c
 from dibs.core import guards as g
 from dibs.core import order
 from dibs.core.instants import SECOND, Duration
 from dibs.core.model import FINAL, TaskKey, Token
 from dibs.core.refusals import Refused
+from dibs.opening import open_board
 from kit.history import Answer, Operation
 from kit.repositories import clean_environment
 

@@ -13,12 +13,12 @@ import time
 from collections import Counter
 
 from dibs.board.identity import Identity
-from dibs.board.opening import open_board
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
 from dibs.core.instants import SECOND, Duration
 from dibs.core.model import COMPLETE, DROPPED, FAILED, OPEN, TaskKey, Terms
 from dibs.core.refusals import Refused
+from dibs.opening import open_board
 from dibs.workers.sweep import sweep
 from kit import clocks, soak
 from kit.crowd import AGENT, LOOSE, RUN, TTL, Crowd

@@ -318,7 +318,7 @@ def test_a_connection_does_not_cross_a_fork(bench):
 
 
 def test_settings_on_a_server_are_the_same_for_everybody(bench):
-    from dibs.board.opening import settings_in
+    from dibs.board.places import settings_in
 
     bench.store.save_settings('ttl_agent = "3h"\nself_review = true\n')
     seen = settings_in(bench.store.another(), Settings())
@@ -326,7 +326,7 @@ def test_settings_on_a_server_are_the_same_for_everybody(bench):
 
 
 def test_a_wrong_setting_on_a_server_is_told(bench):
-    from dibs.board.opening import settings_in
+    from dibs.board.places import settings_in
 
     bench.store.save_settings("no_such = 1\n")
     assert code_of(lambda: settings_in(bench.store.another(), Settings())) == "unknown_setting"

@@ -118,7 +118,7 @@ class BacklogMd:
         except (OSError, Unreadable) as error:
             return cls(folder, STATUSES, f"{folder}/{CONFIG} cannot be read: {error}")
 
-    def is_dead(self, session: str) -> bool:  # noqa: ARG002 - it has no list of sessions
+    def is_dead(self, session: str) -> bool:
         return False
 
     def paths(self, root: str) -> Iterator[str]:
@@ -136,7 +136,7 @@ class BacklogMd:
         self,
         path: str,
         data: bytes,
-        now: Instant,  # noqa: ARG002 - nothing in these files is measured by the clock
+        now: Instant,
     ) -> tuple[list[Item], list[Problem]]:
         document = Document(quoted(data).data)
         problems: list[Problem] = []

@@ -13,8 +13,10 @@ from dibs.core.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
     from typing import Protocol
 
+    from dibs.backlogs.words import Words
     from dibs.core.model import State
 
 PERSON, UNBOUND = "*", "-"
@@ -54,6 +56,8 @@ class Problem(Value):
     what: str
     choice: str
     line: int = 0
+    warns: bool = False
+    """Whether it matters to who is about to begin the work."""
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}" if self.line else self.path
@@ -116,8 +120,12 @@ class Record(Value):
     board: str
     now: Instant
     holder: Actor | None = None
+    owner: str = ""
+    """Who holds it, or held it last."""
     steps: tuple[Step, ...] = ()
     """The latest changes of state, oldest first; those that the file tells already among them."""
+    expires: Instant | None = None
+    """What the file is to state as the end of the lease, if not its true end: it may lag behind."""
 
     @property
     def pointer(self) -> Pointer:
@@ -142,6 +150,24 @@ if TYPE_CHECKING:
         """One kind of backlog."""
 
         channel: str
+        words: Words
+        heals: bool
+        """Whether the first look puts claims of the dead right in the file, too."""
+        largest: int
+        """How many bytes a file may have."""
+
+        @property
+        def knows_sessions(self) -> bool:
+            """Whether it has a list of the sessions that run."""
+            ...
+
+        def alone(self, root: str) -> AbstractContextManager[None]:
+            """While its files are written: the lock of the tool that they belong to, if it has one."""
+            ...
+
+        def is_dead(self, session: str) -> bool:
+            """Whether that list says that a session has ended."""
+            ...
 
         def paths(self, root: str) -> Iterator[str]:
             """The files of such a backlog below `root`, relative to it; none if there is none."""

@@ -30,9 +30,32 @@ from dibs.stores.transaction import Request, folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    from dibs.core.facts import Death
+    from dibs.core.model import TaskId
     from dibs.machine import Machine
     from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
+
+    class Backlog(Protocol):
+        """Item files: read before a command that depends on them, written after its commit.
+
+        Both say what a person should know; what cannot be written is left to the next sync.
+        """
+
+        def before(self, board: Board, who: Identity, command: c.Command) -> tuple[str, ...]: ...
+
+        def after(self, board: Board, outcome: Outcome) -> tuple[str, ...]: ...
+
+        def read(self, board: Board, who: Identity) -> str:
+            """Takes in all that is new in the files; a line about it, if there was anything."""
+            ...
+
+        def deaths(self, board: Board) -> Mapping[TaskId, Death]:
+            """Leases whose sessions have ended, by a list that the backlog keeps itself."""
+            ...
 
     Ids = tuple[str | None, str | None]
     """A request id, and the same again if there may be an answer under it."""
@@ -40,6 +63,9 @@ if TYPE_CHECKING:
 TAKES_UP = (c.Claim, c.Start, c.Takeover)
 LOOKS_ROUND = (c.Retry, c.Reset, c.Sweep)
 """Commands for which it matters who is dead."""
+
+REBUILT = "rebuilt from files"
+"""Why an epoch begins when item files know tokens that the board does not."""
 
 BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume)
 BoardCommand = c.SetActor | c.SetClock | c.Pause | c.Resume
@@ -65,9 +91,11 @@ class Plan(Value):
 class Board:
     """What can be done with a board. One method for changes; `views` has the questions."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, backlog: Backlog | None = None) -> None:
         self.store = store
         self.settings = settings
+        self.backlog = backlog
+        """Item files that are kept in step with the board, if the repository has any."""
         self._met: dict[str, ActorId] = {}
         """Who called before: what will be asked about them is known ahead."""
 
@@ -82,6 +110,14 @@ class Board:
 
     def execute(self, who: Identity, command: c.Command, request_id: str | None = None) -> Outcome:
         """Carries the command out, or raises `Refused`. The same request id: the same answer."""
+        backlog = self.backlog
+        if backlog is None or isinstance(command, c.Sync):
+            return self._asked(who, command, request_id)
+        said = backlog.before(self, who, command)
+        outcome = self._asked(who, command, request_id)
+        return outcome.but(said=said + backlog.after(self, outcome))
+
+    def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
         asked = request_id
         if asked is None and self.store.remote:
             asked = fresh_uid()  # what was lost on its way is asked for again
@@ -168,11 +204,7 @@ class Board:
             caller, is_new = caller_of(tx, who, self.settings)
             self._met[who.name] = caller.actor.id
             if tx.new_home:
-                from dibs.board.epochs import begin_epoch
-
-                if is_new:
-                    register(tx, caller)
-                begin_epoch(tx, caller, tx.new_home)
+                begun_anew(tx, caller, tx.new_home, is_new=is_new)
                 tx.finish()
                 return None
             known = replayed(tx, caller, command, asked_before)
@@ -180,6 +212,8 @@ class Board:
                 if self.store.remote:
                     tx.touch()
                 return known
+            if isinstance(command, c.Sync) and command.lost:
+                is_new = begun_anew(tx, caller, REBUILT, command.lost, is_new=is_new)
             facts = facts_for(tx, caller, command, self.settings, seen)
             decision = decide(facts, command, tx.now)
             refusal = decision.refusal
@@ -187,8 +221,8 @@ class Board:
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
                 look_first(decision, seen.left, tx, self.store.machine)
-                if is_new:
-                    register(tx, caller)
+                for unknown in ((caller.actor,) if is_new else ()) + facts.newcomers:
+                    register(tx, caller, unknown)
                 session = session_at(who, caller, command, decision)
                 if session is not None:
                     tx.keep_session(session)
@@ -283,15 +317,34 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
     return Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
 
 
+def begun_anew(
+    tx: WriteTransaction, caller: Caller, why: str, known: int = 0, *, is_new: bool
+) -> bool:
+    """Tokens may be known elsewhere that are not known here: higher ones are given out from now on."""
+    from dibs.board.epochs import begin_epoch
+
+    if is_new:
+        register(tx, caller)
+    begin_epoch(tx, caller, why, known)
+    return False
+
+
 def carried_out(tx: WriteTransaction, change: Change, caller: Caller, entries: list[Entry]) -> Task:
     """One of many tasks: its events and its row, or only that it is suspect."""
     task = change.task
     for event in change.events:
-        task, entry = tx.append(task, event, caller)
+        if isinstance(event, e.Added):
+            task, entry = tx.add_task(event, caller)
+        else:
+            assert isinstance(event, e.TaskEvent), event.verb
+            assert task is not None, "a task's event comes after its task"
+            task, entry = tx.append(task, event, caller)
         entries.append(entry)
+    assert task is not None, "without a task the first event adds one"
     if change.suspect is not None:
         task = task.but(lease=lease_of(task).but(suspect=change.suspect))
-    tx.save(task)
+    if change.task is not None or len(change.events) > 1:
+        tx.save(task if change.task else task.but(version=1))
     return task
 
 

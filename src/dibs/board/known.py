@@ -59,6 +59,10 @@ def facts_for(
     )
     if isinstance(command, c.Add):
         return facts_for_add(tx, facts, command, settings.key_prefix)
+    if isinstance(command, c.Sync):
+        from dibs.board.listing import facts_for_sync
+
+        return facts_for_sync(tx, facts, command, settings)
     if isinstance(command, c.SetActor):
         own = folded(command.actor) == folded(caller.actor.name)
         return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))

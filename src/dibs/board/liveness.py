@@ -49,11 +49,15 @@ def leases_of(board: Board, key: TaskKey | None = None) -> list[HeldByProcess]:
 def judged(board: Board, leases: list[HeldByProcess]) -> Evidence:
     machine, one_kernel = board.store.machine, not board.store.remote
     causes = {lease: cause_of_death(machine, lease.process, one_kernel) for lease in leases}
+    ended = board.backlog.deaths(board) if board.backlog is not None else {}
     return Evidence(
         deaths={
-            lease.task: Death(lease.token, lease.renewed, cause)
-            for lease, cause in causes.items()
-            if cause
+            **ended,
+            **{
+                lease.task: Death(lease.token, lease.renewed, cause)
+                for lease, cause in causes.items()
+                if cause
+            },
         },
         living=frozenset(lease.task for lease, cause in causes.items() if cause == ""),
     )

@@ -130,6 +130,7 @@ def is_ready(tx: ReadTransaction, task: Task) -> bool:
         and not task.waits_on
         and task.parked_by is None
         and task.assignee is None
+        and not (task.item and (task.item.gate or task.item.locked))
         and (task.terms.not_before or 0) <= tx.now
         and (task.rests_until or 0) <= tx.now
     )

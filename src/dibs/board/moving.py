@@ -14,7 +14,7 @@ from os.path import abspath, dirname, exists, join
 
 from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
-from dibs.board.opening import store_to
+from dibs.board.places import store_to
 from dibs.board.upkeep import verified
 from dibs.core import board_events
 from dibs.core import commands as c

@@ -35,6 +35,8 @@ class Outcome(Value):
     replayed: bool = False
     keys: Mapping[TaskId, TaskKey] = {}
     """Of the tasks that were changed beside the one that the command is about."""
+    said: tuple[str, ...] = ()
+    """What a person should know about the item files that belong to it."""
 
     @property
     def late(self) -> bool:

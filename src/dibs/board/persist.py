@@ -70,7 +70,7 @@ def persist(board: Board, act: Callable[[], Answered]) -> Answered:
 
 def follow(board: Board, moved: Moved) -> None:
     """To where the board is now. Whoever comes first says that it has arrived."""
-    from dibs.board.opening import settings_in, store_to
+    from dibs.board.places import settings_in, store_to
 
     facts = moved.refusal.facts
     store = store_to(str(facts["to"]), board.store.machine, board.settings)

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from dibs.board.agents import Agent
 
 FILE = "settings.toml"
+NORMAL, STRICT = "normal", "strict"
 PREFIX_LENGTH = 32
 
 
 class Settings(Value):
     """All settings, with their defaults."""
 
-    identity: str = "normal"
+    identity: str = ""
     ttl_agent: Duration = TTL_AGENT
     ttl_human: Duration = TTL_HUMAN
     ttl_keeper: Duration = TTL_KEEPER
@@ -38,6 +39,7 @@ class Settings(Value):
     key_prefix: str = "T"
     write_wait: Duration = Duration(5 * SECOND)
     url: str = ""
+    mirror_root: str = ""
     dispatch_tick: Duration = Duration(5 * SECOND)
     dispatch_max: int = 10
     dispatch_grace: Duration = GRACE
@@ -47,7 +49,7 @@ class Settings(Value):
 
     @property
     def rules(self) -> Rules:
-        return Rules(self.ttl_agent, self.ttl_human, self.self_review)
+        return Rules(self.ttl_agent, self.ttl_human, self.self_review, self.max_attempts)
 
 
 class Setting(Value):
@@ -68,7 +70,7 @@ def _text(check: Callable[[str], Any]) -> Callable[[Any], Any]:
 
 
 def _identity(value: str) -> str:
-    if value not in ("normal", "strict"):
+    if value not in (NORMAL, STRICT):
         raise refused("bad_setting", "it is normal or strict")
     return value
 
@@ -156,7 +158,7 @@ def _url(value: str) -> str:
 SETTINGS = {
     "identity": Setting(
         _text(_identity),
-        str,
+        lambda value: value or NORMAL,
         "strict: only --agent with --session, --as and DIBS_* say who you are",
     ),
     "ttl_agent": Setting(_text(checks.ttl), exact, "how long an agent's lease runs"),
@@ -174,6 +176,11 @@ SETTINGS = {
         _text(_within(SECOND, 60 * SECOND)), exact, "how long a command waits for its turn to write"
     ),
     "url": Setting(_text(str), _url, "the board is on a server: postgresql://host/database#board"),
+    "mirror_root": Setting(
+        _text(_folder),
+        lambda folder: folder or "the main work tree",
+        "the folder whose item files are kept in step with the board",
+    ),
     "dispatch.tick": Setting(
         _text(tick), exact, "how often dibs dispatch looks, if nothing changes"
     ),

@@ -161,6 +161,8 @@ def is_free(tx: ReadTransaction, task: Task) -> bool:
     lease = task.lease
     if task.parked_by is not None or task.state not in WORKABLE or task.waits_on:
         return False
+    if task.item is not None and (task.item.gate or task.item.locked):
+        return False
     return task.assignee is None if lease is None else not lease.live(tx.now)
 
 

@@ -225,6 +225,7 @@ def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
         if cause.state == DROPPED:
             helps = f"dibs depend {key} --not-on {cause.key}"
         yield Reason(f"waits for {cause.key} ({shown(cause.state)})", helps, cause.key)
+    yield from bars_of_the_file(task)
     if task.parked_by is not None:
         yield Reason(f"parked by {tx.actor(task.parked_by).name}", f"dibs unpark {key}")
     if task.assignee is not None:
@@ -235,6 +236,15 @@ def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
         yield Reason(f"nobody is registered for it: {wanted(task)}", "dibs actor list")
     if paused := who_paused(tx):
         yield Reason(f"paused by {paused}", "dibs dispatch --resume")
+
+
+def bars_of_the_file(task: Task) -> Iterator[Reason]:
+    """What its item file says, if it has one."""
+    item = task.item
+    if item is not None and item.gate:
+        yield Reason(f"its file lets nobody begin: {item.gate}", "dibs sync")
+    if item is not None and item.locked:
+        yield Reason(f"its file says that it is locked by {item.locked}", "dibs sync")
 
 
 def later_ones(tx: ReadTransaction, task: Task) -> Iterator[Reason]:

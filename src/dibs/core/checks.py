@@ -132,6 +132,14 @@ def session_name(value: str) -> str:
     return name
 
 
+def board_id(value: str) -> str:
+    """A UUID, as every board has one."""
+    digits = value.replace("-", "")
+    if len(value) != 36 or len(digits) != 32 or not set(digits) <= set("0123456789abcdef"):
+        raise bad_argument(f"{quoted(value)} is not the id of a board")
+    return value
+
+
 def request_id(value: str) -> str:
     return _identifier(value, "a request id", REQUEST_LENGTH, also="._@+-:/")
 

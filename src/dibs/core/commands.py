@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.instants import Duration, Instant
-from dibs.core.model import GRACE, SWEPT_AT_ONCE, TaskKey, Terms, Token
+from dibs.core.model import GRACE, SWEPT_AT_ONCE, Listed, TaskKey, Terms, Token
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -236,6 +236,14 @@ class Sweep(Command):
     verb = "sweep"
     grace: Duration = GRACE
     limit: int = SWEPT_AT_ONCE
+
+
+class Sync(Command):
+    """Takes in what item files say. `lost`: the highest epoch of a token that only files know."""
+
+    verb = "sync"
+    items: tuple[Listed, ...]
+    lost: int = 0
 
 
 class Pause(Command):

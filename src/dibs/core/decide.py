@@ -21,15 +21,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dibs.core.events import Event, TaskEvent
+    from dibs.core.events import Event
 
 
 class Change(Value):
-    """What happens to one of many tasks: events; or it is only marked as suspect since an instant."""
+    """What happens to one of many tasks: events; or it is only marked as suspect since an instant.
 
-    task: Task
-    events: tuple[TaskEvent, ...] = ()
+    Without a task the first event adds one.
+    """
+
+    task: Task | None
+    events: tuple[Event, ...] = ()
     suspect: Instant | None = None
+
+    @property
+    def key(self) -> TaskKey:
+        if self.task is not None:
+            return self.task.key
+        added = self.events[0]
+        assert isinstance(added, e.Added), "without a task the first event adds one"
+        return added.key
 
 
 class Decision(Value):
@@ -54,6 +65,10 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
         refusal = guard(case)
         if refusal is not None:
             return deny(case, refusal)
+    if verb == "sync":
+        from dibs.core.mirroring import sync
+
+        return sync(case, command)  # type: ignore[arg-type]
     if verb in OF_MANY:
         from dibs.core.recovery import ACTS as MANY
 

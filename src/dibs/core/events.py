@@ -27,6 +27,7 @@ from dibs.core.model import (
     REVIEW,
     ActorId,
     Lease,
+    Mirrored,
     Task,
     TaskId,
     TaskKey,
@@ -37,6 +38,8 @@ from dibs.core.model import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
+
+    from dibs.core.model import State
 
 
 class Added(Event):
@@ -51,6 +54,7 @@ class Added(Event):
     origin_ask_ref: str | None = None
     after: tuple[TaskKey, ...] = ()
     waits_on: int = 0
+    item: Mirrored | None = None
 
     def task(self, task_id: TaskId, creator: ActorId, at: Instant) -> Task:
         return Task(
@@ -65,6 +69,7 @@ class Added(Event):
             channel=self.channel,
             origin_ask_ref=self.origin_ask_ref,
             waits_on=self.waits_on,
+            item=self.item,
         )
 
 
@@ -94,6 +99,23 @@ class Depended(TaskEvent):
 
     def evolve(self, task: Task, at: Instant) -> Task:
         return task.but(waits_on=self.waits_on)
+
+
+class Synced(TaskEvent):
+    """Its item file says something else than before. `state`: nobody held it, and the file moved it."""
+
+    verb = "synced"
+    terms: Terms
+    scope: tuple[str, ...]
+    item: Mirrored | None
+    state: State | None = None
+    note: str = ""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        task = task.but(terms=self.terms, scope=self.scope, item=self.item)
+        if self.state is None:
+            return task
+        return begun_anew(task).but(state=self.state, attempts=task.attempts)
 
 
 class Noted(TaskEvent):
@@ -145,6 +167,7 @@ class LeaseBegun(TaskEvent):
             preferred=None,
             rests_until=None,
             attempts=task.attempts + (in_progress and self.is_attempt),
+            item=task.item and task.item.but(locked=""),  # the lease takes its place in the file
         )
 
 
@@ -173,6 +196,13 @@ class HandedOff(LeaseBegun):
     verb = "handed_off"
     cause = "handoff"
     is_attempt = False
+
+
+class BroughtBack(LeaseBegun):
+    """A live lease that only the item file knew, after the board's own record of it was lost."""
+
+    verb = "brought_back"
+    cause = "restore"
 
 
 class Bound(TaskEvent):
@@ -426,7 +456,7 @@ class Unparked(TaskEvent):
 
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
-    Edited, Scoped, Depended, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, Bound, Started, Resumed,
-    Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
+    Edited, Scoped, Depended, Synced, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
+    Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip

@@ -13,6 +13,7 @@ from dibs.core.model import (
     Caller,
     EndedLease,
     Lease,
+    Listed,
     Session,
     Task,
     TaskId,
@@ -34,6 +35,7 @@ class Rules(Value):
     ttl_agent: Duration = TTL_AGENT
     ttl_human: Duration = TTL_HUMAN
     self_review: bool = False
+    max_attempts: int = 3
 
     def ttl_for(self, actor: Actor) -> Duration:
         return self.ttl_human if actor.is_human else self.ttl_agent
@@ -63,6 +65,23 @@ class Death(Value):
     token: Token
     renewed: Instant
     cause: str
+
+
+class Match(Value):
+    """An item of a backlog, and the task that it is, if there is one already."""
+
+    listed: Listed
+    task: Task | None
+    id: TaskId
+    """Of the task, also if it is still to come."""
+    key: TaskKey
+    uid: str
+    after: frozenset[TaskKey] = frozenset()
+    """What the task depends on now."""
+    causes: Mapping[TaskKey, State] = {}
+    """What it is to depend on, as far as that is there."""
+    holder: ActorId | None = None
+    """Who had the lease that only the file knows."""
 
 
 class Facts(Value):
@@ -112,6 +131,10 @@ class Facts(Value):
     """Who paused the board, and why."""
     held: int = 0
     """How many tasks the caller's actor holds."""
+    matches: tuple[Match, ...] = ()
+    """Items of a backlog with their tasks."""
+    newcomers: tuple[Actor, ...] = ()
+    """Who is to be registered beside the caller."""
 
 
 class Case(Value):

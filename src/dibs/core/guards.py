@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Guard = Callable[[Case], Refusal | None]
 
 
+TERMS_OF_A_FILE = ("title", "priority")
 GATED_TERMS = ("audience", "tier", "capabilities", "constraints")
 
 
@@ -127,7 +128,16 @@ def terms_are_ones_own_or_a_person_asks(case: Case) -> Refusal | None:
     return refusals.people_only(typed(case), case.caller.actor, case.caller.in_harness)
 
 
-# Gates. The place of one that is still to come: the gates of a backlog, after the dependencies.
+def no_file_says_it(case: Case) -> Refusal | None:
+    """What is to be changed does not stand in the item file of the task."""
+    task, wanted = case.task, case.command.named()
+    stands = case.command.verb == "depend" or any(
+        wanted[name] is not None for name in TERMS_OF_A_FILE
+    )
+    return refusals.file_says_it(task) if task.item is not None and stands else None
+
+
+# Gates.
 
 
 def dependencies_are_complete(case: Case) -> Refusal | None:
@@ -137,10 +147,36 @@ def dependencies_are_complete(case: Case) -> Refusal | None:
     return refusals.waits(case.task, case.facts.causes)
 
 
+def dependencies_are_complete_or_a_files(case: Case) -> Refusal | None:
+    """As before; but what an item file says that it waits for is a gate of its backlog."""
+    return dependencies_are_complete(case) if case.task.item is None else None
+
+
+def gate_of_the_file_is_met(case: Case) -> Refusal | None:
+    """The item file of the task, if it has one, says all that must be said before it is begun."""
+    item = case.task.item
+    return refusals.gate_not_met(case.task, item.gate) if item is not None and item.gate else None
+
+
+def no_lock_stands_in_the_file(case: Case) -> Refusal | None:
+    """Nobody else has the task by its item file alone."""
+    item, caller = case.task.item, case.caller
+    if (
+        item is None
+        or not item.locked
+        or item.locker in (caller.holding_session, caller.actor.name)
+    ):
+        return None
+    return refusals.locked_in_file(case.task, item.locked)
+
+
 def it_can_start(case: Case) -> Refusal | None:
-    """It was started before, or all that it depends on is complete."""
-    starts = case.task.state == OPEN and not case.command.named().get("reserve")
-    return dependencies_are_complete(case) if starts else None
+    """It was started before, or all that it depends on is complete, and its file lets it begin."""
+    if case.task.state != OPEN or case.command.named().get("reserve"):
+        return None
+    if case.command.verb == "force":
+        return dependencies_are_complete_or_a_files(case)
+    return dependencies_are_complete(case) or gate_of_the_file_is_met(case)
 
 
 def it_is_for_this_kind(case: Case) -> Refusal | None:

@@ -13,7 +13,7 @@ from dibs.core.board_events import BOARD_EVENTS
 from dibs.core.checks import short
 from dibs.core.evolve import ended_lease, evolve
 from dibs.core.instants import Instant
-from dibs.core.model import ActorId, EndedLease, Lease, Task, TaskId, Terms, Token
+from dibs.core.model import ActorId, EndedLease, Lease, Mirrored, Task, TaskId, Terms, Token
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 
@@ -30,7 +30,10 @@ else:
 
 EVENTS: list[type[e.Event]] = [e.Added, *e.TASK_EVENTS, *BOARD_EVENTS]
 BY_VERB = {kind.verb: kind for kind in EVENTS}
-NESTED = {"ending": e.Ending, "former": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease}
+NESTED = {
+    "ending": e.Ending, "former": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease,
+    "item": Mirrored,
+}  # fmt: skip
 TOKENS = ("token", "lost")
 
 

@@ -185,6 +185,21 @@ class Terms(Value):
     """It is not offered earlier."""
 
 
+class Mirrored(Value):
+    """What the item file of a task says of it, as it was last read. Its text stays in the file."""
+
+    said: str
+    """The file's own word for its state."""
+    gate: str = ""
+    """Why it cannot be begun, in words."""
+    locked: str = ""
+    """Who has it by the file alone, and since when: another tool wrote that."""
+
+    @property
+    def locker(self) -> str:
+        return self.locked.partition(" ")[0]
+
+
 class Task(Value):
     """One unit of work. This row is its only authority."""
 
@@ -211,9 +226,47 @@ class Task(Value):
     """After a try that did not succeed it is not offered earlier."""
     waits_on: int = 0
     """How many of its dependencies are not complete."""
+    item: Mirrored | None = None
+    """If it is an item of a backlog that is kept in files."""
     head: str = ""
     events: int = 0
     version: int = 0
+
+
+class Listed(Value):
+    """A task as its item file has it now, or as another tool exported it. `None`: not changed by that.
+
+    Without an `item` no file stands for it.
+    """
+
+    channel: str
+    ref: str
+    key: TaskKey
+    title: str
+    priority: int
+    item: Mirrored | None
+    also: tuple[str, ...] = ()
+    """Refs under which it may have been listed before."""
+    uid: str = ""
+    scope: tuple[str, ...] | None = None
+    constraints: tuple[str, ...] | None = None
+    state: State | None = None
+    after: tuple[TaskKey, ...] | None = None
+    note: str = ""
+    """Who had it, if the file says that somebody has."""
+    lease: StatedLease | None = None
+
+
+class StatedLease(Value):
+    """A lease of this board that only the file of a task knows any more."""
+
+    actor: str
+    kind: Kind
+    session: str | None
+    ttl: Duration
+    token: Token
+    started: bool = False
+    """Whether the file says that it is worked on, not only held."""
 
 
 class EndedLease(Value):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 GATES = (
     g.dependencies_are_complete,
+    g.gate_of_the_file_is_met,
     g.it_is_for_this_kind,
     g.tier_suffices,
     g.capabilities_suffice,
@@ -17,7 +18,17 @@ GATES = (
     g.it_is_not_assigned_to_another,
     g.scope_is_free,
 )
-TO_CLAIM = (g.state_allows_it, g.no_other_session_holds_it_live, *GATES)
+TO_CLAIM = (
+    g.state_allows_it,
+    g.no_other_session_holds_it_live,
+    g.no_lock_stands_in_the_file,
+    *GATES,
+)
+BROKEN_BY_FORCE = (
+    g.dependencies_are_complete,
+    g.gate_of_the_file_is_met,
+    g.it_is_not_assigned_to_another,
+)
 TO_HOLD = (
     g.caller_is_no_subagent,
     g.token_is_current,
@@ -38,12 +49,14 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.caller_has_the_right,
         g.reason_is_given,
         g.state_allows_it,
-        *(gate for gate in GATES if gate is not g.it_is_not_assigned_to_another),
+        g.dependencies_are_complete_or_a_files,
+        *(gate for gate in GATES if gate not in BROKEN_BY_FORCE),
     ),
     "assign": (
         g.receiver_exists,
         g.state_allows_it,
         g.nobody_holds_it_live,
+        g.no_lock_stands_in_the_file,
         *GATES,
     ),
     "handoff": (*TO_HOLD, g.caller_holds_it, g.receiver_exists, *GATES),
@@ -73,10 +86,16 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     ),
     "park": (g.state_allows_it,),
     "unpark": (g.state_allows_it, g.parker_or_person),
-    "edit": (*TO_CHANGE, g.terms_are_ones_own_or_a_person_asks, g.scope_is_free_if_late),
+    "edit": (
+        *TO_CHANGE,
+        g.terms_are_ones_own_or_a_person_asks,
+        g.no_file_says_it,
+        g.scope_is_free_if_late,
+    ),
     "scope": (*TO_CHANGE, g.scope_is_free_if_late, g.scope_is_free_if_wider),
     "depend": (
         *TO_CHANGE,
+        g.no_file_says_it,
         g.it_makes_no_cycle,
         g.dependencies_are_few,
         g.scope_is_free_if_late,
@@ -97,6 +116,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.scope_is_free,
     ),
     "sweep": (),
+    "sync": (),
     "pause": (),
     "resume": (),
     "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),

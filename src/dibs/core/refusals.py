@@ -230,6 +230,30 @@ def waits(task: Task, causes: Mapping[TaskKey, str]) -> Refusal:
     )
 
 
+def gate_not_met(task: Task, gate: str) -> Refusal:
+    return Refusal(
+        "gate_not_met",
+        f"{task.key} cannot be begun: {gate}",
+        _task(task) | {"gate": gate, "origin": task.origin_ask_ref},
+    )
+
+
+def locked_in_file(task: Task, locked: str) -> Refusal:
+    return Refusal(
+        "locked_in_file",
+        f"{task.key} is locked by {locked}, says its item file; no lease of dibs stands behind that",
+        _task(task) | {"locked_by": locked},
+    )
+
+
+def file_says_it(task: Task) -> Refusal:
+    return Refusal(
+        "file_says_it",
+        f"{task.key} is an item of a backlog ({task.channel}): its file says this",
+        _task(task) | {"channel": task.channel},
+    )
+
+
 def wrong_kind(task: Task, actor: Actor) -> Refusal:
     whom = "people" if task.terms.audience == "human" else "agents"
     return Refusal(

@@ -12,7 +12,8 @@ import threading
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from dibs.board import opening, upkeep, views
+from dibs import opening
+from dibs.board import upkeep, views
 from dibs.board import waiting as causes
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Given, Identity, Surroundings, identify

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from datetime import timedelta
 
-from dibs.board import opening, watching
+from dibs import opening
+from dibs.board import watching
 from dibs.board.views import LogFilter, task_by_key
 from dibs.core import checks
 from dibs.core.instants import SECOND

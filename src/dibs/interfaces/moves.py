@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dibs.board import waiting as causes
-from dibs.board.opening import another
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.model import GRACE, TaskKey, Token
 from dibs.interfaces import records
 from dibs.interfaces.hold import notice
+from dibs.opening import another
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -78,6 +78,7 @@ def task(task: Task, actors: Actors, now: Instant) -> Payload:
         "updated_at": iso(task.updated),
         "channel": task.channel,
         "origin_ask_ref": task.origin_ask_ref,
+        "item": None if task.item is None else task.item.named(),
         "assigned_to": name_of(actors, task.assignee),
         "author": name_of(actors, task.author),
         "preferred": name_of(actors, task.preferred),

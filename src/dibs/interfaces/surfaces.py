@@ -14,7 +14,7 @@ EXITS = {
     DONE: "done",
     REFUSED: "refused: not allowed in this state, a guard said no, a check failed",
     USAGE: "usage: bad argument, unknown task, no identity, no board",
-    GATE: "a gate is not met: dependencies, tier, kind of actor, parked, assigned to another, constraint",
+    GATE: "a gate is not met: dependencies, plan or ready gate, tier, kind of actor, parked, assigned to another, constraint",
     HELD: "held by another session (the task, or its scope)",
     LOST: "lease lost: the token is no longer current",
     BUG: "a bug in dibs",
@@ -71,6 +71,7 @@ SURFACES = {
     ),
     "no_worktree": Surface(REFUSED, "look at {path}; without --worktree no work tree is made"),
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
+    "no_backlog": Surface(USAGE, "dibs.toml at the root may say where it is: [backlogs]"),
     "unconfirmed": Surface(USAGE, "look first with --dry-run; --help says how to confirm it"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
@@ -102,6 +103,7 @@ SURFACES = {
         REFUSED, "dibs show {task}; what failed is tried again with dibs retry {task}"
     ),
     "request_reused": Surface(REFUSED, "use a new request id for a new command"),
+    "file_says_it": Surface(REFUSED, "change it in the item file, then: dibs sync"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
     "not_granted": Surface(REFUSED, "ask who owns the database: dibs board grant ROLE"),
@@ -110,6 +112,7 @@ SURFACES = {
     "closed": Surface(REFUSED, "open the board again"),
     # A gate.
     "waits": Surface(GATE, "dibs why {task}; dibs next gives other work"),
+    "gate_not_met": Surface(GATE, "mend its item file; dibs next gives other work"),
     "wrong_kind": Surface(GATE, "dibs next"),
     "tier_too_low": Surface(GATE, "dibs next"),
     "capability_missing": Surface(GATE, "dibs next"),
@@ -118,6 +121,7 @@ SURFACES = {
     "not_allowed": Surface(GATE, "dibs submit {task}, or ask a person to edit its constraints"),
     # Held, lost.
     "held": Surface(HELD, "dibs next, or dibs wait {task} --for free"),
+    "locked_in_file": Surface(HELD, "dibs next; or ask a person, if nobody works on {task}"),
     "scope_held": Surface(HELD, "dibs next, or dibs wait {other} --for free"),
     "held_here": Surface(HELD, "give each worker a session of its own, and a board of its own"),
     "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),
@@ -134,6 +138,9 @@ SURFACES = {
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
     "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
+    "board_lost": Surface(
+        REFUSED, "dibs sync builds it anew from the files; dibs board takes it from a backup"
+    ),
     "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),
     "paused": Surface(AGAIN, "dibs claim KEY takes one task all the same; dibs status"),
     "at_limit": Surface(AGAIN, "finish what is held first: dibs list --held"),

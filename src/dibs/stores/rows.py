@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dibs.core.checks import short
 from dibs.core.ledger import Entry
-from dibs.core.model import Actor, EndedLease, Lease, Process, Session, Task, Terms, Token
+from dibs.core.model import Actor, EndedLease, Lease, Mirrored, Process, Session, Task, Terms, Token
 from dibs.core.refusals import unreadable
 
 TYPE_CHECKING = False
@@ -65,8 +65,8 @@ def task_of(row: Row) -> Task:
         _board, id_, uid, key, created, updated, creator, title, priority, audience, tier,
         capabilities, constraints, max_attempts, not_before, scope, channel, ref, state, epoch,
         number, holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee,
-        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, head, events,
-        version,
+        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, said, gate,
+        locked, head, events, version,
     ) = row  # fmt: skip
     lease = (
         None
@@ -86,7 +86,8 @@ def task_of(row: Row) -> Task:
     return Task(
         id_, uid, key, terms, created, updated, creator, texts(scope), channel, ref, state,
         Token(epoch, number), lease, assignee, author, preferred, parked_by, blocked_on, attempts,
-        rests_until, waits_on, head, events, version,
+        rests_until, waits_on, None if said is None else Mirrored(said, gate, locked), head, events,
+        version,
     )  # fmt: skip
 
 

@@ -191,6 +191,17 @@ class ReadTransaction(Offers):
         row = self._one("task_by_origin", channel=channel, origin_ask_ref=ref)
         return rows.task_of(row) if row else None
 
+    def knows_uid(self, uid: str) -> bool:
+        return self._one("task_by_uid", uid=uid) is not None
+
+    def tasks_of(self, channel: str) -> Iterator[Task]:
+        """All tasks whose origin is of this channel."""
+        last = ""
+        while page := self._ask("tasks_of_channel", channel=channel, after=last, limit=BATCH):
+            tasks = [rows.task_of(row) for row in page]
+            yield from tasks
+            last = tasks[-1].origin_ask_ref or ""
+
     def task_keys(self) -> Iterator[TaskKey]:
         """Of all tasks, oldest first."""
         last = NO_TASK
@@ -237,7 +248,10 @@ class ReadTransaction(Offers):
 
     def events(self) -> Iterator[Entry]:
         """All events, oldest first."""
-        last = 0
+        return self.events_since(0)
+
+    def events_since(self, last: int) -> Iterator[Entry]:
+        """Those that came after one of them."""
         while page := self._ask("events_after", after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
             last = beyond(last, page[-1][0])
@@ -319,6 +333,8 @@ class WriteTransaction(ReadTransaction):
         task = added.task(TaskId(self.board.tasks + 1), caller.actor.id, self.now)
         task, entry = self._enter(task, added, caller)
         self._change("add_task", **rows.task_columns(task))
+        if task.item is not None:
+            self._save_item(task)
         self.board = self.board.but(tasks=task.id)
         for key in added.after:
             self._depend(task, key)
@@ -334,6 +350,8 @@ class WriteTransaction(ReadTransaction):
         if (before.state == COMPLETE) != (task.state == COMPLETE):
             by = -1 if task.state == COMPLETE else 1
             self._change("settle_dependants", task=task.id, by=by)
+        if task.item != before.item:
+            self._save_item(task)
         over = ended_lease(event, self.now)
         if over is not None:
             self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
@@ -352,6 +370,12 @@ class WriteTransaction(ReadTransaction):
                 token_number=lost.number,
             )
         return task, entry
+
+    def _save_item(self, task: Task) -> None:
+        """Apart from the rest of the row: only what comes from a file has it, and it changes rarely."""
+        assert task.item is not None, "a file does not leave its task"
+        said, gate, locked = task.item
+        self._change("save_item", id=task.id, said=said, gate=gate, locked=locked)
 
     def _depend(self, task: Task, key: TaskKey) -> None:
         self._change("add_dependency", task=task.id, on=self.id_of(key))

@@ -180,10 +180,20 @@ class Dispatcher:
 
     def _tick(self, felt: int) -> None:
         self.crew.look()
+        self._read_files()
         self._sweep()
         if not self._draining and not self._is_idle(felt):
             self._offer(felt)
         self.notifier.wake()
+
+    def _read_files(self) -> None:
+        """What item files say that is new; claims of the dead in them are put right, in one line."""
+        backlog = self.board.backlog
+        if backlog is None:
+            return
+        taken_in = backlog.read(self.board, self.who)
+        if taken_in:
+            self._say("synced", taken_in)
 
     def _sweep(self) -> None:
         """All who are dead: an old board is healed at once, and one line says so."""

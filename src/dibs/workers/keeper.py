@@ -13,11 +13,11 @@ import threading
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.board.opening import another
 from dibs.core import commands as c
 from dibs.core.instants import SECOND, Duration
 from dibs.core.model import TaskKey, Token
 from dibs.core.refusals import Refusal, Refused, refused
+from dibs.opening import another
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

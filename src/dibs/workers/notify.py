@@ -17,10 +17,10 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 
 from dibs.board import views
 from dibs.board.execute import Board
-from dibs.board.opening import another
 from dibs.board.watching import events_after, last_event
 from dibs.core import events as e
 from dibs.core.refusals import Refused
+from dibs.opening import another
 from dibs.workers.crew import Happened, environment
 from dibs.workers.keeper import TRY_AGAIN
 

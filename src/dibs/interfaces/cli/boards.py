@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from dibs.board import boards, moving
 from dibs.core import checks
 from dibs.core.instants import SECOND, about
@@ -12,13 +10,12 @@ from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
+from dibs.interfaces.cli.progress import bar
 from dibs.interfaces.cli.say import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-BAR = 30
 
 
 def board(call: Call) -> Answer:
@@ -42,7 +39,7 @@ def move(call: Call) -> Answer:
     if not call["to"]:
         raise bad_argument("dibs board move --to postgresql://host/database#board, or a folder")
     dry = bool(call["check"])
-    moved = moving.move(call.board, call["to"], call.who(), bar(), dry=dry)
+    moved = moving.move(call.board, call["to"], call.who(), bar("rows"), dry=dry)
     carried = ", ".join(
         (count(moved.tasks, "task"), count(moved.events, "event"), count(moved.rows, "row"))
     )
@@ -58,7 +55,7 @@ def move(call: Call) -> Answer:
 def backup(call: Call) -> Answer:
     if call["what"] is None:
         raise bad_argument("dibs board backup FILE: to which file?")
-    saved = moving.backup(call.board, call["what"], bar())
+    saved = moving.backup(call.board, call["what"], bar("rows"))
     line = (
         f"saved {count(saved.tasks, 'task')} and {count(saved.events, 'event')} to {saved.target}"
     )
@@ -72,7 +69,9 @@ def restore(call: Call) -> Answer:
         done = moving.restore_in_place(call.board, call.who(), call.reason)
         line = f"every lease has ended; tokens begin with {done.epoch} from now on"
     else:
-        done = moving.restore(call.board_or_none(), call["what"], call.who(), call.reason, bar())
+        done = moving.restore(
+            call.board_or_none(), call["what"], call.who(), call.reason, bar("rows")
+        )
         line = f"{done.target} is as it was in {done.source}; every lease has ended, and tokens begin with {done.epoch}"
     return Answer(payloads.answer(**done.named()), (line,))
 
@@ -88,22 +87,6 @@ def grant(call: Call) -> Answer:
 def nothing_more(call: Call, action: str) -> None:
     if call["what"] is not None or call["to"]:
         raise bad_argument(f"dibs board {action} goes with nothing else")
-
-
-def bar() -> Callable[[int, int], None] | None:
-    """A line that grows, on a terminal."""
-    stream = sys.stderr
-    if stream is None or not stream.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        filled = BAR * done // max(1, total)
-        stream.write(f"\r[{'#' * filled}{'.' * (BAR - filled)}] {done} of {total} rows")
-        stream.flush()
-        if done >= total:
-            stream.write("\r\033[K")
-
-    return show
 
 
 ACTIONS: dict[str, Callable[[Call], Answer]] = {

@@ -92,14 +92,14 @@ class Call:
     @property
     def board(self) -> Board:
         if self._board is None:
-            from dibs.board.opening import open_at
+            from dibs.opening import open_at
 
             self._board = open_at(self.place)
         return self._board
 
     def board_or_none(self) -> Board:
         """The place of a board, though there may be none there, or none that can be used."""
-        from dibs.board.opening import place_of
+        from dibs.opening import place_of
 
         if self._board is None:
             self._board = place_of(self.place)

@@ -68,7 +68,7 @@ def look_ahead(call: Call) -> Answer:
     check(call)
     board, agents = call.board, call.board.settings.agents
     swept = board.plan(call.who(), c.Sweep(board.settings.dispatch_grace)).decision.others
-    ends = [(change.task.key, event.cause) for change in swept for event in change.events]
+    ends = [(change.key, event.cause) for change in swept for event in change.events]
     found = matching.matches(board, agents, most(call) or board.settings.dispatch_max)
     starts = [(key, agent.name) for agent, key in found.starts]
     lines = [f"would end the lease of {key} ({cause})" for key, cause in ends]
@@ -87,7 +87,7 @@ def look_ahead(call: Call) -> Answer:
 
 def work(call: Call) -> Iterator[Answer]:
     """Everything is said when it happens; at the end there is nothing to add."""
-    from dibs.board.opening import settings_now
+    from dibs.opening import settings_now
     from dibs.workers.dispatch import Dispatcher, Options
 
     gc.enable()  # it may run for weeks

@@ -7,7 +7,7 @@ from dibs.board.settings import Settings
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.instants import iso
-from dibs.core.refusals import Refused, bad_argument
+from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
@@ -25,15 +25,28 @@ CHANGES = ("kind", "tier", "capability", "zone", "alias", "no_alias", "rename")
 
 
 def init(call: Call) -> Answer:
-    from dibs.board.opening import create_at
+    from dibs.opening import create_at
 
+    check_not_lost(call)
     board, made = create_at(call.place)
     call.adopt(board)
     uid = views.uid(board)
     done = "made" if made else "there already"
     where = board.store.where
-    lines = (f"the board is {done}: {where}", f"board id {uid}")
+    lines: tuple[str, ...] = (f"the board is {done}: {where}", f"board id {uid}")
+    if board.backlog is not None:
+        lines += ("there are backlog files here: dibs sync takes them in",)
     return Answer(payloads.answer(board=uid, folder=where, created=made), lines)
+
+
+def check_not_lost(call: Call) -> None:
+    """A board whose item files remember it is not replaced by another one in silence."""
+    from dibs.opening import kept_uid
+
+    uid = kept_uid(call.place)
+    if uid:
+        what = f"the board {uid} was here, and its database is gone; item files remember it"
+        raise refused("board_lost", what, board=uid)
 
 
 def config(call: Call) -> Answer:
@@ -170,6 +183,10 @@ def doctor(call: Call) -> Answer:
     from dibs.board.doctor import findings
 
     found = findings(call.board)
+    if call.board.backlog is not None:
+        from dibs.backlogs.checkup import findings as of_files
+
+        found += of_files(call.board)
     wrong = [finding for finding in found if finding.level == "wrong"]
     lines = say.table([(f.level, f.what, f.found) for f in found], ("", "WHAT", "FOUND"))
     told = [{"what": f.what, "found": f.found, "level": f.level} for f in found]

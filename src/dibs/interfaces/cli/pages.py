@@ -46,6 +46,8 @@ def task(view: TaskView) -> tuple[str, ...]:
         "not before": terms.not_before and brief(terms.not_before, now),
         "rests until": task.rests_until and brief(task.rests_until, now),
         "origin": f"{task.channel} {task.origin_ask_ref}" if task.channel else "",
+        "gate": task.item.gate if task.item else "",
+        "locked by": task.item.locked if task.item else "",
     }
     lines += [field(name, value) for name, value in facts.items() if value]
     lines.append(field("priority", f"P{terms.priority}"))

@@ -132,6 +132,7 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
             said.append(f"its work lies in {ending.worktree}{branch}")
         if ending.uncommitted:
             said.append(f"not committed there: {', '.join(ending.uncommitted)}")
+    said += outcome.said
     if outcome.replayed:
         said.append("this was answered before: the same request id gives the same answer")
     if outcome.current is not None and not holds_now(outcome):

@@ -47,7 +47,7 @@ def of_outcome(outcome: Outcome) -> Happened:
 def of_plan(plan: Plan) -> Happened:
     task = plan.facts.task
     own = [(task.key, event) for event in plan.decision.events] if task else []
-    return own + [(change.task.key, e) for change in plan.decision.others for e in change.events]
+    return own + [(change.key, e) for change in plan.decision.others for e in change.events]
 
 
 def told(many: Happened, actors: Actors, now: Instant, outcome: Outcome | None) -> Answer:

@@ -52,6 +52,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "run a command under a task: claim it, renew it, then complete or fail it",
         "dispatch": "start the configured agents on what is ready",
     },
+    "files": {
+        "sync": "read backlog files into the board, and keep them in step with it",
+        "import": "take in what another tool, or dibs itself, has exported",
+        "export": "write the whole board, with its ledger, to a file of JSON lines",
+    },
     "board": {
         "init": "make a board for this repository",
         "config": "show every setting and where it comes from",

@@ -8,7 +8,8 @@ paused_why
 board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
 constraints, max_attempts, not_before, scope, channel, origin_ask_ref, state, token_epoch, token_number, holder,
 session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee, author, preferred,
-parked_by, blocked_on, attempts, rests_until, waits_on, head, events, version
+parked_by, blocked_on, attempts, rests_until, waits_on, item_said, item_gate, item_locked, head, events,
+version
 
 -- part: event
 seq, task, position, at, actor, session, token_epoch, token_number, verb, cause, facts, digest
@@ -102,6 +103,14 @@ SELECT key FROM task WHERE board = :board AND id = :id
 SELECT {task} FROM task
 WHERE board = :board AND channel = :channel AND origin_ask_ref = :origin_ask_ref
 
+-- name: tasks_of_channel
+SELECT {task} FROM task
+WHERE board = :board AND channel = :channel AND origin_ask_ref > :after
+ORDER BY origin_ask_ref LIMIT :limit
+
+-- name: task_by_uid
+SELECT id FROM task WHERE board = :board AND uid = :uid
+
 -- name: keys
 SELECT id, key FROM task WHERE board = :board AND id > :after ORDER BY id LIMIT :limit
 
@@ -150,6 +159,10 @@ SET updated = :updated, title = :title, priority = :priority, audience = :audien
     parked_by = :parked_by, blocked_on = :blocked_on, attempts = :attempts,
     rests_until = :rests_until, head = :head, events = :events,
     version = CASE version WHEN :version THEN version + 1 END
+WHERE board = :board AND id = :id
+
+-- name: save_item
+UPDATE task SET item_said = :said, item_gate = :gate, item_locked = :locked
 WHERE board = :board AND id = :id
 
 -- What can be offered. Where tables are joined, `CROSS JOIN` says in which order: a board's number

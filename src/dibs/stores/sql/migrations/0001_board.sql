@@ -107,11 +107,17 @@ CREATE TABLE task (
     attempts       INTEGER NOT NULL CHECK (attempts >= 0),
     rests_until    INTEGER,  -- after a try that did not succeed
     waits_on       INTEGER NOT NULL CHECK (waits_on >= 0),  -- dependencies that are not complete
+    -- What its item file said when it was last read, if it is an item of a backlog in files.
+    item_said      TEXT,
+    item_gate      TEXT,
+    item_locked    TEXT,
+    --
     head           TEXT    NOT NULL,
     events         INTEGER NOT NULL CHECK (events >= 1),
     version        INTEGER NOT NULL,
     ready          INTEGER GENERATED ALWAYS AS (CASE WHEN
         state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL
+        AND coalesce(item_gate, '') = '' AND coalesce(item_locked, '') = ''
         THEN 1 ELSE 0 END) STORED,  -- but for the hour: what can be offered
     PRIMARY KEY (board, id),
     UNIQUE (board, uid),
@@ -122,6 +128,8 @@ CREATE TABLE task (
     FOREIGN KEY (board, preferred) REFERENCES actor (board, id),
     FOREIGN KEY (board, parked_by) REFERENCES actor (board, id),
     CHECK ((channel IS NULL) = (origin_ask_ref IS NULL)),
+    CHECK ((item_said IS NULL) = (item_gate IS NULL)),
+    CHECK ((item_said IS NULL) = (item_locked IS NULL)),
     CHECK ((holder IS NULL) = (expires IS NULL)),
     CHECK ((holder IS NULL) = (acquired IS NULL)),
     CHECK ((holder IS NULL) = (renewed IS NULL)),

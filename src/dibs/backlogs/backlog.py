@@ -1,0 +1,260 @@
+"""The backlogs of one root, as the board sees them: read before a command, written after its commit."""
+
+from __future__ import annotations
+
+import os
+from os.path import basename, join
+
+from dibs.backlogs import files
+from dibs.backlogs.compare import Ground, judge, past_of
+from dibs.backlogs.index import Index
+from dibs.backlogs.item import Item, Problem, Unreadable
+from dibs.backlogs.showing import SHOWN, records_of, write
+from dibs.backlogs.words import key_of
+from dibs.board.outcome import task_events
+from dibs.core import commands as c
+from dibs.core.facts import Death
+from dibs.core.model import AGENT, Task, TaskId, TaskKey
+from dibs.core.refusals import Refused
+from dibs.stores.queue import wait_for_turn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dibs.backlogs.item import Dialect
+    from dibs.board.execute import Board
+    from dibs.board.identity import Identity
+    from dibs.board.outcome import Outcome
+    from dibs.core.instants import Instant
+    from dibs.stores.queue import Turn
+    from dibs.stores.transaction import ReadTransaction
+
+LOCK = "backlog.lock"
+LOCK_WAIT = 10.0
+LOOKS = 20
+"""How many tasks that could be offered are compared with their files, until one can be begun."""
+
+HELD_AT_MOST = 10_000
+ENDED = "session ended"
+READS_FIRST = (
+    c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Submit, c.Complete,
+)  # fmt: skip
+"""Commands for which it matters what the item file says now."""
+
+
+class Backlog:
+    """Item files below `root`. `folder`: where the lock and the index lie, beside the board."""
+
+    def __init__(self, root: str, folder: str, dialects: tuple[Dialect, ...]) -> None:
+        self.root = root
+        self.folder = folder
+        self.dialects = dialects
+        self.written = 0
+        """How many files were."""
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether one of them asks that everybody says who they are."""
+        return self.dialect_of("kano") is not None
+
+    def dialect_of(self, channel: str | None) -> Dialect | None:
+        return next((one for one in self.dialects if one.channel == channel), None)
+
+    def turn(self, board: Board, what: str) -> Turn:
+        """Who writes files does so alone, and looks at the board after it got its turn."""
+        os.makedirs(self.folder, exist_ok=True)
+        return wait_for_turn(join(self.folder, LOCK), what, LOCK_WAIT, board.store.machine)
+
+    def index(self, tx: ReadTransaction) -> Index:
+        return Index(self.folder, f"{tx.board.uid} {tx.board.created}", self.root)
+
+    # Before a command.
+
+    def before(self, board: Board, who: Identity, command: c.Command) -> tuple[str, ...]:
+        """Takes in what the file of the task says now; what is not known yet is looked for."""
+        if isinstance(command, c.Next):
+            return self._look_at_offers(board, who, command)
+        if not isinstance(command, c.TaskCommand):
+            return ()
+        with board.read() as tx:
+            task = tx.task(command.task)
+        if task is None:
+            self.read(board, who)
+            with board.read() as tx:
+                task = tx.task(command.task)
+        if task is None or task.item is None or not isinstance(command, READS_FIRST):
+            return ()
+        return self.refresh(board, who, task)[1]
+
+    def read(self, board: Board, who: Identity) -> str:
+        """Takes in all that is new in the files; a line about it, if there was anything."""
+        from dibs.backlogs.sync import summary, sync
+
+        return summary(sync(self, board, who))
+
+    def refresh(self, board: Board, who: Identity, task: Task) -> tuple[bool, tuple[str, ...]]:
+        """Compares one task with its file: whether the task changed, and what is to be said."""
+        dialect = self.dialect_of(task.channel)
+        if dialect is None:
+            return False, ()
+        with board.read() as tx:
+            item, problems = self.find(tx, dialect, task)
+            if item is None:
+                gone = f"the item file of {task.key} cannot be read: {problems[0].what}"
+                return False, (gone,)
+            verdict = judge(item, task, task.key, self.ground(tx, dialect))
+        said = tuple(str(problem) for problem in (*problems, *verdict.problems) if problem.warns)
+        if verdict.listed is None:
+            return False, said
+        board.execute(who, c.Sync((verdict.listed,), verdict.lost))
+        return True, said
+
+    def _look_at_offers(self, board: Board, who: Identity, command: c.Next) -> tuple[str, ...]:
+        """What would be offered first can be begun, says its file; if nothing is, all are read."""
+        said: tuple[str, ...] = ()
+        synced = False
+        for _ in range(LOOKS):
+            task = board.plan(who, command).facts.task
+            if task is None and not synced:
+                self.read(board, who)
+                synced = True
+                continue
+            if task is None or task.item is None:
+                return said
+            changed, more = self.refresh(board, who, task)
+            said += more
+            if not changed:
+                return said
+        return said
+
+    # Finding.
+
+    def ground(self, tx: ReadTransaction, dialect: Dialect) -> Ground:
+        """What one item is compared on, in one look at the board."""
+
+        def key(id_: str) -> TaskKey | None:
+            task = tx.task(key_of(id_)[0]) or tx.task_of_origin(dialect.channel, id_)
+            return task.key if task is not None and task.channel == dialect.channel else None
+
+        return Ground(
+            board=tx.board.uid,
+            epoch=tx.board.epoch,
+            now=tx.now,
+            keys=key,
+            past=lambda task: past_of(tx.events_of(task.id)),
+            waits=lambda task: frozenset(one.key for one in tx.dependencies(task.id)),
+            words=dialect.words,
+            heals=dialect.heals,
+        )
+
+    def find(
+        self, tx: ReadTransaction, dialect: Dialect, task: Task
+    ) -> tuple[Item | None, list[Problem]]:
+        """The item of a task, wherever its file is now."""
+        problem = Problem(self.root, "it is not there", "what the board knows of it holds")
+        for path in self.candidates(tx, dialect, task):
+            try:
+                items, problems = dialect.read(path, files.read(self.root, path).data, tx.now)
+            except FileNotFoundError:
+                continue
+            except (Unreadable, OSError) as error:
+                problem = Problem(path, str(error), "what the board knows of it holds")
+                continue
+            for item in items:
+                if is_item_of(item, task):
+                    return item, [one for one in problems if one.line in (0, item.line)]
+        return None, [problem]
+
+    def candidates(self, tx: ReadTransaction, dialect: Dialect, task: Task) -> Iterator[str]:
+        """Where it was; then by its name; then everywhere."""
+        known = self.index(tx).path_of(dialect.channel, task.origin_ask_ref or "")
+        if known is not None:
+            yield known
+        paths = list(dialect.paths(self.root))
+        name = task.key.casefold()
+        named = [path for path in paths if basename(path).casefold().startswith(name)]
+        yield from named
+        yield from (path for path in paths if path not in named)
+
+    # After it.
+
+    def after(self, board: Board, outcome: Outcome) -> tuple[str, ...]:
+        """The files of the tasks that changed show it. What cannot be written, a sync writes later."""
+        changed = {key for key, _, event in task_events(outcome) if isinstance(event, SHOWN)}
+        task = outcome.task
+        if not outcome.events and task is not None and task.lease is not None:
+            changed.add(task.key)  # a renewal
+        if not changed or outcome.replayed:
+            return ()
+        own = frozenset(entry.seq for entry in outcome.entries)
+        try:
+            return self.show(board, changed, own)
+        except (Refused, OSError) as error:
+            return (f"the item file was not written ({error}); dibs sync does it later",)
+
+    def show(
+        self, board: Board, keys: set[TaskKey], own: frozenset[int] = frozenset()
+    ) -> tuple[str, ...]:
+        """Writes what the board says now of these tasks into their files."""
+        with board.read() as tx:
+            tasks = [task for key in sorted(keys) if (task := tx.task(key)) and task.item]
+        if not tasks:
+            return ()
+        turn = self.turn(board, "item files")
+        try:
+            with board.read() as tx:
+                return self.show_now(tx, [task.key for task in tasks], own)
+        finally:
+            turn.end()
+
+    def show_now(
+        self, tx: ReadTransaction, keys: list[TaskKey], own: frozenset[int]
+    ) -> tuple[str, ...]:
+        """The same, for who has the turn already."""
+        said: list[str] = []
+        by_file: dict[tuple[str, str], list[Task]] = {}
+        for key in keys:
+            task = tx.task(key)
+            dialect = self.dialect_of(task.channel if task else None)
+            if task is None or dialect is None:
+                continue
+            item, problems = self.find(tx, dialect, task)
+            if item is None:
+                said.append(f"the item file of {key} was not written: {problems[0].what}")
+            else:
+                by_file.setdefault((dialect.channel, item.path), []).append(task)
+        for (channel, path), tasks in by_file.items():
+            dialect = self.dialect_of(channel)
+            assert dialect is not None, "found by it"
+            wrote, problem = write(self.root, path, dialect, records_of(tx, tasks, own))
+            self.written += wrote
+            if problem:
+                said.append(problem)
+        return tuple(said)
+
+    # Who is dead.
+
+    def deaths(self, board: Board) -> Mapping[TaskId, Death]:
+        """Leases of agents whose session is not among those that run, by the backlog's own list."""
+        dialect = self.dialect_of("wrk")
+        if dialect is None or not dialect.knows_sessions:
+            return {}
+        found: dict[TaskId, Death] = {}
+        with board.read() as tx:
+            for task in tx.tasks_held(HELD_AT_MOST):
+                lease = task.lease
+                if lease is None or not lease.session or task.channel != dialect.channel:
+                    continue
+                if tx.actor(lease.actor).kind == AGENT and dialect.is_dead(lease.session):
+                    found[task.id] = Death(task.token, lease.renewed, ENDED)
+        return found
+
+
+def is_item_of(item: Item, task: Task) -> bool:
+    return task.origin_ask_ref in (item.ref, item.id)
+
+
+def now_of(board: Board) -> Instant:
+    with board.read() as tx:
+        return tx.now

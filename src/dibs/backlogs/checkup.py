@@ -1,0 +1,33 @@
+"""What `dibs doctor` says about item files: which there are, and whether they are in step."""
+
+from __future__ import annotations
+
+from dibs.backlogs.backlog import Backlog
+from dibs.backlogs.sync import Options, Syncing
+from dibs.core.refusals import Refused
+from dibs.stores.store import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.execute import Board
+
+
+def findings(board: Board) -> list[Finding]:
+    """Nothing where there is no backlog."""
+    backlog = board.backlog
+    if not isinstance(backlog, Backlog):
+        return []
+    channels = ", ".join(dialect.channel for dialect in backlog.dialects)
+    found = [Finding("item files", f"{channels} in {backlog.root}")]
+    try:
+        report = Syncing(backlog, board, None, Options(check=True, everything=True)).run()
+    except Refused as problem:
+        return [*found, Finding("item files", str(problem), "note")]
+    behind = report.added + report.changed + report.written
+    state = f"{behind} are not in step: dibs sync" if behind else "in step with the board"
+    found.append(Finding("in step", state, "note" if behind else "ok"))
+    foreign = [problem for problem in report.problems if "names another board" in problem.what]
+    if foreign:
+        told = f"{len(foreign)} name another board, which is not followed: {foreign[0]}"
+        found.append(Finding("foreign leases", told, "note"))
+    return found

@@ -1,0 +1,292 @@
+"""What an item file says, against what the board knows: what is news, and what the file is behind on.
+
+A value that the row had earlier is behind: somebody checked out an old file, or nobody wrote the new
+one. Only what the row never had is news.
+"""
+
+from __future__ import annotations
+
+from dibs.backlogs.item import PERSON, UNBOUND, Item, Pointer, Problem
+from dibs.backlogs.words import Words, stamp
+from dibs.core import checks
+from dibs.core import events as e
+from dibs.core.evolve import evolve
+from dibs.core.model import (
+    AGENT,
+    HUMAN,
+    IN_PROGRESS,
+    OPEN,
+    Listed,
+    Mirrored,
+    StatedLease,
+    Task,
+    TaskKey,
+)
+from dibs.core.refusals import Refused
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from dibs.core.instants import Instant
+    from dibs.core.ledger import Entry
+    from dibs.core.model import State
+
+    Keys = Callable[[str], TaskKey | None]
+
+
+class Past(Value):
+    """How a task was, after each of its events: its state, and what its file had said."""
+
+    states: tuple[tuple[State, str], ...] = ()
+    scopes: frozenset[tuple[str, ...]] = frozenset()
+    constraints: frozenset[tuple[str, ...]] = frozenset()
+
+    def is_behind(self, words: Words, word: str) -> bool | None:
+        """Whether the row has moved on since it agreed with this word. None: it never did."""
+        agreed = None
+        for state, said in self.states:
+            if said == word or words.agrees(word, state):
+                agreed = state
+                behind = False
+            elif agreed is not None and state != agreed:
+                behind = True
+        return None if agreed is None else behind
+
+
+def past_of(entries: Iterable[Entry]) -> Past:
+    task: Task | None = None
+    states: list[tuple[State, str]] = []
+    scopes, constraints = set(), set()
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, e.Added):
+            assert entry.task is not None, "a task's first event is its own"
+            task = event.task(entry.task, entry.actor, entry.at)
+            said = event.item.said if event.item else ""
+        elif task is not None and isinstance(event, e.TaskEvent):
+            task = evolve(task, event, entry.at)
+            said = event.item.said if isinstance(event, e.Synced) and event.item else ""
+        if task is not None:
+            states.append((task.state, said))
+            scopes.add(task.scope)
+            constraints.add(task.terms.constraints)
+    return Past(tuple(states), frozenset(scopes), frozenset(constraints))
+
+
+class Ground(Value):
+    """What an item is compared on: the board, its clock, and which ids are which keys."""
+
+    board: str
+    epoch: int
+    now: Instant
+    keys: Keys
+    past: Callable[[Task], Past]
+    waits: Callable[[Task], frozenset[TaskKey]]
+    words: Words
+    heals: bool = False
+
+
+class Verdict(Value):
+    """What follows from an item: what is taken in, and whether its file is to be written."""
+
+    listed: Listed | None = None
+    write: bool = False
+    healed: bool = False
+    lost: int = 0
+    """The epoch of its token, if only the file knows it."""
+    problems: tuple[Problem, ...] = ()
+
+
+def judge(item: Item, task: Task | None, key: TaskKey, ground: Ground) -> Verdict:
+    """Compares one item with its task, if it has one yet."""
+    judging = Judging(item, task, key, ground)
+    return judging.verdict()
+
+
+class Judging:
+    """One comparison."""
+
+    def __init__(self, item: Item, task: Task | None, key: TaskKey, ground: Ground) -> None:
+        self.item, self.task, self.key, self.ground = item, task, key, ground
+        self.problems: list[Problem] = []
+        self.pointer = self.own_pointer()
+
+    def verdict(self) -> Verdict:
+        item, task = self.item, self.task
+        lost = self.lost_epoch()
+        said, state, note = self.of_state()
+        listed = Listed(
+            channel=item.channel,
+            ref=item.ref,
+            also=(item.id,) if item.id != item.ref else (),
+            key=self.key,
+            uid=item.uid,
+            title=item.title,
+            priority=item.priority,
+            item=Mirrored(said, self.gate(), self.locked()),
+            scope=self.scope(),
+            constraints=self.constraints(),
+            state=state,
+            after=self.after(),
+            note=note,
+            lease=self.lease(),
+        )
+        healed = self.heals(state)
+        return Verdict(
+            listed=listed if task is None or self.is_news(listed, task) else None,
+            write=healed or self.is_behind(),
+            healed=healed,
+            lost=lost,
+            problems=tuple(self.problems),
+        )
+
+    def tell(self, what: str, choice: str) -> None:
+        self.problems.append(Problem(self.item.path, what, choice, self.item.line))
+
+    # Ownership.
+
+    def own_pointer(self) -> Pointer | None:
+        pointer = self.item.pointer
+        if pointer is None or pointer.board == self.ground.board:
+            return pointer
+        held = f", held by {pointer.actor}" if pointer.held else ""
+        self.tell(f"it names another board, {pointer.board}{held}", "that is not followed")
+        return None
+
+    def is_lost(self) -> bool:
+        """The file knows a token above the task's own: the board's record of it was lost."""
+        if self.pointer is None:
+            return False
+        known = (0, 0) if self.task is None else tuple(self.task.token)
+        return tuple(self.pointer.token) > known
+
+    def lost_epoch(self) -> int:
+        if not self.is_lost() or self.pointer is None:
+            return 0
+        epoch = self.pointer.token.epoch
+        return epoch if epoch >= self.ground.epoch else 0
+
+    def lease(self) -> StatedLease | None:
+        """A live lease that only the file knows."""
+        pointer, until = self.pointer, self.item.expires
+        if pointer is None or not pointer.held or not self.is_lost():
+            return None
+        if until is None or until < self.ground.now or self.item.state not in (OPEN, IN_PROGRESS):
+            return None
+        session = {PERSON: "", UNBOUND: None}.get(pointer.session, pointer.session)
+        return StatedLease(
+            actor=pointer.actor,
+            kind=HUMAN if pointer.session == PERSON else AGENT,
+            session=session,
+            ttl=pointer.ttl,
+            token=pointer.token,
+            started=self.item.state == IN_PROGRESS,
+        )
+
+    def locked(self) -> str:
+        lock = self.item.lock
+        if lock is None:
+            return ""
+        if lock.problem or lock.since is None:
+            return f"{lock.holder} ({lock.problem or 'since when is unknown'})"
+        return f"{lock.holder} since {stamp(lock.since)}"
+
+    # State.
+
+    def of_state(self) -> tuple[str, State | None, str]:
+        """The word to remember, the state to take in, and a note of who had it."""
+        item, task = self.item, self.task
+        if task is None:
+            return item.said, None if item.state == IN_PROGRESS else item.state, self.had_it()
+        kept = task.item.said if task.item else item.said
+        if self.ground.words.agrees(item.said, task.state):
+            return (item.said if item.state == OPEN else kept), None, ""
+        if self.behind_on_state() is not None and not self.is_lost():
+            return kept, None, ""
+        if task.lease is not None:
+            self.tell(
+                f"it says {item.said}, and somebody holds {task.key}",
+                "the board decides, until it is free",
+            )
+            return kept, None, ""
+        return item.said, None if item.state == IN_PROGRESS else item.state, self.had_it()
+
+    def had_it(self) -> str:
+        item = self.item
+        if item.state != IN_PROGRESS or self.lease() is not None or item.lock is not None:
+            return ""
+        who = f" by {item.owner}" if item.owner else ""
+        return f"its file says {item.said}{who}, and no live lease stands behind that"
+
+    def behind_on_state(self) -> bool | None:
+        assert self.task is not None, "asked only of a known task"
+        return self.ground.past(self.task).is_behind(self.ground.words, self.item.said)
+
+    def heals(self, state: State | None) -> bool:
+        """A claim in the file that nobody stands behind is put right there, too."""
+        item, task = self.item, self.task
+        claimed = item.state == IN_PROGRESS or (item.state == OPEN and item.owner != "")
+        stale = claimed and item.lock is None and self.lease() is None
+        free = task is None or (task.lease is None and task.state == OPEN)
+        return self.ground.heals and stale and free and state is None
+
+    def is_behind(self) -> bool:
+        """The board owns a change that the file does not show."""
+        item, task = self.item, self.task
+        if task is None or self.is_lost():
+            return False
+        if not self.ground.words.agrees(item.said, task.state):
+            return bool(self.behind_on_state())
+        if task.lease is None and not task.token.number:
+            return False
+        pointer = self.pointer
+        if pointer is None or pointer.token != task.token:
+            return item.pointer is None or self.pointer is not None or task.lease is not None
+        return pointer.held != (task.lease is not None)
+
+    # Text.
+
+    def gate(self) -> str:
+        missing = [id_ for id_ in self.item.after if self.ground.keys(id_) is None]
+        if not missing:
+            return self.item.gate
+        self.tell(f"it waits for {', '.join(missing)}, which is not there", "it cannot be begun")
+        lost = f"it waits for {', '.join(missing)}, which is not there"
+        return f"{self.item.gate}; {lost}" if self.item.gate else lost
+
+    def after(self) -> tuple[TaskKey, ...] | None:
+        keys = (self.ground.keys(id_) for id_ in self.item.after)
+        return tuple(dict.fromkeys(key for key in keys if key is not None and key != self.key))
+
+    def scope(self) -> tuple[str, ...] | None:
+        try:
+            stated = checks.scope(self.item.scope)
+        except Refused as problem:
+            self.tell(str(problem), "its scope is left out")
+            return None
+        task = self.task
+        if task is None:
+            return stated
+        news = stated != task.scope and task.lease is None
+        return stated if news and stated not in self.ground.past(task).scopes else None
+
+    def constraints(self) -> tuple[str, ...] | None:
+        stated, task = self.item.constraints, self.task
+        if task is None:
+            return stated
+        news = stated != task.terms.constraints and task.lease is None
+        return stated if news and stated not in self.ground.past(task).constraints else None
+
+    def is_news(self, listed: Listed, task: Task) -> bool:
+        terms = task.terms
+        return (
+            (listed.title, listed.priority, listed.item) != (terms.title, terms.priority, task.item)
+            or listed.scope is not None
+            or listed.constraints is not None
+            or listed.state is not None
+            or bool(listed.note)
+            or listed.lease is not None
+            or frozenset(listed.after or ()) != self.ground.waits(task)
+        )

@@ -1,0 +1,303 @@
+"""Files of a backlog: read whole, and replaced whole, if nobody changed them meanwhile."""
+
+from __future__ import annotations
+
+import os
+import stat
+from os.path import join, realpath
+
+from dibs.backlogs.item import Unreadable
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+LIMIT = 1 << 20
+"""The largest item that is read, in bytes."""
+
+GRAPH_LIMIT = 256 << 20
+"""The same for a file that holds all items."""
+
+TEMPORARY = ".dibs-"
+"""How the name of a file begins that is on its way to become another: then the process, and chance."""
+
+RANDOM = 8
+"""Bytes of chance in such a name."""
+
+LEFT_BEHIND = 86_400
+"""So many seconds after its last change a temporary file belongs to nobody any more."""
+
+LOOKS = 3
+"""So often a file is read that changes while it is read."""
+
+TURN_WAIT, TURN_LOOK = 5.0, 0.01
+"""So many seconds a writer waits for another one in the same folder, and how often it looks."""
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_swept: dict[tuple[int, int], float] = {}
+"""When this process last removed what was left behind in a folder."""
+
+
+class Seen(Value):
+    """A file as it was read: what it held, and how to tell that it is still the same."""
+
+    data: bytes
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+    mode: int
+
+
+class _Place:
+    """A file by its folder, which is open, and its name in it."""
+
+    def __init__(self, folder: int, name: str) -> None:
+        self.folder, self.name = folder, name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.folder)
+
+
+def read(root: str, relative: str, limit: int = LIMIT) -> Seen:
+    """The file below `root`. Raises `Unreadable` for anything but a file of at most `limit` bytes
+    that lies there, also behind links; `OSError` if it cannot be read.
+    """
+    with _place(root, relative) as place:
+        return _read(place, limit)
+
+
+def replace(root: str, relative: str, seen: Seen, data: bytes) -> bool:
+    """Makes `data` the file, with its mode, and its owner where that may be; False, and nothing
+    is changed, if it is no longer as it was `seen`.
+
+    Whatever happens, the file is the old or the new one, whole. Writers that use this function
+    never overwrite each other; of another program's change, only one in the microseconds between
+    the last look and the renaming could be lost.
+    """
+    try:
+        place = _place(root, relative)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    with place:
+        _sweep(place.folder)
+        return _replace(place, seen, data)
+
+
+def _replace(place: _Place, seen: Seen, data: bytes) -> bool:
+    temporary = f"{TEMPORARY}{os.getpid()}-{os.urandom(RANDOM).hex()}"
+    renamed = False
+    try:
+        _write(place, temporary, data)
+        renamed = _rename(place, temporary, seen)
+    except FileNotFoundError:
+        return False
+    finally:
+        if not renamed:
+            _remove(place.folder, temporary)
+    if renamed:
+        os.fsync(place.folder)
+    return renamed
+
+
+# Finding.
+
+
+def _place(root: str, relative: str) -> _Place:
+    """Where the file is, links followed, if that is below `root`.
+
+    Each folder is opened from the one above it and no link is followed on the way: nobody can put
+    one there between a look and an opening.
+    """
+    parts = _parts(relative)
+    place = _opened(root, parts)
+    if place is None:
+        base, real = realpath(root), realpath(join(root, *parts))
+        inside = real[len(base.rstrip("/")) + 1 :]
+        if join(base, inside) != real or not inside:
+            raise Unreadable("it is a link that leads out of the backlog")
+        place = _opened(base, inside.split("/"))
+    if place is None:
+        raise Unreadable("it is a link that leads nowhere")
+    return place
+
+
+def _parts(relative: str) -> list[str]:
+    parts = [part for part in relative.split("/") if part not in ("", ".")]
+    if relative.startswith("/") or ".." in parts or not parts or "\0" in relative:
+        raise Unreadable("it is not a path below the backlog")
+    return parts
+
+
+def _opened(root: str, parts: list[str]) -> _Place | None:
+    """None: there is a link on the way."""
+    folder = os.open(root, _FOLDER)
+    try:
+        for part in parts[:-1]:
+            if _is_link(folder, part):
+                os.close(folder)
+                return None
+            inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        if _is_link(folder, parts[-1]):
+            os.close(folder)
+            return None
+    except BaseException:
+        os.close(folder)
+        raise
+    return _Place(folder, parts[-1])
+
+
+def _is_link(folder: int, name: str) -> bool:
+    return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+# Reading.
+
+
+def _read(place: _Place, limit: int) -> Seen:
+    now = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    if not stat.S_ISREG(now.st_mode):
+        raise Unreadable("it is not a file")
+    file = os.open(place.name, _READ, dir_fd=place.folder)
+    try:
+        for _ in range(LOOKS):
+            before = os.fstat(file)
+            if not stat.S_ISREG(before.st_mode):
+                raise Unreadable("it is not a file")
+            if before.st_size > limit:
+                raise Unreadable(f"it has {before.st_size} bytes; at most {limit} are read")
+            os.lseek(file, 0, os.SEEK_SET)
+            data = b"".join(_pieces(file, before.st_size))
+            seen = _seen(before, data)
+            if seen == _seen(os.fstat(file), data):
+                return seen
+    finally:
+        os.close(file)
+    raise Unreadable("it changes while it is read")
+
+
+def _pieces(file: int, size: int) -> Iterator[bytes]:
+    """One byte more is asked for than there should be: it may have grown."""
+    left = size + 1
+    while left > 0:
+        piece = os.read(file, left)
+        if not piece:
+            return
+        left -= len(piece)
+        yield piece
+
+
+def _seen(now: os.stat_result, data: bytes) -> Seen:
+    mode = stat.S_IMODE(now.st_mode)
+    return Seen(data, now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, mode)
+
+
+# Writing.
+
+
+def _write(place: _Place, temporary: str, data: bytes) -> None:
+    like = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    file = os.open(temporary, _CREATE, 0o600, dir_fd=place.folder)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(file, left) :]
+        _give(file, like)
+        os.fchmod(file, stat.S_IMODE(like.st_mode))
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _give(file: int, like: os.stat_result) -> None:
+    """The file's owner and group, as far as this process may: others' files stay readable to them."""
+    own = os.fstat(file)
+    for user, group in ((like.st_uid, -1), (-1, like.st_gid)):
+        if (user in (-1, own.st_uid)) and (group in (-1, own.st_gid)):
+            continue
+        try:
+            os.fchown(file, user, group)
+        except PermissionError:
+            continue
+
+
+def _rename(place: _Place, temporary: str, seen: Seen) -> bool:
+    """Looks a last time, and renames. The lock of the folder makes that one step for all who use it;
+    it ends when the folder is closed.
+    """
+    if not _has_turn(place.folder):
+        return False
+    try:
+        if _read(place, len(seen.data)) != seen:
+            return False
+    except (Unreadable, FileNotFoundError):
+        return False
+    os.replace(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+    return True
+
+
+def _has_turn(folder: int) -> bool:
+    import fcntl
+    import time
+
+    until = time.monotonic() + TURN_WAIT
+    while time.monotonic() < until:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(TURN_LOOK)
+        except OSError:
+            return True  # this file system has no locks: the comparison alone must do
+        else:
+            return True
+    return False
+
+
+# What a crash left behind.
+
+
+def _sweep(folder: int) -> None:
+    """Removes temporary files that nobody works on, once a day: a folder may hold many files."""
+    import time
+
+    now, own = time.time(), os.fstat(folder)
+    here = (own.st_dev, own.st_ino)
+    if 0 <= now - _swept.get(here, float("-inf")) < LEFT_BEHIND:
+        return
+    _swept[here] = now
+    with os.scandir(folder) as names:
+        old = [entry.name for entry in names if _is_left_behind(entry, now)]
+    for name in old:
+        try:
+            _remove(folder, name)
+        except OSError:
+            continue  # not ours to remove; it is in nobody's way
+
+
+def _is_left_behind(entry: os.DirEntry[str], now: float) -> bool:
+    process, _, chance = entry.name.removeprefix(TEMPORARY).partition("-")
+    named = entry.name.startswith(TEMPORARY) and process.isdecimal() and len(chance) == 2 * RANDOM
+    if not named:
+        return False
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and now - found.st_mtime > LEFT_BEHIND
+
+
+def _remove(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,220 @@
+"""kano: items below `_kano/backlog/**/items/**`, one Markdown file each, with a Worklog."""
+
+from __future__ import annotations
+
+import os
+from os.path import basename, join, relpath
+
+from dibs.backlogs.dialect import Plain
+from dibs.backlogs.frontmatter import Document, Raw
+from dibs.backlogs.item import Item, Problem, Record
+from dibs.backlogs.pointer import pointer_of
+from dibs.backlogs.words import (
+    Words,
+    day_of,
+    in_one_line,
+    instant_of,
+    minute_of,
+    stamp,
+    title_of,
+)
+from dibs.core.instants import exact
+from dibs.core.model import (
+    ACTIONS,
+    BLOCKED,
+    COMPLETE,
+    DROPPED,
+    FAILED,
+    IN_PROGRESS,
+    OPEN,
+    PRIORITY_DEFAULT,
+    PRIORITY_MAX,
+    REVIEW,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dibs.backlogs.item import Pointer, Step
+    from dibs.core.instants import Instant
+
+    Values = dict[str, str | tuple[str, ...] | None]
+
+FOLDER = "_kano/backlog"
+
+WORDS = Words(
+    {
+        "new": OPEN, "proposed": OPEN, "planned": OPEN, "ready": OPEN, "inprogress": IN_PROGRESS,
+        "in progress": IN_PROGRESS, "review": REVIEW, "done": COMPLETE, "blocked": BLOCKED,
+        "dropped": DROPPED, "duplicate": DROPPED,
+    },
+    {
+        OPEN: "Ready", IN_PROGRESS: "InProgress", REVIEW: "Review", COMPLETE: "Done",
+        BLOCKED: "Blocked", FAILED: "Blocked", DROPPED: "Dropped",
+    },
+)  # fmt: skip
+
+SECTIONS = ("Context", "Goal", "Approach", "Acceptance Criteria", "Risks")
+"""The ready gate: these are not empty before somebody begins."""
+
+RECORD = (
+    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at", "scope",
+    "constraints", "handoff_reason",
+)  # fmt: skip
+"""The assignment record; null while nobody holds the item, but for what its task allows."""
+
+
+class Kano(Plain):
+    """The dialect of kano's backlogs."""
+
+    channel = "kano"
+    words = WORDS
+
+    def __init__(self, folder: str = FOLDER) -> None:
+        self.folder = folder
+
+    def paths(self, root: str) -> Iterator[str]:
+        for folder, folders, names in os.walk(join(root, self.folder)):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            inside = relpath(folder, root)
+            if "items" not in inside.split(os.sep):
+                continue
+            for name in sorted(names):
+                if name.endswith(".md") and not name.endswith(".index.md") and name != "README.md":
+                    yield join(inside, name)
+
+    def read(self, path: str, data: bytes, now: Instant) -> tuple[list[Item], list[Problem]]:
+        document = Document(data)
+        problems: list[Problem] = []
+        id_ = id_of(document, path, problems)
+        uid, said = document.text("uid").strip(), document.text("state").strip()
+        title, wrong = title_of(document.text("title"), id_)
+        if wrong:
+            problems.append(Problem(path, wrong, f"it is called {title}"))
+        state = self.words.state(said)
+        pointer = pointer_in(document, path, problems)
+        item = Item(
+            channel=self.channel,
+            ref=uid or id_,
+            id=id_,
+            path=path,
+            title=title,
+            state=state or OPEN,
+            said=said,
+            priority=priority_of(document.text("priority")),
+            uid=uid if is_uuid(uid) else "",
+            owner=document.text("owner").strip(),
+            after=document.nested("links", "blocked_by") or document.texts("blocked_by"),
+            scope=document.texts("scope"),
+            constraints=known_actions(document.texts("constraints"), path, problems),
+            gate=gate_of(document) if state else f"its state {said!r} is none of kano's",
+            pointer=pointer,
+            expires=instant_of(document.text("lease_expires_at")) if pointer else None,
+        )
+        return [item], problems
+
+    def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
+        document = Document(data)
+        record = records.get(document.text("uid").strip()) or next(iter(records.values()))
+        values = self.values(document, record)
+        steps = [step for step in record.steps if step.mark.encode() not in data]
+        lasting = {key: value for key, value in values.items() if key != "lease_expires_at"}
+        if document.has("updated") and (steps or document.with_values(lasting) != data):
+            values["updated"] = Raw(day_of(record.now))  # a lease that runs on is no change
+        changed = document.with_values(values)
+        for step in steps:
+            changed = Document(changed).with_line("Worklog", self.told(step))
+        return changed
+
+    def values(self, document: Document, record: Record) -> Values:
+        """What the board says, by the names of the seeds."""
+        task, lease, holder = record.task, record.task.lease, record.holder
+        values: Values = {}
+        if document.has("state"):
+            values["state"] = self.words.word_for(task, document.text("state"))
+        if lease is not None and holder is not None:
+            values["owner"] = holder.name
+            stated: Values = {
+                "assignee_agent": holder.name,
+                "assignee_tier": Raw(str(holder.tier)),
+                "assigned_at": Raw(stamp(lease.acquired)),
+                "lease_ttl": exact(lease.ttl),
+                "lease_expires_at": Raw(stamp(record.expires or lease.expires)),
+                "handoff_reason": lease.reason or None,
+            }
+        elif task.token.number:
+            values["owner"] = None if task.state == OPEN else record.owner or None
+            stated = {}
+        else:
+            return values
+        allowed = {"scope": task.scope, "constraints": task.terms.constraints}
+        values |= dict.fromkeys(RECORD) | stated | allowed
+        values["dibs"] = str(record.pointer)
+        return values
+
+    def told(self, step: Step) -> str:
+        """One line of the Worklog."""
+        said = f": {in_one_line(step.text)}" if step.text else ""
+        return (
+            f"{minute_of(step.at)} [agent={step.actor}] [model={step.model or 'unknown'}] "
+            f"{self.words.writes[step.state]}: {step.verb.replace('_', ' ')}{said} {step.mark}"
+        )
+
+
+def gate_of(document: Document) -> str:
+    empty = [title for title in SECTIONS if not document.section(title)]
+    return (
+        f"the ready gate: {', '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty"
+        if empty
+        else ""
+    )
+
+
+# What kano and others have in common.
+
+
+def id_of(document: Document, path: str, problems: list[Problem]) -> str:
+    """As the file states it; else as its name does."""
+    stated, name = document.text("id").strip(), basename(path).removesuffix(".md")
+    if not stated:
+        named = name.partition("_")[0].strip()
+        problems.append(Problem(path, "it has no id", f"it is known as {named}, by its name"))
+        return named
+    if not name.casefold().startswith(stated.casefold()):
+        problems.append(Problem(path, f"its id is {stated}", "the id decides, not the name"))
+    return stated
+
+
+def pointer_in(document: Document, path: str, problems: list[Problem]) -> Pointer | None:
+    text = document.text("dibs").strip()
+    pointer = pointer_of(text) if text else None
+    if text and pointer is None:
+        problems.append(Problem(path, f"its key dibs is {text[:80]!r}", "it is not followed"))
+    return pointer
+
+
+def known_actions(stated: tuple[str, ...], path: str, problems: list[Problem]) -> tuple[str, ...]:
+    known = tuple(action for action in stated if action in ACTIONS)
+    if known != stated:
+        problems.append(
+            Problem(
+                path, f"its constraints are {list(stated)}", f"of these, {list(known)} are known"
+            )
+        )
+    return known
+
+
+def priority_of(text: str) -> int:
+    """`P0` to `P4`."""
+    number = text.strip().removeprefix("P").removeprefix("p")
+    if number.isascii() and number.isdigit() and len(number) < 3 and int(number) <= PRIORITY_MAX:
+        return int(number)
+    return PRIORITY_DEFAULT
+
+
+def is_uuid(text: str) -> bool:
+    digits = text.replace("-", "")
+    return (
+        len(text) == 36 and len(digits) == 32 and all(d in "0123456789abcdefABCDEF" for d in digits)
+    )

@@ -1,0 +1,118 @@
+"""What the board says of tasks, as records; and how a record gets into a file."""
+
+from __future__ import annotations
+
+import os
+
+from dibs.backlogs import files
+from dibs.backlogs.item import Record, Step, Unreadable
+from dibs.core import events as e
+from dibs.core.evolve import evolve
+from dibs.core.model import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.backlogs.item import Dialect, Item
+    from dibs.stores.transaction import ReadTransaction
+
+TRIES = 5
+"""How often a file is read again that somebody changes at the same time."""
+
+STEPS = 50
+"""How many of the latest changes of state a log is completed with."""
+
+TOLD = (e.TakenOver, e.Forced, e.HandedOff, e.BroughtBack)
+"""What a log tells though the state stays the same: the work changed hands."""
+
+SHOWN = (
+    e.LeaseBegun, e.Bound, e.Started, e.Renewed, e.EndsLease, e.Unblocked, e.Accepted, e.Rejected,
+    e.Scoped, e.Edited,
+)  # fmt: skip
+"""Events after which an item file may look different."""
+
+MODEL = "DIBS_MODEL"
+
+
+def records_of(
+    tx: ReadTransaction, tasks: list[Task], own: frozenset[int] = frozenset()
+) -> dict[str, Record]:
+    """By the refs of the items. `own`: events of this process, which knows its model."""
+    return {task.origin_ask_ref or "": record_of(tx, task, own) for task in tasks}
+
+
+def record_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> Record:
+    holder = None if task.lease is None else tx.actor(task.lease.actor)
+    last = tx.last_ended_lease(task.id) if holder is None and task.token.number else None
+    owner = holder or (tx.actor(last.actor) if last else None)
+    name = owner.name if owner else ""
+    return Record(task, tx.board.uid, tx.now, holder, name, steps_of(tx, task, own))
+
+
+def steps_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> tuple[Step, ...]:
+    notes = {note.seq: note.text for note in tx.notes(task.id)}
+    steps: list[Step] = []
+    was: Task | None = None
+    for entry in tx.events_of(task.id):
+        event = entry.event
+        if isinstance(event, e.Added):
+            was = event.task(task.id, entry.actor, entry.at)
+            continue
+        assert was is not None, "a task's first event adds it"
+        assert isinstance(event, e.TaskEvent), event.verb
+        now = evolve(was, event, entry.at)
+        moved = now.state != was.state and not isinstance(event, e.Synced)
+        if moved or isinstance(event, TOLD):
+            step = Step(
+                seq=entry.seq,
+                at=entry.at,
+                actor=tx.actor(entry.actor).name,
+                verb=event.verb,
+                state=now.state,
+                token=now.token,
+                model=os.environ.get(MODEL, "") if entry.seq in own else "",
+                text=notes.get(entry.seq, "") or getattr(event, "reason", ""),
+            )
+            steps.append(step)
+        was = now
+    return tuple(steps[-STEPS:])
+
+
+def write(root: str, path: str, dialect: Dialect, records: dict[str, Record]) -> tuple[bool, str]:
+    """Puts the records into the file: whether that changed it, and why it could not be, if so."""
+    for _ in range(TRIES):
+        try:
+            with dialect.alone(root):
+                seen = files.read(root, path, dialect.largest)
+                data = in_step(dialect, path, seen.data, records)
+                if data == seen.data:
+                    return False, ""
+                if files.replace(root, path, seen, data):
+                    return True, ""
+        except (Unreadable, OSError) as error:
+            return False, f"{path} was not written: {error}"
+    return False, f"{path} was not written: somebody keeps changing it; dibs sync does it later"
+
+
+def in_step(dialect: Dialect, path: str, data: bytes, records: dict[str, Record]) -> bytes:
+    """The file with the records. A lease that only ran on is shown when half of it is over."""
+    items, _ = dialect.read(path, data, next(iter(records.values())).now)
+    stated = {item.ref: item for item in items} | {item.id: item for item in items}
+    lagging = {ref: as_stated(record, stated.get(ref)) for ref, record in records.items()}
+    same = dialect.written(path, data, lagging)
+    if same != data or lagging == records:
+        return dialect.written(path, data, records) if same != data else data
+    late = {ref: record for ref, record in records.items() if is_half_over(record, stated.get(ref))}
+    return dialect.written(path, data, late) if late else data
+
+
+def as_stated(record: Record, item: Item | None) -> Record:
+    """With the end of the lease that the file states."""
+    stated = item.expires if item is not None else None
+    return record if stated is None or record.task.lease is None else record.but(expires=stated)
+
+
+def is_half_over(record: Record, item: Item | None) -> bool:
+    """Less than half of the ttl that the file states is left."""
+    if item is None or item.expires is None or item.pointer is None:
+        return False
+    return 2 * (item.expires - record.now) < item.pointer.ttl

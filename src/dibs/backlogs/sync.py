@@ -1,0 +1,435 @@
+"""Sync: item files are read into the board, and written where the board owns a change of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from os.path import exists, getmtime, join
+
+from dibs.backlogs import files
+from dibs.backlogs.compare import Ground, judge, past_of
+from dibs.backlogs.cycles import broken_cycles
+from dibs.backlogs.index import File, noted
+from dibs.backlogs.item import Item, Problem, Unreadable
+from dibs.backlogs.names import proposals
+from dibs.backlogs.showing import SHOWN
+from dibs.backlogs.words import key_of
+from dibs.core import commands as c
+from dibs.core.model import Listed, Task, TaskKey
+from dibs.core.refusals import refused
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dibs.backlogs.backlog import Backlog
+    from dibs.backlogs.compare import Verdict
+    from dibs.backlogs.index import Noted
+    from dibs.backlogs.item import Dialect
+    from dibs.board.execute import Board
+    from dibs.board.identity import Identity
+    from dibs.core.event import Event
+    from dibs.stores.transaction import ReadTransaction
+
+    Progress = Callable[[int, int], None]
+
+BATCH = 200
+"""Items that are taken in by one transaction."""
+
+GIT_WAIT, GIT_LOOK, GIT_STALE = 5.0, 0.05, 600.0
+"""Seconds: how long git is waited for, how often it is looked, and when its lock is a leftover."""
+
+NOT_YET = "what it waits for is being taken in"
+
+
+class Options(Value):
+    check: bool = False
+    """Only say what would be done."""
+    everything: bool = False
+    """Read every file, whether it has changed or not."""
+    strict: bool = False
+    """What cannot be read stops everything."""
+    progress: Progress | None = None
+
+
+class Report(Value):
+    """What a sync found and did."""
+
+    files: int = 0
+    items: int = 0
+    read: int = 0
+    added: int = 0
+    changed: int = 0
+    written: int = 0
+    brought_back: int = 0
+    healed: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    proposals: tuple[str, ...] = ()
+
+
+NOTHING = Options()
+
+
+def summary(report: Report) -> str:
+    """One line, however much there was; nothing if there was nothing."""
+    counts = {
+        "taken in": report.added,
+        "changed": report.changed,
+        "leases brought back": report.brought_back,
+        "files written": report.written,
+    }
+    told = [f"{count} {what}" for what, count in counts.items() if count]
+    if report.healed:
+        first = ", ".join(report.healed[:5])
+        more = f" and {len(report.healed) - 5} more" if len(report.healed) > 5 else ""
+        noun = "claim" if len(report.healed) == 1 else "claims"
+        told.append(f"{len(report.healed)} stale {noun} healed: {first}{more}")
+    return f"item files: {', '.join(told)}" if told else ""
+
+
+def sync(backlog: Backlog, board: Board, who: Identity, options: Options = NOTHING) -> Report:
+    """One pass over all files. Two at once take turns; git is let finish first."""
+    wait_for_git(backlog.root)
+    turn = backlog.turn(board, "sync")
+    try:
+        return Syncing(backlog, board, who, options).run()
+    finally:
+        turn.end()
+
+
+def wait_for_git(root: str) -> None:
+    """A checkout in progress has old and new files beside each other: it is let finish."""
+    lock = join(root, ".git", "index.lock")
+    end = time.monotonic() + GIT_WAIT
+    while exists(lock):
+        try:
+            if time.time() - getmtime(lock) > GIT_STALE:
+                return
+        except OSError:
+            continue
+        if time.monotonic() > end:
+            raise refused("busy", f"git is at work in {root}: {lock} is there")
+        time.sleep(GIT_LOOK)
+
+
+class Candidate(Value):
+    """An item that was read, the task that it is, and its key."""
+
+    item: Item
+    task: Task | None
+    key: TaskKey
+
+
+class Syncing:
+    """One pass."""
+
+    def __init__(
+        self, backlog: Backlog, board: Board, who: Identity | None, options: Options
+    ) -> None:
+        """Nobody is needed who only looks."""
+        self.backlog, self.board, self.who, self.options = backlog, board, who, options
+        self.problems: list[Problem] = []
+        self.fresh: dict[str, list[Item]] = {}
+        self.files: dict[str, File] = {}
+        self.added = self.changed = self.brought_back = 0
+        self.lost = 0
+        self.done = self.total = 0
+        self.shows: set[TaskKey] = set()
+        self.healed: list[Item] = []
+        self.entries = 0
+
+    def run(self) -> Report:
+        with self.board.read() as tx:
+            self.index = self.backlog.index(tx)
+            began = tx.board.seq
+            self.behind = self.changed_tasks(tx)
+        for dialect in self.backlog.dialects:
+            self.scan(dialect)
+        for dialect in self.backlog.dialects:
+            self.take_in(dialect)
+        written = self.write()
+        if not self.options.check:
+            self.keep(began)
+        return Report(
+            files=len(self.files),
+            items=sum(len(file.items) for file in self.files.values()),
+            read=len(self.fresh),
+            added=self.added,
+            changed=self.changed,
+            written=written,
+            brought_back=self.brought_back,
+            healed=tuple(f"{item.id} ({item.owner or 'nobody'})" for item in self.healed),
+            problems=tuple(self.problems),
+            proposals=self.names(),
+        )
+
+    # Reading.
+
+    def scan(self, dialect: Dialect) -> None:
+        """Reads the files that are not as they were."""
+        with self.board.read() as tx:
+            now = tx.now
+        for path in dialect.paths(self.backlog.root):
+            known = None if self.options.everything else self.index.files.get(path)
+            try:
+                there = os.stat(join(self.backlog.root, path))
+                print_ = (there.st_mtime_ns, there.st_ctime_ns, there.st_size, there.st_ino)
+                if known is not None and known.is_as(print_):
+                    self.files[path] = known
+                    continue
+                read_at = time.time_ns()
+                seen = files.read(self.backlog.root, path, dialect.largest)
+                items, problems = dialect.read(path, seen.data, now)
+            except (Unreadable, OSError) as error:
+                self.unreadable(path, error)
+                continue
+            self.problems += problems
+            self.fresh[path] = items
+            print_ = (seen.mtime_ns, seen.ctime_ns, seen.size, seen.inode)
+            again = any(item.lock is not None or problem_of_time(problems) for item in items)
+            self.files[path] = File(print_, read_at, tuple(map(noted, items)), again)
+
+    def unreadable(self, path: str, error: Exception) -> None:
+        if self.options.strict:
+            raise refused("bad_argument", f"{path} cannot be read: {error}")
+        line = getattr(error, "line", 0)
+        self.problems.append(Problem(path, str(error), "it is not a task", line))
+
+    def all_noted(self, dialect: Dialect) -> list[tuple[str, Noted]]:
+        return [
+            (path, one)
+            for path, file in self.files.items()
+            for one in file.items
+            if one.channel == dialect.channel
+        ]
+
+    def chosen(self, dialect: Dialect) -> dict[str, str]:
+        """The file that counts for each ref: of several, one that dibs has written, or the first."""
+        by_ref: dict[str, list[tuple[bool, str]]] = {}
+        for path, one in self.all_noted(dialect):
+            by_ref.setdefault(one.ref, []).append((not one.pointed, path))
+        counts: dict[str, str] = {}
+        for ref, places in by_ref.items():
+            first, *others = sorted(places)
+            counts[ref] = first[1]
+            for _, path in others:
+                if path in self.fresh or first[1] in self.fresh:
+                    what = f"it is the same item as {first[1]} ({ref})"
+                    self.problems.append(Problem(path, what, f"{first[1]} counts"))
+        return counts
+
+    # Taking in.
+
+    def take_in(self, dialect: Dialect) -> None:
+        """What the files say that is new: first the items, then what they wait for."""
+        counts = self.chosen(dialect)
+        fresh = [
+            item
+            for path, items in self.fresh.items()
+            for item in items
+            if item.channel == dialect.channel and counts[item.ref] == path
+        ]
+        if not fresh:
+            return
+        fresh = self.without_cycles(dialect, fresh, counts)
+        with self.board.read() as tx:
+            self.load(tx, dialect, len(fresh))
+            verdicts = [(self.candidate(item), self.judged(tx, dialect, item)) for item in fresh]
+        self.doubled_ids(verdicts)
+        self.lost = max((verdict.lost for _, verdict in verdicts), default=0)
+        self.total += sum(verdict.listed is not None for _, verdict in verdicts)
+        new = [(one, verdict) for one, verdict in verdicts if one.task is None]
+        self.execute([first_of(verdict) for _, verdict in new])
+        if not self.options.check:
+            with self.board.read() as tx:
+                self.load(tx, dialect, len(fresh))
+                second = [self.again(one, verdict) for one, verdict in new if one.item.after]
+                known = [v.listed for one, v in verdicts if one.task is not None and v.listed]
+            self.execute([*known, *second])
+        self.after_judging(verdicts)
+
+    def after_judging(self, verdicts: list[tuple[Candidate, Verdict]]) -> None:
+        for one, verdict in verdicts:
+            self.problems += verdict.problems
+            task = self.rows.get(one.item.ref) or self.rows.get(one.item.id)
+            if verdict.healed:
+                self.healed.append(one.item)
+            back = verdict.listed is not None and verdict.listed.lease is not None
+            if (verdict.write or back) and task is not None:
+                self.shows.add(task.key)
+
+    def load(self, tx: ReadTransaction, dialect: Dialect, many: int) -> None:
+        """The tasks of this backlog, by ref: all at once, if many are asked for."""
+        self.rows: dict[str, Task] = {}
+        self.by_id = {one.id.casefold(): one.ref for _, one in reversed(self.all_noted(dialect))}
+        if many > BATCH:
+            self.rows = {task.origin_ask_ref or "": task for task in tx.tasks_of(dialect.channel)}
+            return
+        refs = {one.ref for _, one in self.all_noted(dialect)} if many else set()
+        wanted = {item.ref for items in self.fresh.values() for item in items}
+        wanted |= {item.id for items in self.fresh.values() for item in items}
+        waited = {
+            id_.casefold() for items in self.fresh.values() for item in items for id_ in item.after
+        }
+        wanted |= {ref for id_, ref in self.by_id.items() if id_ in waited} & refs
+        for ref in wanted:
+            task = tx.task_of_origin(dialect.channel, ref)
+            if task is not None:
+                self.rows[ref] = task
+
+    def candidate(self, item: Item) -> Candidate:
+        task = self.rows.get(item.ref) or self.rows.get(item.id)
+        key, as_it_is = key_of(item.id)
+        if task is None and not as_it_is:
+            what = f"its id {item.id!r} cannot be a key"
+            self.problems.append(Problem(item.path, what, f"its task is {key}", item.line))
+        return Candidate(item, task, task.key if task else key)
+
+    def judged(self, tx: ReadTransaction, dialect: Dialect, item: Item) -> Verdict:
+        task = self.rows.get(item.ref) or self.rows.get(item.id)
+        key = task.key if task else key_of(item.id)[0]
+        return judge(item, task, key, self.ground(tx, dialect))
+
+    def ground(self, tx: ReadTransaction, dialect: Dialect) -> Ground:
+        return Ground(
+            board=tx.board.uid,
+            epoch=tx.board.epoch,
+            now=tx.now,
+            keys=self.key_of_id,
+            past=lambda task: past_of(tx.events_of(task.id)),
+            waits=lambda task: frozenset(one.key for one in tx.dependencies(task.id)),
+            words=dialect.words,
+            heals=dialect.heals,
+        )
+
+    def key_of_id(self, id_: str) -> TaskKey | None:
+        """An id that a file names: the key of its task, or the one that it will have."""
+        ref = self.by_id.get(id_.casefold())
+        if ref is None:
+            return None
+        task = self.rows.get(ref)
+        return task.key if task is not None else key_of(id_)[0]
+
+    def again(self, one: Candidate, verdict: Verdict) -> Listed:
+        """A new task once more, now that all that it waits for is there."""
+        assert verdict.listed is not None, "what is new is listed"
+        keys = (self.key_of_id(id_) for id_ in one.item.after)
+        after = tuple(dict.fromkeys(key for key in keys if key is not None))
+        plain = verdict.listed.but(state=None, note="", lease=None, scope=None, constraints=None)
+        return plain.but(after=after)
+
+    def without_cycles(
+        self, dialect: Dialect, fresh: list[Item], counts: dict[str, str]
+    ) -> list[Item]:
+        if not any(item.after for item in fresh):
+            return fresh
+        everything = [
+            Item(dialect.channel, one.ref, one.id, path, "", "open", "", after=one.after)
+            for path, one in self.all_noted(dialect)
+            if counts[one.ref] == path
+        ]
+        after, problems = broken_cycles(everything)
+        self.problems += problems
+        return [item.but(after=after[item.ref]) for item in fresh]
+
+    def doubled_ids(self, verdicts: list[tuple[Candidate, Verdict]]) -> None:
+        """Different items with one id: the first keeps the key, the others get one behind it."""
+        seen: dict[str, str] = {}
+        for one, _ in verdicts:
+            first = seen.setdefault(one.item.id.casefold(), one.item.path)
+            if first != one.item.path:
+                what = f"another item, {first}, has the same id {one.item.id}"
+                self.problems.append(Problem(one.item.path, what, "it gets a key of its own"))
+
+    def execute(self, listed: list[Listed]) -> None:
+        if self.options.check:
+            self.added += len(listed)
+            return
+        lost, self.lost = self.lost, 0
+        for start in range(0, len(listed), BATCH):
+            batch = tuple(listed[start : start + BATCH])
+            assert self.who is not None, "who takes something in is somebody"
+            outcome = self.board.execute(self.who, c.Sync(batch, lost))
+            lost = 0
+            self.entries += len(outcome.entries)
+            verbs = [entry.verb for entry in outcome.entries]
+            self.added += verbs.count("added")
+            self.brought_back += verbs.count("brought_back")
+            self.changed += verbs.count("synced")
+            self.done += len(batch)
+            if self.options.progress is not None:
+                self.options.progress(min(self.done, self.total), self.total)
+
+    # Writing.
+
+    def changed_tasks(self, tx: ReadTransaction) -> set[TaskKey]:
+        """Tasks that changed on the board since the files were last in step."""
+        if not self.index.seq or self.index.seq >= tx.board.seq:
+            return set()
+        shown = {kind.verb for kind in SHOWN_VERBS}
+        found = {
+            entry.task
+            for entry in tx.events_since(self.index.seq)
+            if entry.task is not None and entry.verb in shown
+        }
+        return set(tx.keys_of(found).values())
+
+    def write(self) -> int:
+        """Files that are behind, and those of tasks that changed."""
+        shows = self.shows | self.behind
+        if not shows:
+            return 0
+        if self.options.check:
+            return len(shows)
+        before = self.backlog.written
+        with self.board.read() as tx:
+            said = self.backlog.show_now(tx, sorted(shows), frozenset())
+        self.problems += [
+            Problem(self.backlog.root, line, "the next sync tries again") for line in said
+        ]
+        return self.backlog.written - before
+
+    def keep(self, began: int) -> None:
+        """Remembers how the files were. Those that were written are read once more the next time."""
+        with self.board.read() as tx:
+            ended = tx.board.seq
+        self.index.files = self.files
+        self.index.seq = ended if ended - began <= self.entries + self.registered(began) else began
+        os.makedirs(self.backlog.folder, exist_ok=True)
+        self.index.save()
+
+    def registered(self, began: int) -> int:
+        """Events beside those of tasks that the sync itself may have made."""
+        with self.board.read() as tx:
+            return sum(entry.task is None for entry in tx.events_since(began))
+
+    def names(self) -> tuple[str, ...]:
+        owners = {item.owner for items in self.fresh.values() for item in items if item.owner}
+        if not owners:
+            return ()
+        with self.board.read() as tx:
+            known = [name for names in tx.names().values() for name in names]
+        return proposals(owners, known)
+
+
+def first_of(verdict: Verdict) -> Listed:
+    """A new task before what it waits for is there: nobody begins it meanwhile."""
+    listed = verdict.listed
+    assert listed is not None, "what is new is listed"
+    if not listed.after or listed.item is None:
+        return listed.but(after=None)
+    return listed.but(after=None, item=listed.item.but(gate=NOT_YET))
+
+
+def problem_of_time(problems: list[Problem]) -> bool:
+    return any(problem.warns for problem in problems)
+
+
+def kinds(shown: tuple[type[Event], ...]) -> Iterator[type[Event]]:
+    for kind in shown:
+        yield kind
+        yield from kinds(tuple(kind.__subclasses__()))
+
+
+SHOWN_VERBS = [kind for kind in kinds(SHOWN) if "verb" in vars(kind)]

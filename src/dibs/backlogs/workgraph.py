@@ -1,0 +1,350 @@
+"""Workgraph: a task in each line of `.wg/graph.jsonl`, or of the older `.workgraph/graph.jsonl`.
+
+Its own program (`wg`) loads the whole graph and writes it anew, under `graph.lock` beside it. What it
+does not know of it drops then: the keys `dibs` and `lease_expires_at` come back with the next sync.
+"""
+
+from __future__ import annotations
+
+import os
+
+from dibs.backlogs.item import Item, Lock, Problem, Unreadable
+from dibs.backlogs.jsonlines import BOM, REMOVED, SPACE, Line, More, strict_decoder
+from dibs.backlogs.workgraph_fields import (
+    WORDS,
+    cleaned,
+    gate_of,
+    ids,
+    instant_of,
+    oddities,
+    pointer_in,
+    priority_of,
+    said,
+    shown,
+    stamp,
+    state_of,
+    text_of,
+    title_of,
+)
+from dibs.backlogs.workgraph_files import GRAPH, folder_of
+from dibs.core.checks import REF_LENGTH, quoted, short
+from dibs.core.instants import Instant, between
+from dibs.core.model import BLOCKED, COMPLETE, FINAL, HOLDABLE, IN_PROGRESS, OPEN
+from dibs.machine import this_machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from dibs.backlogs.item import Pointer, Record, Step
+    from dibs.backlogs.workgraph_fields import Fields
+    from dibs.backlogs.workgraph_files import Registry
+    from dibs.core.model import State
+    from dibs.machine import Machine
+
+COMMENTS = ("#", "//")
+
+WRITES: dict[str, str] = {
+    "status": "the state's word, unless the word that stands there means the same state",
+    "assigned": "the holder's name; removed when nobody holds the task; of a task that is done or"
+    " abandoned its last holder's stays",
+    "started_at": "when the holder's lease began, while the task is in progress; removed when it is"
+    " open, or blocked and not held",
+    "completed_at": "when the task was completed; removed when it is open, in progress or blocked"
+    " (with the status `incomplete` it stays: it is the tool's own)",
+    "retry_count": "attempts less one, when that is more than what stands there",
+    "lease_expires_at": "when the lease ends; removed without one; after a renewal only when less"
+    " than half of the ttl is left by what stands there",
+    "dibs": "board, token and holder, from the first lease on",
+    "log": "an entry for each change of state that it does not tell yet; the others stay",
+}
+"""All the fields that are written or cleared, and when. Every other one stays as it is."""
+
+QUOTED = tuple((key, f'"{key}"') for key in WRITES)
+
+
+class Workgraph:
+    """The dialect. What is known of agents is given to it: it looks at no file by itself."""
+
+    channel = "workgraph"
+
+    def __init__(self, registry: Registry | None = None, machine: Machine | None = None) -> None:
+        self._registry, self._machine = registry, machine or this_machine()
+
+    def paths(self, root: str) -> Iterator[str]:
+        folder = folder_of(root)
+        if folder:
+            yield os.path.join(folder, GRAPH)
+
+    def read(
+        self, path: str, data: bytes, now: Instant, *, strict: bool = False
+    ) -> tuple[list[Item], list[Problem]]:
+        """The tasks, in the order of their lines. A bad line is a problem; if `strict`, the end."""
+        problems: list[Problem] = []
+        if self._registry is not None and self._registry.problem is not None:
+            problems.append(self._registry.problem)
+        items: dict[str, Item] = {}
+        before: dict[str, list[str]] = {}
+        for task in _tasks(path, data, problems, strict=strict):
+            earlier = items.pop(task.id, None)
+            if earlier is not None:
+                what = f"the id {quoted(task.id)} stands in line {earlier.line} too"
+                problems.append(Problem(path, what, "the last counts, as for wg", task.line))
+            items[task.id] = self._item(path, task, now)
+            before[task.id] = ids(task.fields, "before", "blocks")
+        found = _with_inverse(items, before)
+        problems += [problem for item in found for problem in item.problems]
+        return found, problems
+
+    def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
+        """A line stays that cannot be read, that has twice what is to change, or to which its record
+        is no news.
+        """
+        news: dict[str, tuple[int, dict[str, Any]]] = {}
+        for task in _tasks(path, data, []):
+            if task.id in records:
+                news[task.id] = task.line - 1, _changes(task.fields, records[task.id])
+        lines = data.split(b"\n")
+        for place, changes in news.values():
+            if changes:
+                lines[place] = _changed(lines[place], changes)
+        return b"\n".join(lines)
+
+    def _item(self, path: str, task: _Task, now: Instant) -> Item:
+        fields, title = task.fields, title_of(task.fields)
+        state, pointer = state_of(fields), pointer_in(fields)
+        odd = oddities(fields, title, state, pointer) + task.doubled()
+        return Item(  # every field, in its order: by name each would cost more than its reading
+            self.channel,
+            task.id,
+            task.id,
+            path,
+            shown(title),
+            state or OPEN,
+            said(fields),
+            priority_of(fields.get("priority")),
+            "",
+            text_of(fields.get("assigned")),
+            tuple(dict.fromkeys(ids(fields, "after", "blocked_by"))),
+            (),
+            (),
+            gate_of(fields, state, now),
+            self._lock(fields, state, pointer),
+            pointer,
+            instant_of(fields.get("lease_expires_at")) if pointer else None,
+            task.line,
+            tuple([Problem(path, what, choice, task.line) for what, choice in odd]),
+        )
+
+    def _lock(self, fields: Fields, state: State | None, pointer: Pointer | None) -> Lock | None:
+        """A claim counts while the registry knows that its agent lives: else it is stale.
+
+        On an open task too: its agent is about to begin, or was reset and works on.
+        """
+        if self._registry is None or state not in (OPEN, IN_PROGRESS):
+            return None
+        agent = text_of(fields.get("assigned"))
+        if not agent or (pointer and pointer.actor == agent):
+            return None
+        if self._registry.dead(agent, self._machine) is not False:
+            return None
+        return Lock(agent, instant_of(fields.get("started_at")))
+
+
+def stale_claims(items: Iterable[Item]) -> list[Item]:
+    """Those that somebody is said to have, and nobody has: no live agent, no lease of a board.
+
+    On an open task as on one in progress: its agent may have died before it began.
+    """
+    return [
+        item
+        for item in items
+        if item.owner and item.state in HOLDABLE and item.lock is None
+        if item.pointer is None or not item.pointer.held
+    ]
+
+
+def summary(stale: list[Item]) -> str:
+    """One line for all of them, however many."""
+    first = ", ".join(f"{item.id} ({item.owner})" for item in stale[:5])
+    more = f" and {len(stale) - 5} more" if len(stale) > 5 else ""
+    agents = len({item.owner for item in stale})
+    claims = "1 stale claim" if len(stale) == 1 else f"{len(stale)} stale claims"
+    return f"{claims} of {agents} {'agent' if agents == 1 else 'agents'}: {first}{more}"
+
+
+# From lines to tasks.
+
+
+class _Task:
+    """A line that is a task: its number, and what it says."""
+
+    __slots__ = ("fields", "id", "line", "text")
+
+    def __init__(self, line: int, text: str, fields: dict[str, Any]) -> None:
+        self.line, self.text, self.fields, self.id = line, text, fields, fields["id"]
+
+    def doubled(self) -> list[tuple[str, str]]:
+        """Keys of ours that stand there twice. Rare: looked for only where they could."""
+        if not any(self.text.count(text) > 1 for key, text in QUOTED if key in self.fields):
+            return []
+        try:
+            twice = Line(self.text).twice(WRITES)
+        except ValueError as problem:
+            return [(f"the line cannot be edited: {problem}", "it is not written")]
+        return [(f"the key {key!r} stands there twice", "it is not written") for key in twice]
+
+
+def _tasks(
+    path: str, data: bytes, problems: list[Problem], *, strict: bool = False
+) -> Iterator[_Task]:
+    decode = strict_decoder().decode
+    for number, line in enumerate(data.split(b"\n"), 1):
+        try:
+            text = line.decode()
+            bare = text.removeprefix(BOM).strip(SPACE)
+            if not bare or bare.startswith(COMMENTS):
+                continue
+            fields = decode(bare)
+            if _is_task(fields):
+                yield _Task(number, text, fields)
+        except (ValueError, RecursionError) as problem:
+            if strict:
+                raise Unreadable(f"{path}:{number}: {_why(problem)}", number) from None
+            problems.append(Problem(path, _why(problem), "the line is left alone", number))
+
+
+def _why(problem: Exception) -> str:
+    if isinstance(problem, UnicodeDecodeError):
+        return "the line is not UTF-8"
+    if isinstance(problem, RecursionError):
+        return "the line is nested too deeply"
+    return short(f"the line cannot be read: {problem}", 200)
+
+
+def _is_task(fields: object) -> bool:
+    """A task has an id. Of other kinds nothing is asked but that they say so."""
+    if not isinstance(fields, dict):
+        raise ValueError("it is not an object")  # noqa: TRY004 - the same for every bad line
+    kind = fields.get("kind")
+    if not isinstance(kind, str):
+        raise ValueError("it has no kind")  # noqa: TRY004
+    if kind != "task":
+        return False
+    id_ = fields.get("id")
+    if not isinstance(id_, str) or not id_.strip():
+        raise ValueError("the task has no id")
+    if len(id_) > REF_LENGTH or cleaned(id_) != id_:
+        raise ValueError(f"{quoted(id_)} cannot be an id")
+    return True
+
+
+def _with_inverse(items: dict[str, Item], before: Mapping[str, list[str]]) -> list[Item]:
+    """A task also waits for those that say of themselves that they come before it."""
+    waits: dict[str, dict[str, None]] = {}
+    for id_ in items:
+        for later in before[id_]:
+            if later in items:
+                waits.setdefault(later, dict.fromkeys(items[later].after))[id_] = None
+    for id_, after in waits.items():
+        items[id_] = items[id_].but(after=tuple(after))
+    return list(items.values())
+
+
+# From a record to what changes in a line.
+
+
+def _changed(line: bytes, changes: Mapping[str, Any]) -> bytes:
+    try:
+        return Line(line.decode()).with_values(changes).encode()
+    except ValueError:  # a key twice; or nested so deeply that it can hardly be decoded
+        return line
+
+
+def _changes(fields: Fields, record: Record) -> dict[str, Any]:
+    """Only what is news: an empty one means that the line stays."""
+    changes: dict[str, Any] = {}
+    state = record.task.state
+    if (state_of(fields) or OPEN) != state:
+        changes["status"] = WORDS[state]
+    changes |= _claim(fields, record) | _ended(fields, record)
+    retries, counted = record.task.attempts - 1, fields.get("retry_count")
+    if retries > (counted if type(counted) is int else 0):
+        changes["retry_count"] = retries
+    if record.task.token.number or "dibs" in fields:
+        changes |= _as(fields, "dibs", str(record.pointer))
+    if isinstance(fields.get("log"), list | None):
+        changes |= _told(fields.get("log") or [], record.steps)
+    return changes
+
+
+def _claim(fields: Fields, record: Record) -> dict[str, Any]:
+    """All that says who has it, and nothing else does: set in one place, and cleared in one."""
+    state, lease, pointer = record.task.state, record.task.lease, record.pointer
+    if lease is None or not pointer.held:
+        cleared = ["lease_expires_at"]
+        if state in (OPEN, BLOCKED):
+            cleared.append("started_at")
+        if state not in FINAL or not _shows_the_last_holder(fields, record):
+            cleared.append("assigned")
+        return _without(fields, *cleared)
+    changes = _as(fields, "assigned", pointer.actor)
+    if state == IN_PROGRESS:
+        changes |= _at(fields, "started_at", lease.acquired)
+    elif state == OPEN:
+        changes |= _without(fields, "started_at")
+    if not _lasts(fields, record):
+        changes |= _at(fields, "lease_expires_at", lease.expires)
+    return changes
+
+
+def _shows_the_last_holder(fields: Fields, record: Record) -> bool:
+    pointer = pointer_in(fields)
+    return state_of(fields) in FINAL or (pointer is not None and pointer.token == record.task.token)
+
+
+def _lasts(fields: Fields, record: Record) -> bool:
+    """The same lease, with half of its time left by what the line says: not every renewal is told."""
+    lease, there = record.task.lease, instant_of(fields.get("lease_expires_at"))
+    if lease is None or there is None or pointer_in(fields) != record.pointer:
+        return False
+    return there <= lease.expires and 2 * between(record.now, there) >= lease.ttl
+
+
+def _ended(fields: Fields, record: Record) -> dict[str, Any]:
+    state = record.task.state
+    if state == COMPLETE and state_of(fields) != COMPLETE:
+        completed = [step.at for step in record.steps if step.state == COMPLETE]
+        return _at(fields, "completed_at", completed[-1] if completed else record.task.updated)
+    if state in HOLDABLE and not (state == OPEN and fields.get("status") == "incomplete"):
+        return _without(fields, "completed_at")
+    return {}
+
+
+def _as(fields: Fields, key: str, text: str) -> dict[str, Any]:
+    return {} if fields.get(key) == text else {key: text}
+
+
+def _at(fields: Fields, key: str, instant: Instant) -> dict[str, Any]:
+    """The same instant in other digits stays as it is."""
+    return {} if instant_of(fields.get(key)) == instant else {key: stamp(instant)}
+
+
+def _without(fields: Fields, *keys: str) -> dict[str, Any]:
+    """A field that says `null` says nothing already."""
+    return {key: REMOVED for key in keys if fields.get(key) is not None}
+
+
+def _told(log: list[Any], steps: Iterable[Step]) -> dict[str, Any]:
+    messages = [str(entry.get("message")) for entry in log if isinstance(entry, dict)]
+    marks = {message[message.rfind("(dibs ") :] for message in messages}
+    entries = tuple(_entry(step) for step in steps if step.mark not in marks)
+    return {"log": More(entries)} if entries else {}
+
+
+def _entry(step: Step) -> dict[str, str]:
+    model = f" ({step.model})" if step.model else ""
+    text = f": {step.text}" if step.text else ""
+    message = f"{step.verb}, {WORDS[step.state]}{model}{text} {step.mark}"
+    return {"timestamp": stamp(step.at), "actor": step.actor, "message": message}

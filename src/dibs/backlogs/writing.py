@@ -1,0 +1,102 @@
+"""How a text, or a list of texts, is written so that every YAML reader gets that text again."""
+
+from __future__ import annotations
+
+from dibs.backlogs.item import Unreadable
+from dibs.backlogs.scalars import INDICATORS, SPACE, is_dash, is_filler, value
+
+SINGLE, DOUBLE = "'", '"'
+
+WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+"""Not texts, to one reader or another."""
+
+OF_NUMBERS = frozenset("eEtTzZxXoObB")
+"""The letters of numbers and times: any other letter makes it a text."""
+
+ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+class Raw(str):
+    """A value that is written as it is: a date, a time, a number."""
+
+    __slots__ = ()
+
+
+def written(new: str | tuple[str, ...] | bool | None, style: str = "") -> str:
+    """The value as it stands in a file, in quotes of this style if that can be."""
+    if new is None:
+        return "null"
+    if isinstance(new, bool):
+        return "true" if new else "false"
+    if isinstance(new, tuple):
+        return "[" + ", ".join([_text(item, style, brackets=True) for item in new]) + "]"
+    return _text(new, style)
+
+
+def style_of(source: list[str]) -> str:
+    """The quotes of a value: those of a list are those of its first item."""
+    for line in source:
+        body = line.lstrip(SPACE)
+        while not is_filler(body) and (body[0] == "[" or is_dash(body)):
+            body = body[1:].lstrip(SPACE)
+        if not is_filler(body):
+            return body[0] if body[0] in (SINGLE, DOUBLE) else ""
+    return ""
+
+
+def _text(text: str, style: str, *, brackets: bool = False) -> str:
+    if isinstance(text, Raw):
+        return _checked(text)
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise ValueError("it has half a character")
+    if style == SINGLE and (text.isprintable() or not text):
+        return "'" + text.replace("'", "''") + "'"
+    if style == "" and is_plain(text) and not (brackets and any(sign in ",[]{}:" for sign in text)):
+        return text
+    return '"' + "".join([_escaped(sign) for sign in text]) + '"'
+
+
+def _checked(raw: Raw) -> str:
+    """Only what is one plain value can be written as it is."""
+    try:
+        read = value([raw], 0)
+    except Unreadable as why:
+        raise ValueError(f"{raw!r} cannot be written as it is: {why}") from None
+    if (
+        read != raw
+        or not raw.isprintable()
+        or raw[0] in "\"'|>"
+        or any(sign in ",[]{}" for sign in raw)
+    ):
+        raise ValueError(f"{raw!r} cannot be written as it is")
+    return str(raw)
+
+
+def _escaped(sign: str) -> str:
+    if sign in ESCAPES:
+        return ESCAPES[sign]
+    if sign.isprintable():
+        return sign
+    code = ord(sign)
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
+
+
+def is_plain(text: str) -> bool:
+    """Without quotes every reader takes it for this text: YAML 1.1 and 1.2, in block style."""
+    if not text or not text.isprintable() or text != text.strip(" "):
+        return False
+    if text.lower() in WORDS or ": " in text or text[-1] == ":" or " #" in text:
+        return False
+    first = text[0]
+    if first.isascii() and not first.isalnum():
+        return first in "/_(" and first not in INDICATORS
+    if not first.isdecimal():
+        return True
+    letters = [sign for sign in text if sign.isalpha()]
+    return text[:2].lower() != "0x" and any(sign not in OF_NUMBERS for sign in letters)

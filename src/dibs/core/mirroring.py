@@ -1,0 +1,96 @@
+"""Sync: what follows for the board from what item files say. Pure.
+
+The file is the authority for the text of a task, the board for who owns it: a file never ends a lease,
+and begins one only where the board has lost its own record of it.
+"""
+
+from __future__ import annotations
+
+from dibs.core import commands as c
+from dibs.core import events as e
+from dibs.core.decide import Change, Decision
+from dibs.core.facts import Case, Match
+from dibs.core.model import COMPLETE, OPEN, Mirrored, Task, Terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.core.model import State
+
+
+def sync(case: Case, _command: c.Sync) -> Decision:
+    changes = (taken_in(case, match) for match in case.facts.matches)
+    return Decision(others=tuple(change for change in changes if change.events))
+
+
+def taken_in(case: Case, match: Match) -> Change:
+    """A new task, or what is new about a known one."""
+    listed, task = match.listed, match.task
+    if task is not None:
+        return Change(task, (*changed(match, task), *brought_back(case, match, task)))
+    terms = Terms(listed.title, listed.priority, constraints=listed.constraints or ())
+    added = e.Added(
+        uid=match.uid,
+        key=match.key,
+        terms=terms.but(max_attempts=case.facts.rules.max_attempts),
+        scope=listed.scope or (),
+        channel=listed.channel,
+        origin_ask_ref=listed.ref,
+        item=listed.item,
+    )
+    fresh = added.task(match.id, case.caller.actor.id, case.now)
+    return Change(None, (added, *changed(match, fresh), *brought_back(case, match, fresh)))
+
+
+def changed(match: Match, task: Task) -> tuple[e.TaskEvent, ...]:
+    listed = match.listed
+    terms = task.terms.but(title=listed.title, priority=listed.priority)
+    if listed.constraints is not None:
+        terms = terms.but(constraints=listed.constraints)
+    scope = task.scope if listed.scope is None else listed.scope
+    said: tuple[Terms, tuple[str, ...], Mirrored | None] = (terms, scope, listed.item)
+    state = new_state(match, task)
+    events: tuple[e.TaskEvent, ...] = ()
+    if state is not None or listed.note or said != (task.terms, task.scope, task.item):
+        events = (e.Synced(*said, state=state, note=listed.note),)
+    return events + waits(match)
+
+
+def new_state(match: Match, task: Task) -> State | None:
+    """The file may move a task that nobody holds."""
+    state = match.listed.state
+    return None if state == task.state or task.lease is not None else state
+
+
+def waits(match: Match) -> tuple[e.TaskEvent, ...]:
+    """What the file says that it waits for, as far as it is there."""
+    if match.listed.after is None:
+        return ()
+    on = tuple(key for key in match.causes if key not in match.after)
+    not_on = tuple(key for key in match.after if key not in match.causes)
+    if not on and not not_on:
+        return ()
+    open_ones = sum(state != COMPLETE for state in match.causes.values())
+    return (e.Depended(on=on, not_on=not_on, waits_on=open_ones),)
+
+
+def brought_back(case: Case, match: Match, task: Task) -> tuple[e.TaskEvent, ...]:
+    """A lease that only the file knows, of the same holder, as a new one."""
+    stated, holder = match.listed.lease, match.holder
+    if stated is None or holder is None or not is_lost(task, match):
+        return ()
+    begun = e.BroughtBack(
+        token=task.token.next_in(case.facts.epoch),
+        actor=holder,
+        session=stated.session,
+        ttl=stated.ttl,
+        reason=f"its file knew the lease {stated.token}",
+    )
+    started = stated.started and stated.session is not None
+    return (begun, e.Started()) if started else (begun,)
+
+
+def is_lost(task: Task, match: Match) -> bool:
+    stated = match.listed.lease
+    assert stated is not None, "asked only of a stated lease"
+    free = task.lease is None and (new_state(match, task) or task.state) == OPEN
+    return free and tuple(stated.token) > tuple(task.token)

@@ -1,0 +1,242 @@
+"""The verbs about files: sync, import, export, shellenv."""
+
+from __future__ import annotations
+
+import sys
+
+from dibs.board import views
+from dibs.core import checks
+from dibs.core import commands as c
+from dibs.core.refusals import bad_argument, refused
+from dibs.interfaces import payloads
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
+from dibs.interfaces.cli.progress import bar
+from dibs.interfaces.cli.say import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dibs.backlogs.backlog import Backlog
+    from dibs.backlogs.item import Problem
+    from dibs.backlogs.sync import Options, Report
+
+SHOWN = 20
+"""Problems that are shown; all of them with --report."""
+
+OWN = "dibs"
+"""The format in which a whole board is exported, with its ledger."""
+
+LOOK = 0.5
+"""Seconds between two looks of `sync --watch`."""
+
+
+def sync(call: Call) -> Answer | Iterator[Answer | None]:
+    backlog = backlog_of(call)
+    return watch(call, backlog) if call["watch"] else once(call, backlog)
+
+
+def backlog_of(call: Call) -> Backlog:
+    """The backlog of the repository; the board is made, if it was not there."""
+    from dibs.backlogs.backlog import Backlog
+    from dibs.board.settings import load
+    from dibs.opening import backlog_at
+
+    if backlog_at(call.place, load(call.place.folder)) is None:
+        raise refused(
+            "no_backlog",
+            "there is no backlog here: no _kano/backlog, .claude/work-queue, .wg or backlog",
+        )
+    if not call["check"]:
+        make_board(call)
+    backlog = call.board.backlog
+    assert isinstance(backlog, Backlog), "found before"
+    return backlog
+
+
+def make_board(call: Call) -> None:
+    """A board that was lost keeps its id, and gives out higher tokens than any before."""
+    from dibs.opening import create_at, keep_uid, kept_uid
+
+    lost = kept_uid(call.place) if call["board"] is None else checks.board_id(call["board"])
+    board, made = create_at(call.place, uid=lost)
+    call.adopt(board)
+    if call["board"] is not None and not made:
+        raise bad_argument("--board is for a board that is to be built anew; there is one here")
+    if made and lost:
+        board.execute(call.who(), c.Sync((), lost=1))
+    keep_uid(call.place, views.uid(board))
+
+
+def once(call: Call, backlog: Backlog) -> Answer:
+    from dibs.backlogs.sync import sync as run
+
+    report = run(backlog, call.board, call.who(), options(call))
+    if call["report"]:
+        write_report(call["report"], report)
+    return told(report, check=call["check"])
+
+
+def options(call: Call) -> Options:
+    from dibs.backlogs.sync import Options
+
+    everything = call["check"] or bool(call["report"])
+    return Options(call["check"], everything, call["strict"], bar("items", at_least=200))
+
+
+def watch(call: Call, backlog: Backlog) -> Iterator[Answer | None]:
+    """Again and again: what changed is told, and nothing else."""
+    import time
+
+    from dibs.backlogs.sync import sync as run
+    from dibs.board import watching
+
+    who, first = call.who(), True
+    while True:
+        felt = watching.pulse(call.board)
+        report = run(backlog, call.board, who)
+        worth = report.added or report.changed or report.written or report.brought_back
+        if first or worth:
+            yield told(report, check=False)
+        else:
+            yield None
+        first = False
+        watching.wait_for_change(call.board, felt, LOOK)
+        time.sleep(LOOK)
+
+
+def told(report: Report, *, check: bool) -> Answer:
+    payload = report.named() | {
+        "problems": [problem.named() for problem in report.problems],
+        "checked": check,
+    }
+    return Answer(payloads.answer(sync=payload), tuple(lines(report, check=check)))
+
+
+def lines(report: Report, *, check: bool) -> Iterator[str]:
+    would = "would be " if check else ""
+    yield (
+        f"{count(report.items, 'item')} in {count(report.files, 'file')}: "
+        f"{report.added} {would}taken in, {report.changed} {would}changed, "
+        f"{count(report.written, 'file')} {would}written"
+    )
+    if report.brought_back:
+        yield f"{count(report.brought_back, 'lease')} brought back from the files, under new tokens"
+    if report.healed:
+        first = ", ".join(report.healed[:5])
+        more = f" and {len(report.healed) - 5} more" if len(report.healed) > 5 else ""
+        yield f"healed {count(len(report.healed), 'stale claim')}: {first}{more}"
+    yield from problem_lines(report.problems, "dibs sync --report FILE lists them all")
+    yield from (f"  {proposal}" for proposal in report.proposals)
+
+
+def problem_lines(
+    problems: Sequence[Problem], more: str = "--json lists them all"
+) -> Iterator[str]:
+    yield from (f"  {problem}" for problem in problems[:SHOWN])
+    if len(problems) > SHOWN:
+        yield f"  and {len(problems) - SHOWN} more: {more}"
+
+
+def write_report(path: str, report: Report) -> None:
+    try:
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(f"{line}\n" for line in (*report.problems, *report.proposals))
+    except OSError as error:
+        raise refused("output_failed", f"{path} cannot be written: {error.strerror}") from None
+
+
+# Other tools' formats, and one's own.
+
+
+def import_(call: Call) -> Answer:
+    if call["format"] == OWN:
+        return import_board(call)
+    from dibs.backlogs.foreign import FORMATS
+    from dibs.backlogs.importing import import_items
+    from dibs.backlogs.item import Unreadable
+
+    if call["format"] not in FORMATS:
+        known = ", ".join((OWN, *FORMATS))
+        raise bad_argument(f"the format is {checks.quoted(call['format'])}; it is one of {known}")
+    if call["reason"]:
+        raise bad_argument(f"--reason goes with --format {OWN}")
+    path = call["file"]
+    try:
+        items, problems = FORMATS[call["format"]](contents(path), path)
+    except Unreadable as error:
+        raise bad_argument(f"{path} cannot be read as {call['format']}: {error}") from None
+    progress = bar("items", at_least=200)
+    done = import_items(call.board, call.who(), items, progress, check=call["check"])
+    problems = [*problems, *done.problems]
+    would = "would be " if call["check"] else ""
+    first = f"{count(done.items, 'item')}: {done.added} {would}taken in, {done.known} known already"
+    payload = done.named() | {
+        "problems": [one.named() for one in problems],
+        "checked": call["check"],
+    }
+    return Answer(payloads.answer(imported=payload), (first, *problem_lines(problems)))
+
+
+def import_board(call: Call) -> Answer:
+    """A whole board, by the rule of a restore."""
+    from dibs.board.carrying import import_board as run
+
+    if call["check"]:
+        raise bad_argument(f"--check does not go with --format {OWN}")
+    place = call.board_or_none()
+    done = run(place, call["file"], call.who(), call.reason, bar("rows"))
+    line = (
+        f"{done.target} is as it was in {done.source}; every lease has ended, and tokens begin "
+        f"with {done.epoch}"
+    )
+    return Answer(payloads.answer(**done.named()), (line,))
+
+
+def export(call: Call) -> Answer:
+    from dibs.board.carrying import export as run
+
+    done = run(call.board, call["file"], bar("rows"))
+    line = f"{count(done.tasks, 'task')} and {count(done.events, 'event')} written to {done.target}"
+    return Answer(payloads.answer(file=done.target, **done.named()), (line,))
+
+
+def contents(path: str) -> bytes:
+    from dibs.backlogs.foreign import SIZE_MAX
+
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read(SIZE_MAX + 1)
+        with open(path, "rb") as file:
+            return file.read(SIZE_MAX + 1)
+    except OSError as error:
+        raise bad_argument(f"{path} cannot be read: {error.strerror}") from None
+
+
+VERBS = {
+    "sync": Verb(
+        sync,
+        (
+            argument("--watch", action="store_true", help="go on until interrupted"),
+            argument("--check", action="store_true", help="only say what would be done"),
+            argument("--report", metavar="FILE", help="write all that was odd to a file"),
+            argument(
+                "--board", metavar="ID", help="the lost board that the files name: build it anew"
+            ),
+            argument("--strict", action="store_true", help="stop at a file that cannot be read"),
+        ),
+    ),
+    "import": Verb(
+        import_,
+        (
+            argument("file", metavar="FILE", help="what was exported; - for standard input"),
+            argument(
+                "--format", metavar="NAME", default=OWN, help="dibs, beads, github or taskwarrior"
+            ),
+            argument("--check", action="store_true", help="only say what would be done"),
+            REASON,
+        ),
+    ),
+    "export": Verb(export, (argument("file", metavar="FILE", help="a file that is not there"),)),
+}

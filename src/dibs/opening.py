@@ -1,0 +1,134 @@
+"""The composition root: a place, its settings and its store become a board."""
+
+from __future__ import annotations
+
+import os
+from os.path import exists, join
+
+from dibs.board.execute import Board
+from dibs.board.known import fresh_uid
+from dibs.board.locate import Place, locate
+from dibs.board.persist import persist
+from dibs.board.places import settings_in, store_at
+from dibs.board.settings import STRICT, Settings, load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dibs.backlogs.backlog import Backlog
+    from dibs.machine import Machine
+
+
+def open_board(
+    start: str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    machine: Machine | None = None,
+) -> Board:
+    """The board of the repository around `start` (else the current directory)."""
+    place = locate(start or os.getcwd(), os.environ if environment is None else environment)
+    return open_at(place, machine)
+
+
+def open_at(place: Place, machine: Machine | None = None) -> Board:
+    settings = load(place.folder)
+    board = Board(store_at(place, settings, machine), settings)
+    board.settings = persist(board, lambda: settings_in(board.store, settings))
+    return with_backlog(board, place)
+
+
+def place_of(place: Place) -> Board:
+    """A board that may not be there: nothing is read but what stands beside it."""
+    settings = load(place.folder)
+    return Board(store_at(place, settings), settings)
+
+
+def another(board: Board) -> Board:
+    """The same board through a connection of its own."""
+    return Board(board.store.another(), board.settings, board.backlog)
+
+
+def create_at(place: Place, machine: Machine | None = None, uid: str = "") -> tuple[Board, bool]:
+    """The board, made if it was not there, with this id if one is given; and whether it was made."""
+    settings = load(place.folder)
+    store = store_at(place, settings, machine)
+    made = store.create(uid or fresh_uid())
+    return with_backlog(Board(store, settings_in(store, settings)), place), made
+
+
+def settings_now(place: Place, board: Board) -> Settings:
+    """Read anew, wherever they are kept: a store asks its server once."""
+    fresh = another(board)
+    try:
+        return persist(fresh, lambda: settings_in(fresh.store, load(place.folder)))
+    finally:
+        fresh.store.close()
+
+
+# Backlogs that are files.
+
+
+MARKS = (
+    "_kano/backlog", ".claude/work-queue", ".wg", ".workgraph", "backlog/config.yml", "dibs.toml",
+)  # fmt: skip
+"""Where one of these is, there may be a backlog; elsewhere nothing of it is loaded."""
+
+
+def with_backlog(board: Board, place: Place) -> Board:
+    """The board with the item files that belong to it. A kano backlog asks for explicit names."""
+    board.backlog = backlog = backlog_at(place, board.settings)
+    if backlog is not None and backlog.is_strict and not board.settings.identity:
+        board.settings = board.settings.but(identity=STRICT)
+    return board
+
+
+def backlog_at(place: Place, settings: Settings) -> Backlog | None:
+    """The item files that belong to a board: those of the main work tree, or where a setting says."""
+    root = settings.mirror_root or main_tree(place)
+    if not root or not any(exists(join(root, mark)) for mark in MARKS):
+        return None
+    from dibs.backlogs.backlog import Backlog
+    from dibs.backlogs.found import dialects_at
+
+    dialects = dialects_at(root)
+    return Backlog(root, place.folder, dialects) if dialects else None
+
+
+def main_tree(place: Place) -> str:
+    """The main work tree of the repository; the folder around the board, where there is none."""
+    repository = place.repository
+    if repository is None:
+        return os.path.dirname(place.folder)
+    if os.path.basename(repository.common_dir) == ".git":
+        return os.path.dirname(repository.common_dir)
+    return repository.worktree if repository.git_dir == repository.common_dir else ""
+
+
+KEPT = "board.id"
+"""A file beside the database: which board it is, if item files name it."""
+
+
+def keep_uid(place: Place, uid: str) -> None:
+    """So that a board whose database is lost can be built anew from its item files."""
+    path = join(place.folder, KEPT)
+    if kept(path) == uid:
+        return
+    os.makedirs(place.folder, mode=0o700, exist_ok=True)
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write(f"{uid}\n")
+    os.replace(f"{path}.new", path)
+
+
+def kept_uid(place: Place) -> str:
+    """The id of a board whose database is gone; nothing while it is there."""
+    there = place.url or exists(join(place.folder, "board.db"))
+    return "" if there else kept(join(place.folder, KEPT))
+
+
+def kept(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(64).strip()
+    except OSError:
+        return ""

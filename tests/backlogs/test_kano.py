@@ -1,0 +1,203 @@
+"""kano items: what a claim, a start and an end write, and what stands before a start."""
+
+from __future__ import annotations
+
+import pytest
+
+from dibs.core import commands as c
+from dibs.core.instants import HOUR, iso
+from kit.backlogs import STORY, TASK, difference
+
+KEY = "KABSD-TSK-0001"
+
+
+def day(yard) -> str:
+    return iso(yard.now())[:10]
+
+
+def minute(yard) -> str:
+    return iso(yard.now())[:16].replace("T", " ")
+
+
+def stamp(instant) -> str:
+    return iso(instant // 1_000_000 * 1_000_000)
+
+
+@pytest.fixture
+def item(yard):
+    path = yard.kano(KEY)
+    yard.sync()
+    return path
+
+
+def uid(yard) -> str:
+    with yard.store.read() as tx:
+        return tx.board.uid
+
+
+def test_a_claim_writes_the_assignment_record_and_a_line_of_the_worklog(yard, item):
+    before = yard.text(item)
+    yard.agent("codex", "s1").claim(KEY)
+    seq = yard.events(KEY)[-1].seq
+    now = yard.now()
+    assert difference(before, yard.text(item)) == [
+        "- state: Proposed",
+        "+ state: InProgress",
+        "- updated: 2026-01-10",
+        f"+ updated: {day(yard)}",
+        "- owner: null",
+        "+ owner: codex",
+        "+ assignee_agent: codex",
+        "+ assignee_tier: 1",
+        f"+ assigned_at: {stamp(now)}",
+        "+ lease_ttl: 2h",
+        f"+ lease_expires_at: {stamp(now + 2 * HOUR)}",
+        "+ scope: []",
+        "+ constraints: []",
+        "+ handoff_reason: null",
+        f"+ dibs: {uid(yard)} 1.1 codex s1 2h",
+        f"+ {minute(yard)} [agent=codex] [model=unknown] InProgress: started (dibs 1.1 #{seq})",
+    ]
+
+
+def test_the_end_clears_the_record_and_keeps_the_owner_and_the_token(yard, item):
+    codex = yard.agent("codex", "s1")
+    codex.claim(KEY)
+    held = yard.text(item)
+    codex.do(c.Complete(KEY, note="it works\nas it should"))
+    seq = yard.events(KEY)[-1].seq
+    changed = difference(held, yard.text(item))
+    assert [line for line in changed if line.startswith("+")] == [
+        "+ state: Done",
+        "+ assignee_agent: null",
+        "+ assignee_tier: null",
+        "+ assigned_at: null",
+        "+ lease_ttl: null",
+        "+ lease_expires_at: null",
+        f"+ dibs: {uid(yard)} 1.1",
+        f"+ {minute(yard)} [agent=codex] [model=unknown] Done: completed: it works as it should "
+        f"(dibs 1.1 #{seq})",
+    ]
+    assert "owner: codex\n" in yard.text(item)
+
+
+def test_a_release_gives_back_the_word_that_the_file_had(yard, item):
+    codex = yard.agent("codex", "s1")
+    codex.claim(KEY)
+    codex.do(c.Release(KEY))
+    text = yard.text(item)
+    assert "state: Proposed\n" in text
+    assert "owner: null\n" in text
+
+
+def test_the_model_of_the_agent_stands_in_its_line(yard, item, monkeypatch):
+    monkeypatch.setenv("DIBS_MODEL", "opus")
+    yard.agent("codex", "s1").claim(KEY)
+    assert "[agent=codex] [model=opus] InProgress" in yard.text(item)
+
+
+STATES = {
+    "New": "open", "Proposed": "open", "Planned": "open", "Ready": "open", "InProgress": "open",
+    "Review": "review", "Done": "complete", "Blocked": "blocked", "Dropped": "dropped",
+    "Duplicate": "dropped",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("word", STATES)
+def test_each_state_of_kano_is_read(yard, word):
+    path = yard.kano(KEY, state=word)
+    before = yard.text(path)
+    yard.sync()
+    assert yard.task(KEY).state == STATES[word]
+    yard.sync()
+    assert yard.text(path) == before
+    assert yard.faults() == ()
+
+
+WRITTEN = {
+    "Review": [c.Claim(KEY), c.Submit(KEY)],
+    "Blocked": [c.Claim(KEY), c.Block(KEY, reason="no key")],
+    "Dropped": [c.Drop(KEY, reason="not wanted")],
+    "Done": [c.Claim(KEY), c.Complete(KEY)],
+}
+
+
+@pytest.mark.parametrize("word", WRITTEN)
+def test_each_state_of_the_board_is_written(yard, item, word):
+    for command in WRITTEN[word]:
+        yard.agent("codex", "s1").do(command)
+    assert f"state: {word}\n" in yard.text(item)
+    yard.sync()
+    assert f"state: {word}\n" in yard.text(item)
+
+
+def test_a_failed_task_is_shown_as_blocked_and_stays_failed(yard, item):
+    codex = yard.agent("codex", "s1")
+    codex.claim(KEY)
+    codex.do(c.Fail(KEY, reason="cannot be done"))
+    assert "state: Blocked\n" in yard.text(item)
+    yard.sync()
+    assert yard.task(KEY).state == "failed"
+
+
+@pytest.mark.parametrize("title", ["Context", "Goal", "Approach", "Acceptance Criteria", "Risks"])
+def test_an_empty_section_is_the_ready_gate(yard, title):
+    """Exit 3 before InProgress; a person's force passes it, and the Worklog says so."""
+    text = emptied(TASK, title)
+    path = yard.kano(KEY, text)
+    yard.sync()
+    codex = yard.agent("codex", "s1")
+    assert codex.refused(c.Claim(KEY)) == "gate_not_met"
+    assert codex.refused(c.Next()) == "nothing_ready"
+    yard.person("ana").do(c.Force(KEY, reason="it burns"))
+    text = yard.text(path)
+    assert "[agent=ana] [model=unknown] InProgress: started" in text
+    assert "forced: it burns" in text
+
+
+def emptied(text: str, title: str) -> str:
+    lines, keep, out = text.splitlines(keepends=True), True, []
+    for line in lines:
+        if line.startswith("# "):
+            keep = not line.startswith(f"# {title}")
+            out.append(line)
+        elif keep:
+            out.append(line)
+    return "".join(out)
+
+
+def test_a_gate_is_met_as_soon_as_the_file_is_mended(yard):
+    path = yard.kano(KEY, emptied(TASK, "Goal"))
+    yard.sync()
+    codex = yard.agent("codex", "s1")
+    assert codex.refused(c.Claim(KEY)) == "gate_not_met"
+    yard.edit(path, "# Goal\n", "# Goal\n\nIt works.\n")
+    assert codex.claim(KEY).task.state == "in_progress"
+
+
+def test_what_it_is_blocked_by_is_closed_first(yard):
+    yard.kano(KEY)
+    yard.kano("KABSD-TSK-0002", blocked_by=f"[{KEY}]")
+    yard.sync()
+    codex = yard.agent("codex", "s1")
+    assert codex.refused(c.Claim("KABSD-TSK-0002")) == "waits"
+    codex.claim(KEY)
+    codex.do(c.Complete(KEY))
+    assert codex.claim("KABSD-TSK-0002").task.state == "in_progress"
+
+
+def test_what_it_is_blocked_by_and_is_not_there_is_a_gate(yard):
+    yard.kano(KEY, blocked_by="[KABSD-TSK-9999]")
+    report = yard.sync()
+    assert any("KABSD-TSK-9999" in str(problem) for problem in report.problems)
+    assert yard.agent("codex", "s1").refused(c.Claim(KEY)) == "gate_not_met"
+
+
+def test_the_users_story_is_read_with_its_uid(yard):
+    yard.put("_kano/backlog/products/demo/items/userstory/KABSD-USR-0026_x.md", STORY)
+    yard.sync()
+    task = yard.task("KABSD-USR-0026")
+    assert task.uid == "019ba3c3-ee9a-7124-9fd0-78d03c965a35"
+    assert task.origin_ask_ref == task.uid
+    assert (task.channel, task.terms.priority) == ("kano", 1)
+    assert task.terms.title == "Assignment record and conflict isolation for dispatched work"
