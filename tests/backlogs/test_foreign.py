@@ -238,7 +238,19 @@ def test_what_beads_exports_beside_issues_is_left_out():
 # What is not as it should be.
 
 
-BAD = (None, True, 7, 1.5, "x", [], [1], {}, {"title": "t"}, {"id": 5, "number": "5", "uuid": 5})
+BAD = (
+    None,
+    True,
+    7,
+    1.5,
+    "x",
+    [],
+    [1],
+    {},
+    {"title": "t"},
+    {"id": 5, "number": "5", "uuid": 5},
+    {"number": 0, "uuid": "a360fc44"},
+)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -18,6 +18,7 @@ from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
 from dibs.stores import jsonl
 from dibs.stores.copying import TABLES
+from dibs.stores.queries import newest
 from kit.boards import STORES, Bench, FakeMachine, new_store
 
 K = TaskKey("T-1")
@@ -87,10 +88,18 @@ def test_an_export_is_one_private_file_that_says_what_it_is(busy, tmp_path):
     assert (lines[-1], stat.S_IMODE(path.stat().st_mode)) == (b"", 0o600)
     head, last = json.loads(lines[0]), json.loads(lines[-2])
     with busy.store.read() as tx:
-        assert (head["format"], head["schema"], head["board"]) == ("dibs", 1, tx.board.uid)
+        assert (head["format"], head["schema"], head["board"]) == ("dibs", newest(), tx.board.uid)
     assert head["rows"] == len(lines) - 3 == sum(last["counts"].values())
     assert last["sha256"] == sha256(b"\n".join(lines[:-2]) + b"\n").hexdigest()
     assert [p.name for p in tmp_path.iterdir() if "part" in p.name] == []
+
+
+def test_what_an_interrupted_export_left_is_taken_over_and_private(busy, tmp_path):
+    (tmp_path / "board.jsonl.part").write_text("left")
+    (tmp_path / "board.jsonl.part").chmod(0o644)
+    path = exported(busy, tmp_path / "board.jsonl")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not path.read_bytes().startswith(b"left")
 
 
 def test_an_export_has_every_row_of_every_table(busy, tmp_path):
@@ -234,6 +243,8 @@ def test_a_slower_clock_takes_the_board_in_one_clock_event(busy, tmp_path, kind)
     assert done.shifted == -3 * HOUR - 600 * SECOND
     with at(slow).read() as tx:
         assert [entry.verb for entry in tx.events()].count("clock_set") == 1
+        [over] = tx.ended_leases(tx.task(K).id)
+        assert over.acquired <= over.renewed <= over.ended
     assert verify(at(slow)).faults == ()
 
 
@@ -270,6 +281,35 @@ def test_a_board_is_not_brought_under_a_second_name_into_its_database(tmp_path):
         brought(bench, second, path)
     assert (problem.value.code, has_no_board(second)) == ("board_exists", True)
     bench.close()
+
+
+def test_a_board_that_moved_out_of_a_database_is_not_brought_into_it_again(tmp_path, monkeypatch):
+    """Its old name there still leads to where it is."""
+    bench = Bench(tmp_path / "x", kind="postgres")
+    bench.add()
+    path, home = exported(bench, tmp_path / "board.jsonl"), bench.store.another()
+    away = new_store("sqlite", tmp_path / "away", bench.machine)
+    monkeypatch.setattr(moving, "target_of", lambda board, to: away)
+    moving.move(bench.board, away.where, bench.person().identity)
+    with pytest.raises(Refused) as problem:
+        brought(bench, new_store("postgres", tmp_path, bench.machine), path)
+    assert problem.value.code == "board_exists"
+    with pytest.raises(Refused) as problem, home.read():
+        pass
+    assert problem.value.refusal.facts["to"] == away.where
+    bench.close()
+
+
+def test_a_board_that_had_come_from_elsewhere_is_at_home_where_it_is_brought(
+    busy, target, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(moving, "target_of", lambda board, to: target)
+    moving.move(busy.board, target.where, busy.person().identity)
+    carrying.export(at(target), str(tmp_path / "board.jsonl"))
+    third = new_store("sqlite", tmp_path / "third", busy.machine)
+    brought(busy, third, tmp_path / "board.jsonl")
+    with at(third).read() as tx:
+        assert (tx.board.moved_to, tx.board.arriving) == ("", 0)
 
 
 def test_a_name_of_its_own_beside_other_boards_is_free(tmp_path):
@@ -316,48 +356,56 @@ def test_progress_rises_to_the_number_of_rows_and_ends_there(busy, target, tmp_p
 # Files that are no export.
 
 
-def sealed(lines: list[bytes]) -> bytes:
+def sealed(lines: list[bytes], rows: int | None = None) -> bytes:
     """With the digest and the counts that fit: as somebody writes it who means harm."""
-    rows = [json.loads(line) for line in lines[1:-1]]
-    head = json.loads(lines[0]) | {"rows": len(rows)}
+    told = [json.loads(line) for line in lines[1:-1]]
+    head = json.loads(lines[0]) | {"rows": len(told) if rows is None else rows}
     body = b"\n".join([json.dumps(head).encode(), *lines[1:-1]]) + b"\n"
-    counts = {table: sum(row[0] == table for row in rows) for table in TABLES}
+    counts = {table: sum(row[0] == table for row in told) for table in TABLES}
     last = {"counts": counts, "sha256": sha256(body).hexdigest()}
     return body + json.dumps(last).encode() + b"\n"
 
 
-def in_row(table: str, **values):
-    """Changes the first row of a table."""
+def in_row(table: str, which: int = 0, **values):
+    """Changes a row of a table, and seals it."""
+    return in_table(table, which, lambda row: row | values)
 
-    def change(lines):
-        place = next(
-            n for n, line in enumerate(lines) if line.startswith(b'["%s"' % table.encode())
-        )
+
+def in_table(table: str, which: int, change):
+    def changed(lines):
+        begins = b'["%s"' % table.encode()
+        place = [n for n, line in enumerate(lines) if line.startswith(begins)][which]
         name, row = json.loads(lines[place])
-        changed = json.dumps([name, row | values]).encode()
-        return sealed([*lines[:place], changed, *lines[place + 1 :]])
+        told = change(row)
+        new = [] if told is None else [json.dumps([name, told]).encode()]
+        return sealed([*lines[:place], *new, *lines[place + 1 :]])
 
-    return change
+    return changed
 
 
 def without(table: str, column: str | None = None):
-    def change(lines):
-        place = next(
-            n for n, line in enumerate(lines) if line.startswith(b'["%s"' % table.encode())
-        )
-        if column is None:
-            return sealed([*lines[:place], *lines[place + 1 :]])
-        name, row = json.loads(lines[place])
-        row.pop(column)
-        return sealed([*lines[:place], json.dumps([name, row]).encode(), *lines[place + 1 :]])
+    if column is None:
+        return in_table(table, 0, lambda row: None)
+    return in_table(table, 0, lambda row: {k: v for k, v in row.items() if k != column})
 
-    return change
+
+def exchanged(row: dict) -> dict:
+    """The same columns in another order."""
+    return dict(reversed(row.items()))
 
 
 def in_head(**values):
     def change(lines):
         head = json.dumps(json.loads(lines[0]) | values).encode()
-        return b"\n".join([head, *lines[1:]]) + b"\n"
+        return sealed([head, *lines[1:]])
+
+    return change
+
+
+def in_last(**values):
+    def change(lines):
+        last = json.loads(lines[-1])
+        return whole([*lines[:-1], json.dumps(last | values).encode()])
 
     return change
 
@@ -366,67 +414,83 @@ def whole(lines: list[bytes]) -> bytes:
     return b"\n".join(lines) + b"\n"
 
 
+ALIEN = "does not begin like an export"
+CUT = "cut off"
+CHANGED = "its digest is another"
+UNSOUND = "is not sound"
+UNSTORED = "cannot be stored"
+COLUMNS = "has not the columns"
+
 DAMAGE = {
-    "empty": lambda lines: b"",
-    "something else": lambda lines: b"# Backlog\n\n- T-1\n",
-    "another's JSON": lambda lines: b'{"id": "bd-1", "title": "x"}\n',
-    "a list": lambda lines: b"[]\n",
-    "a database": lambda lines: b"SQLite format 3\0" + bytes(4000),
-    "binary": lambda lines: bytes(range(128, 256)) * 50 + b"\n",
-    "deep": lambda lines: b"[" * 100_000 + b"\n",
-    "deep inside": lambda lines: whole([lines[0], b"[" * 100_000, *lines[1:]]),
-    "the head alone": lambda lines: whole(lines[:1]),
-    "cut in a line": lambda lines: whole(lines)[:-40],
-    "cut after a line": lambda lines: whole(lines[:-1]),
-    "cut in the middle": lambda lines: whole(lines[: len(lines) // 2]),
-    "without its end": lambda lines: b"\n".join(lines),
-    "a letter changed": lambda lines: whole(lines).replace(b"half way", b"halt way"),
-    "a line gone": lambda lines: whole([*lines[:9], *lines[10:]]),
-    "a line twice": lambda lines: whole([*lines[:9], lines[8], *lines[9:]]),
-    "lines exchanged": lambda lines: sealed([*lines[:1], lines[2], lines[1], *lines[3:]]),
-    "tables exchanged": lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]),
-    "more at the end": lambda lines: whole([*lines, b"{}"]),
-    "two of them": lambda lines: whole(lines) * 2,
-    "an older schema": in_head(schema=0),
-    "a strange schema": in_head(schema=[1]),
-    "no time": in_head(at="noon"),
-    "another board's head": in_head(board="0199-other"),
-    "no board": without("board"),
-    "no actor": without("actor"),
-    "no event": without("event"),
-    "no note": without("note"),
-    "no dependency": without("dependency"),
-    "no column": without("task", "suspect"),
-    "a column too many": in_row("task", more=1),
-    "a forged title": in_row("task", title="forged"),
-    "a forged token": in_row("task", token_number=7),
-    "a forged event": in_row("event", at=1),
-    "a forged text": in_row("note", text="forged"),
-    "a forged tier": in_row("actor", tier=9),
-    "a forged counter": in_row("board", seq=999_999),
-    "a text for a number": in_row("task", priority="high"),
-    "a number out of range": in_row("task", priority=77),
-    "a huge number": in_row("task", priority=10**30),
-    "a fraction": in_row("task", priority=1.5),
-    "a truth": in_row("task", priority=True),
-    "a list for a text": in_row("task", title=["x"]),
-    "half a character": in_row("note", text="\ud800"),
-    "a zero character": in_row("note", text="a\0b"),
-    "a session of nobody": in_row("session", actor=99),
-    "has moved": in_row("board", moved_to="elsewhere", arriving=0),
+    "empty": (lambda lines: b"", CUT),
+    "something else": (lambda lines: b"# Backlog\n\n- T-1\n", ALIEN),
+    "another's JSON": (lambda lines: b'{"id": "bd-1", "title": "x"}\n', ALIEN),
+    "a list": (lambda lines: b"[]\n", ALIEN),
+    "a database": (lambda lines: b"SQLite format 3\0" + bytes(4000), CUT),
+    "binary": (lambda lines: bytes(range(128, 256)) * 50 + b"\n", ALIEN),
+    "deep": (lambda lines: b"[" * 100_000 + b"\n", ALIEN),
+    "deep inside": (lambda lines: whole([lines[0], b"[" * 100_000, *lines[1:]]), "line 2: it is not JSON"),
+    "the head alone": (lambda lines: whole(lines[:1]), CUT),
+    "cut in a line": (lambda lines: whole(lines)[:-40], CUT),
+    "cut after a line": (lambda lines: whole(lines[:-1]), CUT),
+    "cut in the middle": (lambda lines: whole(lines[: len(lines) // 2]), CUT),
+    "without its end": (lambda lines: b"\n".join(lines), CUT),
+    "a letter changed": (lambda lines: whole(lines).replace(b"half way", b"halt way"), CHANGED),
+    "a refusal changed": (lambda lines: whole(lines).replace(b'"held"', b'"hexd"'), CHANGED),
+    "a line gone": (lambda lines: whole([*lines[:9], *lines[10:]]), CHANGED),
+    "a line twice": (lambda lines: whole([*lines[:9], lines[8], *lines[9:]]), ""),
+    "rows exchanged": (lambda lines: sealed([*lines[:2], lines[3], lines[2], *lines[4:]]), "not what was sent"),
+    "tables exchanged": (lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]), "none belongs"),
+    "the board later": (lambda lines: sealed([lines[0], lines[2], lines[1], *lines[3:]]), "not the row of the board"),
+    "no row": (lambda lines: whole([*lines[:2], b'["secrets", {}]', *lines[2:]]), "no row of a table"),
+    "more at the end": (lambda lines: whole([*lines, b"{}"]), "more follows"),
+    "two of them": (lambda lines: whole(lines) * 2, "more follows"),
+    "other counts": (in_last(counts={}), "counts other rows"),
+    "another total": (lambda lines: sealed(lines, rows=5), "counts other rows"),
+    "an older schema": (in_head(schema=0), "its schema is 0"),
+    "a strange schema": (in_head(schema=[1]), "its schema is [1]"),
+    "no time": (in_head(at="noon"), "does not say of which board"),
+    "another board's head": (in_head(board="0199-other"), "row of another board"),
+    "no board": (without("board"), "not the row of the board"),
+    "no actor": (without("actor"), UNSOUND),
+    "no event": (without("event"), UNSOUND),
+    "no note": (without("note"), UNSOUND),
+    "no dependency": (without("dependency"), UNSOUND),
+    "no column": (without("task", "suspect"), COLUMNS),
+    "a column too many": (in_row("task", more=1), COLUMNS),
+    "columns exchanged": (in_table("refusal", 0, exchanged), COLUMNS),
+    "a forged title": (in_row("task", title="forged"), UNSOUND),
+    "a forged token": (in_row("task", token_number=7), UNSOUND),
+    "a forged event": (in_row("event", at=1), UNSOUND),
+    "a forged text": (in_row("note", text="forged"), UNSOUND),
+    "a forged tier": (in_row("actor", tier=9), UNSOUND),
+    "a forged counter": (in_row("board", seq=999_999), UNSOUND),
+    "a text for a number": (in_row("task", priority="high"), ""),
+    "a number out of range": (in_row("task", priority=77), ""),
+    "a huge number": (in_row("task", priority=10**30), UNSTORED),
+    "a fraction": (in_row("task", priority=1.5), UNSTORED),
+    "a truth": (in_row("refusal", at=True), UNSTORED),
+    "a list for a text": (in_row("task", title=["x"]), UNSTORED),
+    "half a character": (in_row("refusal", message="\ud800"), UNSTORED),
+    "a zero character": (in_row("refusal", message="a\0b"), UNSTORED),
+    "a session of nobody": (in_row("session", -1, actor=99), "references"),
+    "has moved": (in_row("board", moved_to="elsewhere", arriving=0), "it is in elsewhere"),
 }  # fmt: skip
+"""What is wrong with a file, and a part of what is said of it."""
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_a_file_that_is_no_whole_export_is_refused_and_makes_nothing(busy, tmp_path, damage):
     path = exported(busy, tmp_path / "board.jsonl")
-    path.write_bytes(DAMAGE[damage](path.read_bytes().splitlines()))
+    change, why = DAMAGE[damage]
+    path.write_bytes(change(path.read_bytes().splitlines()))
     store = new_store("sqlite", tmp_path / "there", busy.machine)
     with pytest.raises(Refused) as problem:
         brought(busy, store, path)
     assert problem.value.code == "bad_argument"
-    assert f"{path} is no export that can be used" in problem.value.refusal.message
+    said = problem.value.refusal.message
+    assert f"{path} is no export that can be used" in said and why in said
     assert not (tmp_path / "there").exists()
 
 
@@ -441,7 +505,7 @@ def test_the_helper_that_seals_makes_a_file_that_is_accepted(busy, tmp_path):
 @pytest.mark.parametrize("damage", ["cut after a line", "a forged title", "a database"])
 def test_a_server_is_not_touched_by_a_file_that_is_no_export(busy, target, tmp_path, damage):
     path = exported(busy, tmp_path / "board.jsonl")
-    path.write_bytes(DAMAGE[damage](path.read_bytes().splitlines()))
+    path.write_bytes(DAMAGE[damage][0](path.read_bytes().splitlines()))
     with pytest.raises(Refused) as problem:
         brought(busy, target, path)
     assert (problem.value.code, has_no_board(target)) == ("bad_argument", True)
@@ -450,7 +514,7 @@ def test_a_server_is_not_touched_by_a_file_that_is_no_export(busy, target, tmp_p
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_an_export_of_a_newer_dibs_says_so(busy, tmp_path):
     path = exported(busy, tmp_path / "board.jsonl")
-    path.write_bytes(in_head(schema=2)(path.read_bytes().splitlines()))
+    path.write_bytes(in_head(schema=newest() + 1)(path.read_bytes().splitlines()))
     with pytest.raises(Refused) as problem:
         brought(busy, new_store("sqlite", tmp_path / "there", busy.machine), path)
     assert (problem.value.code, str(path) in problem.value.refusal.message) == (

@@ -162,8 +162,6 @@ def set_up(copy: SqliteStore, path: str, progress: Progress | None) -> int:
             copier(copy).receive(copy, lines, unchanged, first_half(progress, total))
         with copy.read() as tx:
             sound(tx, path)
-            for fault in tx.orphans():
-                raise bad_argument(fault)
         for finding in copy.health():
             if finding.what in ("integrity", "references") and finding.level != "ok":
                 raise bad_argument(f"{finding.what}: {finding.found}")
