@@ -149,6 +149,12 @@ def test_edges_are_the_same_whichever_end_names_them():
     assert [found[id_].after for id_ in "abd"] == [(), (), ()]
 
 
+@pytest.mark.parametrize("after", [["a", 7, None, "", ["b"], {}], "a", 7, {"a": 1}, None])
+def test_what_is_no_id_is_no_edge(after):
+    found = items(file(node("t", after=after, before=after), node("u")))
+    assert found["t"].after == (("a",) if isinstance(after, list) else ())
+
+
 def test_a_repeated_line_that_does_not_count_makes_no_edges():
     found = items(file(node("a", before=["b"]), node("b"), node("a")))
     assert found["b"].after == ()
@@ -158,6 +164,13 @@ def test_a_repeated_line_that_does_not_count_makes_no_edges():
 def test_every_word_of_the_tool_has_a_state(word, state):
     item, problems = only(node("t", status=word))
     assert (item.state, item.said, problems) == (state, word, [])
+
+
+@pytest.mark.parametrize("word", ["in_progress", "In-Progress", "IN_PROGRESS"])
+def test_a_word_in_other_letters_means_the_same_and_stays(word):
+    item, problems = only(node("t", status=word))
+    assert (item.state, item.said, problems) == (IN_PROGRESS, word, [])
+    assert written(node("t", status=word), record(IN_PROGRESS, "codex-2"))["status"] == word
 
 
 def test_every_state_has_a_word_that_means_it():
@@ -498,6 +511,11 @@ def test_the_text_of_one_step_cannot_hide_another():
     hiding = step(1, text=f"nothing {step(2).mark}")
     log = written(node("t", log=[]), record(steps=[hiding]))["log"]
     assert len(written(node("t", log=log), record(steps=[hiding, step(2)]))["log"]) == 2
+
+
+def test_entries_of_another_form_stay_in_the_log():
+    log = ["odd", None, {"message": 7}, {"text": "x"}]
+    assert written(node("t", log=log), record(steps=[step(1)]))["log"][:4] == log
 
 
 @pytest.mark.parametrize("log", ["odd", 7, {}])

@@ -40,8 +40,8 @@ def another_program(path):
 
 
 def free(path) -> bool:
-    """Whether another process could take it."""
-    attempt = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    """Whether another process could take it, if only to share it."""
+    attempt = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_SH | fcntl.LOCK_NB)"
     done = subprocess.run([sys.executable, "-c", attempt, path], capture_output=True, check=False)
     return done.returncode == 0
 
@@ -112,6 +112,14 @@ def test_the_lock_is_given_back_when_the_work_goes_wrong_and_its_file_is_left_al
     with locked(root, 0):
         pass
     assert (tmp_path / ".wg" / "graph.lock").read_text() == "not ours"
+
+
+def test_the_lock_is_given_back_though_a_forked_process_shares_its_file(tmp_path):
+    root = graph_in(tmp_path, ".wg")
+    with locked(root, 0) as held:
+        shared = os.dup(held._descriptor)
+    assert free(lock_path(root))
+    os.close(shared)
 
 
 def test_a_lock_that_leads_elsewhere_is_not_followed(tmp_path):

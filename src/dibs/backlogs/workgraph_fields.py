@@ -154,7 +154,7 @@ def instant_of(text: object) -> Instant | None:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         passed = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
     instant = passed // timedelta(microseconds=1)
     return Instant(instant) if 0 <= instant <= LAST_INSTANT else None
