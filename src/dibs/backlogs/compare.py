@@ -117,6 +117,9 @@ class Judging:
         item, task = self.item, self.task
         lost = self.lost_epoch()
         said, state, note = self.of_state()
+        healed = self.heals(state)
+        if healed:
+            said = self.ground.words.writes[OPEN]  # as it is written now
         listed = Listed(
             channel=item.channel,
             ref=item.ref,
@@ -133,7 +136,6 @@ class Judging:
             note=note,
             lease=self.lease(),
         )
-        healed = self.heals(state)
         return Verdict(
             listed=listed if task is None or self.is_news(listed, task) else None,
             write=healed or self.is_behind(),
@@ -227,7 +229,7 @@ class Judging:
     def heals(self, state: State | None) -> bool:
         """A claim in the file that nobody stands behind is put right there, too."""
         item, task = self.item, self.task
-        claimed = item.state == IN_PROGRESS or (item.state == OPEN and item.owner != "")
+        claimed = item.owner != "" and item.state in (OPEN, IN_PROGRESS)
         stale = claimed and item.lock is None and self.lease() is None
         free = task is None or (task.lease is None and task.state == OPEN)
         return self.ground.heals and stale and free and state in (None, OPEN)

@@ -120,10 +120,10 @@ class Record(Value):
     board: str
     now: Instant
     holder: Actor | None = None
-    owner: str = ""
-    """Who holds it, or held it last."""
     steps: tuple[Step, ...] = ()
     """The latest changes of state, oldest first; those that the file tells already among them."""
+    owner: str = ""
+    """Who holds it, or held it last."""
     expires: Instant | None = None
     """What the file is to state as the end of the lease, if not its true end: it may lag behind."""
 

@@ -45,7 +45,7 @@ def record_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> Record:
     last = tx.last_ended_lease(task.id) if holder is None and task.token.number else None
     owner = holder or (tx.actor(last.actor) if last else None)
     name = owner.name if owner else ""
-    return Record(task, tx.board.uid, tx.now, holder, name, steps_of(tx, task, own))
+    return Record(task, tx.board.uid, tx.now, holder, steps_of(tx, task, own), name)
 
 
 def steps_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> tuple[Step, ...]:

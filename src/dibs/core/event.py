@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.core.instants import Instant
+from dibs.core.instants import Duration, Instant
 from dibs.core.model import IN_PROGRESS, OPEN, ActorId, Lease, Task, Token
 from dibs.core.values import Value
 
@@ -55,6 +55,48 @@ class TaskEvent(Event):
 
     def evolve(self, task: Task, at: Instant) -> Task:
         raise NotImplementedError
+
+
+class LeaseBegun(TaskEvent):
+    """A new lease, fresh in every field; `ending` tells of the one that it replaced, if any.
+
+    `former` tells of one that a sweep had ended before: who worked on it, and where that lies.
+    """
+
+    token: Token
+    actor: ActorId
+    session: str | None
+    ttl: Duration
+    reason: str = ""
+    ending: Ending | None = None
+    former: Ending | None = None
+    is_attempt: ClassVar[bool] = True
+    """Whether the new holder of a task in progress tries anew, or goes on with the same attempt."""
+
+    @property
+    def takes(self) -> bool:
+        return self.is_attempt
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        in_progress = task.state == IN_PROGRESS
+        lease = Lease(
+            actor=self.actor,
+            session=self.session,
+            acquired=at,
+            renewed=at,
+            ttl=self.ttl,
+            reason=self.reason,
+            stint=at if in_progress and self.session is not None else None,
+        )
+        return task.but(
+            token=self.token,
+            lease=lease,
+            assignee=None if lease.bound else self.actor,
+            preferred=None,
+            rests_until=None,
+            attempts=task.attempts + (in_progress and self.is_attempt),
+            item=task.item and task.item.but(locked=""),  # the lease takes its place in the file
+        )
 
 
 class EndsLease(TaskEvent):

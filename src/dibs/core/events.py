@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from dibs.core.event import (
-    Ending,
+    Ending,  # noqa: F401 - one vocabulary: what an event is, and all of them
     EndsLease,
     Event,
+    LeaseBegun,
     Stint,
     TaskEvent,
     begun_anew,
@@ -26,7 +27,6 @@ from dibs.core.model import (
     OPEN,
     REVIEW,
     ActorId,
-    Lease,
     Mirrored,
     Task,
     TaskId,
@@ -37,8 +37,6 @@ from dibs.core.model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar
-
     from dibs.core.model import State
 
 
@@ -127,48 +125,6 @@ class Noted(TaskEvent):
 
     def evolve(self, task: Task, at: Instant) -> Task:
         return task
-
-
-class LeaseBegun(TaskEvent):
-    """A new lease, fresh in every field; `ending` tells of the one that it replaced, if any.
-
-    `former` tells of one that a sweep had ended before: who worked on it, and where that lies.
-    """
-
-    token: Token
-    actor: ActorId
-    session: str | None
-    ttl: Duration
-    reason: str = ""
-    ending: Ending | None = None
-    former: Ending | None = None
-    is_attempt: ClassVar[bool] = True
-    """Whether the new holder of a task in progress tries anew, or goes on with the same attempt."""
-
-    @property
-    def takes(self) -> bool:
-        return self.is_attempt
-
-    def evolve(self, task: Task, at: Instant) -> Task:
-        in_progress = task.state == IN_PROGRESS
-        lease = Lease(
-            actor=self.actor,
-            session=self.session,
-            acquired=at,
-            renewed=at,
-            ttl=self.ttl,
-            reason=self.reason,
-            stint=at if in_progress and self.session is not None else None,
-        )
-        return task.but(
-            token=self.token,
-            lease=lease,
-            assignee=None if lease.bound else self.actor,
-            preferred=None,
-            rests_until=None,
-            attempts=task.attempts + (in_progress and self.is_attempt),
-            item=task.item and task.item.but(locked=""),  # the lease takes its place in the file
-        )
 
 
 class Claimed(LeaseBegun):

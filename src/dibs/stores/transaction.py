@@ -18,7 +18,6 @@ from dibs.core.model import (
     Actor,
     ActorId,
     Caller,
-    KeptNote,
     LoggedRefusal,
     Session,
     Task,
@@ -28,6 +27,7 @@ from dibs.core.model import (
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
+from dibs.stores.history import BATCH, History, beyond
 from dibs.stores.offers import Offers
 
 TYPE_CHECKING = False
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
         def change(self, query: str, **params: Any) -> None: ...
 
-
-BATCH = 1_000
-"""Rows read at a time where all are wanted: a read transaction holds one page of them."""
 
 FORGETS_EVERY = 32
 """Events between two looks for requests that are old enough to be forgotten."""
@@ -83,15 +80,6 @@ class BoardRow(Value):
         return is_elsewhere(self.moved_to, self.arriving)
 
 
-class Highest(Value):
-    """The highest id of a task and an actor, epoch of a token, and instant of a change."""
-
-    task: int
-    actor: int
-    epoch: int
-    instant: Instant
-
-
 class Request(Value):
     """What was asked and answered under a request id."""
 
@@ -103,7 +91,7 @@ def folded(name: str) -> str:
     return name.casefold()
 
 
-class ReadTransaction(Offers):
+class ReadTransaction(Offers, History):
     """One consistent look at the board, at one instant."""
 
     def __init__(
@@ -230,75 +218,9 @@ class ReadTransaction(Offers):
     def counts(self) -> dict[str, int]:
         return dict(self._ask("count_tasks"))
 
-    # The ledger, and what stands beside it.
-
-    def events_of(self, task: TaskId) -> Iterator[Entry]:
-        """A task's events (those of `NO_TASK` are the board's own), oldest first."""
-        last = 0
-        while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
-            yield from map(rows.entry_of, page)
-            last = beyond(last, page[-1][2])
-
-    def events_backwards(self) -> Iterator[Entry]:
-        """All events, newest first."""
-        last = self.board.seq + 1
-        while page := self._ask("events_before", before=last, limit=BATCH):
-            yield from map(rows.entry_of, page)
-            last = -beyond(-last, -page[-1][0])
-
-    def events(self) -> Iterator[Entry]:
-        """All events, oldest first."""
-        return self.events_since(0)
-
-    def events_since(self, last: int) -> Iterator[Entry]:
-        """Those that came after one of them."""
-        while page := self._ask("events_after", after=last, limit=BATCH):
-            yield from map(rows.entry_of, page)
-            last = beyond(last, page[-1][0])
-
-    def entries(self, first: int, count: int) -> list[Entry]:
-        """Some events that follow each other."""
-        return [
-            rows.entry_of(row) for row in self._ask("events_after", after=first - 1, limit=count)
-        ]
-
-    def count_events(self) -> tuple[int, int]:
-        """How many there are, and the highest number."""
-        [(count, highest)] = self._ask("count_events")
-        return count, highest
-
-    def count_task_events(self) -> int:
-        [(count,)] = self._ask("count_task_events")
-        return int(count)
-
-    def highest(self) -> Highest:
-        """The highest of everything that is counted."""
-        [row] = self._ask("highest")
-        return Highest(*row)
-
-    def orphans(self) -> list[str]:
-        """Rows that belong to no task."""
-        return [f"event {seq} has no task" for (seq,) in self._ask("events_without_task")] + [
-            f"an ended lease of task {task} has no task"
-            for (task,) in self._ask("leases_without_task")
-        ]
-
-    def notes(self, task: TaskId) -> list[KeptNote]:
-        return [KeptNote(*row) for row in self._ask("notes_of_task", task=task)]
-
-    def last_note(self, task: TaskId, kind: str) -> str:
-        row = self._one("last_note", task=task, kind=kind)
-        return row[0] if row else ""
-
     def request(self, actor: ActorId, request_id: str) -> Request | None:
         row = self._one("request", actor=actor, id=request_id)
         return Request(*row) if row else None
-
-    def refusals_backwards(self) -> Iterator[LoggedRefusal]:
-        last = 2**62
-        while page := self._ask("refusals", before=last, limit=BATCH):
-            yield from (LoggedRefusal(*row) for row in page)
-            last = -beyond(-last, -page[-1][0])
 
 
 class WriteTransaction(ReadTransaction):
@@ -461,10 +383,3 @@ class WriteTransaction(ReadTransaction):
             self._change("add_note", seq=entry.seq, task=task, kind=kind, text=text)
         self.board = self.board.but(seq=entry.seq)
         return entry
-
-
-def beyond(last: int, found: int) -> int:
-    """Where the next page begins; a damaged index could lead round in a circle."""
-    if found <= last:
-        raise unreadable("the order of its rows")
-    return found
