@@ -62,12 +62,7 @@ def _checked(raw: Raw) -> str:
         read = value([raw], 0)
     except Unreadable as why:
         raise ValueError(f"{raw!r} cannot be written as it is: {why}") from None
-    if (
-        read != raw
-        or not raw.isprintable()
-        or raw[0] in "\"'|>"
-        or any(sign in ",[]{}" for sign in raw)
-    ):
+    if read != raw or not raw.isprintable() or any(sign in ",[]{}" for sign in raw):
         raise ValueError(f"{raw!r} cannot be written as it is")
     return str(raw)
 
