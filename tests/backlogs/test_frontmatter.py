@@ -399,6 +399,7 @@ EDITS = [
     ("state: x", (), "state: []"),
     ("state: x", ("a", "b c"), "state: [a, b c]"),
     ("state: []", ("a,b", "c:d", "yes"), 'state: ["a,b", "c:d", "yes"]'),
+    ("state: [a]", ("what?", "b"), 'state: ["what?", b]'),
     ('state: ["a", b]', ("a", "c"), 'state: ["a", "c"]'),
     ("state: ['a']  # x", ("it's",), "state: ['it''s']  # x"),
     ("state: [a, b]", "a", "state: a"),
@@ -484,10 +485,10 @@ def test_a_text_that_a_reader_might_take_for_something_else_is_quoted(text):
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_a_text_that_is_safe_is_written_plain(text):
-    new = document("key: x\n").with_values({"key": text})
+    new = document("key: x\n").with_values({"key": text, "other": (text, text)})
     assert f"key: {text}\n".encode() in new
     for read in (as_values_11, as_values_12):
-        assert read(new) == {"key": text}
+        assert read(new) == {"key": text, "other": [text, text]}
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,11 @@ def _text(text: str, style: str, *, brackets: bool = False) -> str:
         raise ValueError("it has half a character")
     if style == SINGLE and (text.isprintable() or not text):
         return "'" + text.replace("'", "''") + "'"
-    if style == "" and is_plain(text) and not (brackets and any(sign in ",[]{}:" for sign in text)):
+    if (
+        style == ""
+        and is_plain(text)
+        and not (brackets and any(sign in ",[]{}:?" for sign in text))
+    ):
         return text
     return '"' + "".join([_escaped(sign) for sign in text]) + '"'
 
