@@ -574,6 +574,8 @@ NOT_ITEMS: tuple[tuple[str, bytes], ...] = (
     ("a complex key", b"---\n? id\n: WRK-1\n---\n"),
     ("merged keys", b"---\nbase: &b {status: done}\n<<: *b\n---\n"),
     ("a second document", b"---\nid: WRK-1\n--- # again\nid: WRK-2\n---\n"),
+    ("a second document with a key", b"---\nid: WRK-1\n--- status: done\n---\n"),
+    ("the end of a document with a key", b"---\nid: WRK-1\n... status: done\n---\n"),
     ("classic newlines", b"---\rid: WRK-1\rstatus: pending\r---\r"),
     ("a lone carriage return", b"---\nid: WRK-1\ntitle: a\rstatus: done\nstatus: pending\n---\n"),
     ("a line separator", "---\nid: WRK-1\ntitle: a\u2028status: done\n---\n".encode()),

@@ -67,7 +67,7 @@ def _last(text: str, lines: list[str], here: int, offset: int, at: int, indent: 
     line = lines[here]
     inline = line[at:].lstrip(SPACE)
     after = lines[here + 1][:1] if here + 1 < len(lines) else "x"
-    if after and after not in " -#\t" and _is_simple(inline):
+    if after not in " -#\t" and _is_simple(inline):
         return here + 1
     if inline[:1] in ("|", ">"):
         return _scalar_last(lines, here, indent, inline)

@@ -88,7 +88,7 @@ def key_of(line: str, start: int) -> tuple[str, int] | None:
         or key[0] in INDICATORS
         or key[0] == "\t"
         or comment_at(key) < len(key)
-        or key.startswith("---")
+        or key[:4] in ("--- ", "... ")
     ):
         return None
     if key[0] in "-?" and key[1:2] in " \t":

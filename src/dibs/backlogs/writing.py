@@ -51,7 +51,11 @@ def _text(text: str, style: str, *, brackets: bool = False) -> str:
         raise ValueError("it has half a character")
     if style == SINGLE and (text.isprintable() or not text):
         return "'" + text.replace("'", "''") + "'"
-    if style == "" and is_plain(text) and not (brackets and any(sign in ",[]{}:" for sign in text)):
+    if (
+        style == ""
+        and is_plain(text)
+        and not (brackets and any(sign in ",[]{}:?" for sign in text))
+    ):
         return text
     return '"' + "".join([_escaped(sign) for sign in text]) + '"'
 
@@ -62,12 +66,7 @@ def _checked(raw: Raw) -> str:
         read = value([raw], 0)
     except Unreadable as why:
         raise ValueError(f"{raw!r} cannot be written as it is: {why}") from None
-    if (
-        read != raw
-        or not raw.isprintable()
-        or raw[0] in "\"'|>"
-        or any(sign in ",[]{}" for sign in raw)
-    ):
+    if read != raw or not raw.isprintable() or any(sign in ",[]{}" for sign in raw):
         raise ValueError(f"{raw!r} cannot be written as it is")
     return str(raw)
 
