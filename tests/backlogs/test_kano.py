@@ -200,3 +200,9 @@ def test_the_users_story_is_read_with_its_uid(yard):
     assert task.origin_ask_ref == task.uid
     assert (task.channel, task.terms.priority) == ("kano", 1)
     assert task.terms.title == "Assignment record and conflict isolation for dispatched work"
+
+
+def test_a_title_with_a_colon_is_read_as_it_was_meant(yard):
+    yard.kano(KEY, title="Fix: the login")
+    yard.sync()
+    assert yard.task(KEY).terms.title == "Fix: the login"

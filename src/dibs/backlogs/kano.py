@@ -7,7 +7,7 @@ from os.path import basename, join, relpath
 
 from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document, Raw
-from dibs.backlogs.item import Item, Problem, Record
+from dibs.backlogs.item import Item, Problem, Record, Unreadable
 from dibs.backlogs.pointer import pointer_of
 from dibs.backlogs.words import (
     Words,
@@ -91,7 +91,7 @@ class Kano(Plain):
         problems: list[Problem] = []
         id_ = id_of(document, path, problems)
         uid, said = document.text("uid").strip(), document.text("state").strip()
-        title, wrong = title_of(document.text("title"), id_)
+        title, wrong = title_of(title_in(document), id_)
         if wrong:
             problems.append(Problem(path, wrong, f"it is called {title}"))
         state = self.words.state(said)
@@ -186,6 +186,15 @@ def id_of(document: Document, path: str, problems: list[Problem]) -> str:
     if not name.casefold().startswith(stated.casefold()):
         problems.append(Problem(path, f"its id is {stated}", "the id decides, not the name"))
     return stated
+
+
+def title_in(document: Document) -> str:
+    """As it is stated; people write `title: Fix: it`, which is no YAML, and mean what they write."""
+    try:
+        return document.text("title")
+    except Unreadable:
+        line = document.data.split(b"\n")[document.line("title") - 1]
+        return line.decode("utf-8", "replace").partition(":")[2].strip()
 
 
 def pointer_in(document: Document, path: str, problems: list[Problem]) -> Pointer | None:

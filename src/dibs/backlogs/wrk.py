@@ -11,7 +11,7 @@ from os.path import dirname, join, relpath
 from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document
 from dibs.backlogs.item import UNBOUND, Item, Lock, Problem, Record
-from dibs.backlogs.kano import id_of, known_actions, pointer_in, priority_of
+from dibs.backlogs.kano import id_of, known_actions, pointer_in, priority_of, title_in
 from dibs.backlogs.words import Words, instant_of, said_yes, stamp, title_of, until
 from dibs.core.instants import HOUR, MINUTE, Duration
 from dibs.core.model import BLOCKED, COMPLETE, DROPPED, FAILED, IN_PROGRESS, OPEN, REVIEW
@@ -86,7 +86,7 @@ class Wrk(Plain):
         document = Document(data)
         problems: list[Problem] = []
         id_, said = id_of(document, path, problems), document.text("status").strip()
-        title, wrong = title_of(document.text("title"), id_)
+        title, wrong = title_of(title_in(document), id_)
         if wrong:
             problems.append(Problem(path, wrong, f"it is called {title}"))
         state = self.words.state(said)
