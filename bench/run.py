@@ -12,6 +12,7 @@ from pathlib import Path
 
 import apsw
 import cycles
+import files
 import graphs
 import peer
 import postgres
@@ -31,6 +32,7 @@ FULL = (
     cycles.measure,
     size.measure,
     graphs.measure,
+    files.measure,
     writers.measure,
     peer.measure,
     postgres.measure,
@@ -40,6 +42,7 @@ QUICK = (
     lambda: cycles.measure(5),
     lambda: size.measure((1_000, 100_000), 3),
     lambda: graphs.measure((1_000, 100_000), 3),
+    lambda: files.measure(1_000, 5_000, 2),
     lambda: writers.measure((2, 8), 2.0, 1),
     lambda: peer.measure(4),
     lambda: postgres.measure((1, 8), 0.5, 1),

@@ -50,6 +50,7 @@ class Backlog:
         self.root = root
         self.folder = folder
         self.dialects = dialects
+        self._index: Index | None = None
         self.written = 0
         """How many files were."""
 
@@ -67,7 +68,11 @@ class Backlog:
         return wait_for_turn(join(self.folder, LOCK), what, LOCK_WAIT, board.store.machine)
 
     def index(self, tx: ReadTransaction) -> Index:
-        return Index(self.folder, f"{tx.board.uid} {tx.board.created}", self.root)
+        """Read once, and again when somebody else has written it."""
+        board = f"{tx.board.uid} {tx.board.created}"
+        if self._index is None or not self._index.is_current(board):
+            self._index = Index(self.folder, board, self.root)
+        return self._index
 
     # Before a command.
 

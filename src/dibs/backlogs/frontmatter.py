@@ -32,6 +32,7 @@ class Document:
         certain about.
         """
         self.data = data
+        self._sections: sections.Sections | None = None
         text = _decoded(data)
         start = _opening(text)
         end = _closing(text, start)
@@ -88,7 +89,9 @@ class Document:
         """What stands below the first heading that begins with `title`, in any case of letters, up to
         the next heading of its level or above; "" if there is nothing but comments.
         """
-        return sections.text_of(self._body, title)
+        if self._sections is None:
+            self._sections = sections.Sections(self._body)
+        return self._sections.text(title)
 
     # Writing.
 

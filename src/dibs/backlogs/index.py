@@ -58,7 +58,19 @@ class Index:
         self._of = [VERSION, board, root]
         self.seq = 0
         self.files: dict[str, File] = {}
+        self._places: dict[tuple[str, str], str] = {}
+        self._stat = self._look()
         self._load()
+
+    def _look(self) -> tuple[int, int]:
+        try:
+            there = os.stat(self._path)
+        except OSError:
+            return 0, 0
+        return there.st_mtime_ns, there.st_ino
+
+    def is_current(self, board: str) -> bool:
+        return self._of[1] == board and self._stat == self._look()
 
     def _load(self) -> None:
         import json
@@ -81,6 +93,7 @@ class Index:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump({"of": self._of, "seq": self.seq, "files": stored}, file)
         os.replace(temporary, self._path)
+        self._stat, self._places = self._look(), {}
 
     def items(self) -> Iterator[tuple[str, Noted]]:
         for path, file in self.files.items():
@@ -88,7 +101,9 @@ class Index:
                 yield path, noted
 
     def path_of(self, channel: str, ref: str) -> str | None:
-        return next((p for p, n in self.items() if (n.channel, n.ref) == (channel, ref)), None)
+        if not self._places:
+            self._places = {(one.channel, one.ref): path for path, one in self.items()}
+        return self._places.get((channel, ref))
 
 
 def noted(item: Item) -> Noted:

@@ -16,15 +16,21 @@ class Heading(Value):
     text: str
 
 
-def text_of(body: str, title: str) -> str:
-    """The text below the heading; "" if it is not there, or has only comments and blank lines."""
-    lines = body.replace("\r\n", "\n").split("\n")
-    headings, _ = _headings(lines)
-    found = _find(headings, title)
-    if found is None:
-        return ""
-    text = "\n".join(lines[found.line + 1 : _end(headings, found, len(lines))]).strip()
-    return text if _without_comments(text) else ""
+class Sections:
+    """A text with its headings, found once."""
+
+    def __init__(self, body: str) -> None:
+        self._lines = body.replace("\r\n", "\n").split("\n")
+        self._headings, _ = _headings(self._lines)
+
+    def text(self, title: str) -> str:
+        """The text below the heading; "" if it is not there, or has only comments and blank lines."""
+        found = _find(self._headings, title)
+        if found is None:
+            return ""
+        end = _end(self._headings, found, len(self._lines))
+        text = "\n".join(self._lines[found.line + 1 : end]).strip()
+        return text if _without_comments(text) else ""
 
 
 def with_line(body: str, title: str, line: str, newline: str) -> str:
