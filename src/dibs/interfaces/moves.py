@@ -6,6 +6,7 @@ from dibs.board import waiting as causes
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.model import GRACE, TaskKey, Token
+from dibs.core.refusals import refused
 from dibs.interfaces import records
 from dibs.interfaces.hold import notice
 from dibs.opening import another
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import timedelta
 
+    from dibs.backlogs.sync import Report
     from dibs.board.execute import Board as Rules
     from dibs.board.identity import Identity
     from dibs.interfaces.records import Answer, Changed
@@ -33,6 +35,16 @@ class Moves:
 
     _do: Callable[[c.Command, str | None], Answer]
     _use: Callable[[], AbstractContextManager[Rules]]
+
+    def sync(self) -> Report:
+        """Item files are read into the board, and written where the board owns a change of them."""
+        from dibs.backlogs.backlog import Backlog
+        from dibs.backlogs.sync import sync
+
+        with self._use() as rules:
+            if not isinstance(rules.backlog, Backlog):
+                raise refused("no_backlog", "there is no backlog of files here")
+            return sync(rules.backlog, rules, self.who)
 
     def block(
         self, key: str, reason: str, *, on: str = "", keep: bool = False, token: str | None = None,

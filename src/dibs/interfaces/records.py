@@ -176,6 +176,11 @@ class Answer:
         return self._task
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be known about the item file of the task, if it has one."""
+        return self._outcome.said
+
+    @property
     def late(self) -> bool:
         """The lease had expired, and it was accepted all the same."""
         return self._outcome.late
