@@ -38,10 +38,10 @@ wrk_gate() (
         echo "usage: wrk_gate ID, of an item below $(wrk_queue)" >&2
         return 2
     fi
-    status=$(wrk_field "$item" status)
-    case $status in
+    state=$(wrk_field "$item" status)
+    case $state in
         pending | ready | working) ;;
-        *) echo "$1 is not ready: its status is $status" >&2 && return 1 ;;
+        *) echo "$1 is not ready: its status is $state" >&2 && return 1 ;;
     esac
     case $(wrk_field "$item" plan_approved) in
         '' | true | yes) ;;
