@@ -375,6 +375,7 @@ def test_execute_dispatches_nothing_while_another_session_has_the_lock(hub):
     hub.sh("claim_wrk WRK-157", session="s2")
     said = hub.script("agents/execute.sh", "WRK-157", "touch", "begun")
     assert said.code == 4 and "session s2" in said.err
+    assert "not released" not in said.err, "it was not even tried"
     assert not (hub.folder / "begun").exists()
     assert lock(hub.folder / QUEUE / "pending" / "WRK-157.md")[0] == "s2"
 
@@ -447,8 +448,9 @@ def test_each_gate_of_the_example_keeps_its_code(queue):
 @pytest.mark.parametrize("function", ["claim_wrk", "wrk_release"])
 def test_a_wrong_call_is_a_usage_error_and_does_nothing(hub, function, words):
     before = hub.json("log")["events"]
-    said = hub.sh(f"{function} {words}")
-    assert said.code == 2 and said.err and not said.out
+    for session in ("", "session_get() { echo s3; }\n"):
+        said = hub.sh(f"{session}{function} {words}")
+        assert said.code == 2 and said.err and not said.out
     assert hub.json("log")["events"] == before
 
 
@@ -466,6 +468,7 @@ def test_every_code_of_dibs_becomes_one_of_five(queue, tmp_path):
         became = dict(tuple(map(int, line.split())) for line in said.out.splitlines())
         assert became == {code: code if code < 5 else 4 if code == 5 else 1 for code in codes}
         assert re.findall(r"code (\d+), given as 1", said.err) == [str(c) for c in codes if c > 5]
+        assert queue.sh(f"{path}{function} WRK-1", CODE="5").code == 4, "under set -e"
 
 
 def test_without_dibs_it_fails_and_says_so(queue):
@@ -528,5 +531,6 @@ def test_it_needs_neither_a_board_nor_a_repository(tmp_path):
 
 def test_it_reads_nothing_of_what_a_loop_reads(queue):
     queue.put("WRK-8")
+    curious = 'dibs() { cat > /dev/null; command dibs "$@"; }\n'
     loop = "printf 'WRK-157\\nWRK-8\\n' | while read -r item; do claim_wrk $item; done"
-    assert queue.sh(loop).out.count("is yours") == 2
+    assert queue.sh(curious + loop).out.count("is yours") == 2

@@ -34,10 +34,10 @@ _dibs_wrk() (
     fi
     if command -v session_get >/dev/null 2>&1; then
         _dibs_session=$(session_get session_id) || _dibs_session=
-        case $_dibs_session in
-            # A missing value, as jq and yq print it, would be one session for everybody.
-            '' | null) echo "$_dibs_name: session_get session_id names no session" >&2 && exit 2 ;;
-        esac
+        if [ -z "$_dibs_session" ]; then
+            echo "$_dibs_name: session_get session_id names no session" >&2
+            exit 2
+        fi
         set -- "$1" "--session=$_dibs_session"
     fi
     case $_dibs_name in
