@@ -214,6 +214,17 @@ def contents(path: str) -> bytes:
         raise bad_argument(f"{path} cannot be read: {error.strerror}") from None
 
 
+def shellenv(_: Call) -> Answer:
+    """The text of the shell library. It needs no board: a login script may ask for it anywhere."""
+    from os.path import dirname, join
+
+    from dibs import backlogs
+
+    with open(join(dirname(backlogs.__file__), "shellenv.sh"), encoding="utf-8") as file:
+        text = file.read()
+    return Answer(payloads.answer(shellenv=text), tuple(text.splitlines()))
+
+
 VERBS = {
     "sync": Verb(
         sync,
@@ -239,4 +250,5 @@ VERBS = {
         ),
     ),
     "export": Verb(export, (argument("file", metavar="FILE", help="a file that is not there"),)),
+    "shellenv": Verb(shellenv),
 }

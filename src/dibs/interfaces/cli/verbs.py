@@ -56,6 +56,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "sync": "read backlog files into the board, and keep them in step with it",
         "import": "take in what another tool, or dibs itself, has exported",
         "export": "write the whole board, with its ledger, to a file of JSON lines",
+        "shellenv": "print shell functions that lock WRK items",
     },
     "board": {
         "init": "make a board for this repository",
