@@ -183,7 +183,8 @@ def id_of(document: Document, path: str, problems: list[Problem]) -> str:
         named = name.partition("_")[0].strip()
         problems.append(Problem(path, "it has no id", f"it is known as {named}, by its name"))
         return named
-    if not name.casefold().startswith(stated.casefold()):
+    behind = name[len(stated) :][:1]
+    if not name.casefold().startswith(stated.casefold()) or behind.isalnum():
         problems.append(Problem(path, f"its id is {stated}", "the id decides, not the name"))
     return stated
 
