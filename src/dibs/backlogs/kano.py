@@ -120,7 +120,7 @@ class Kano(Plain):
         document = Document(data)
         record = records.get(document.text("uid").strip()) or next(iter(records.values()))
         values = self.values(document, record)
-        steps = [step for step in record.steps if step.mark.encode() not in data]
+        steps = [step for step in record.steps if not is_told(step, data)]
         lasting = {key: value for key, value in values.items() if key != "lease_expires_at"}
         if document.has("updated") and (steps or document.with_values(lasting) != data):
             values["updated"] = Raw(day_of(record.now))  # a lease that runs on is no change
@@ -162,6 +162,14 @@ class Kano(Plain):
             f"{minute_of(step.at)} [agent={step.actor}] [model={step.model or 'unknown'}] "
             f"{self.words.writes[step.state]}: {step.verb.replace('_', ' ')}{said} {step.mark}"
         )
+
+
+def is_told(step: Step, data: bytes) -> bool:
+    """Whether the log has its line. Another clone's board may give the same mark, at another time."""
+    mark, minute = step.mark.encode(), minute_of(step.at).encode()
+    return mark in data and any(
+        line.startswith(minute) and line.rstrip().endswith(mark) for line in data.split(b"\n")
+    )
 
 
 def gate_of(document: Document) -> str:
