@@ -475,3 +475,19 @@ def test_a_line_that_another_clones_board_wrote_does_not_hide_ones_own(quick):
     quick.put(path, life.data.decode() + other + "\n")
     life.do(life.codex, c.Complete(key))
     assert life.data.decode().count(f"(dibs 1.1 #{seq})") == 2
+
+
+@pytest.mark.parametrize(
+    ("heading", "below"),
+    [("Worklog", 0), ("WORKLOG (latest last)", 0), ("Worklog of others", 1), ("Work", 1)],
+)
+def test_only_a_worklog_is_written_to(quick, heading, below):
+    """Where there is none, one is made at the end."""
+    key = "KABSD-TSK-0001"
+    text = TASK.replace("# Worklog", f"# {heading}")
+    path = quick.kano(key, text)
+    quick.sync()
+    quick.agent("codex", "kx-1").claim(key)
+    after = quick.text(path)
+    assert after.count("# Worklog\n") == below + (heading == "Worklog")
+    assert "InProgress: started" in after[after.rindex("# W") :]
