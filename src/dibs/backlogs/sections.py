@@ -39,7 +39,7 @@ def with_line(body: str, title: str, line: str, newline: str) -> str:
     """
     lines = body.split("\n")
     headings, open_since = _headings([each.removesuffix("\r") for each in lines])
-    found = _find(headings, title)
+    found = _find([each for each in headings if _names(each, title)], title)
     end = _end(headings, found, len(lines)) if found else len(lines)
     if open_since and end == len(lines):
         raise Unreadable(f"its text has code or a comment that does not end: {open_since}")
@@ -101,6 +101,11 @@ def _find(headings: list[Heading], title: str) -> Heading | None:
         if heading.text.casefold() == title:
             return heading
     return next((each for each in headings if each.text.casefold().startswith(title)), None)
+
+
+def _names(heading: Heading, title: str) -> bool:
+    """It is that title, perhaps with a remark: `Worklog (latest last)`, not `Worklog of others`."""
+    return not heading.text[len(title) :].strip()[:1].isalnum()
 
 
 def _end(headings: list[Heading], of: Heading, length: int) -> int:

@@ -178,10 +178,15 @@ class Wrk(Plain):
                 "dibs": str(pointer),
             }
         elif task.token.number or document.has("locked_by"):
-            values |= {"locked_by": "", "locked_at": ""}
+            if not self.is_locked(document, record.now):
+                values |= {"locked_by": "", "locked_at": ""}
             if task.token.number:
                 values["dibs"] = str(pointer)
         return values
+
+    def is_locked(self, document: Document, now: Instant) -> bool:
+        """Another tool has a lock there: only who begins a lease against it takes it away."""
+        return self.lock(document, pointer_in(document, "", []), "", now, []) is not None
 
 
 def names_of(pointer: Pointer) -> tuple[str, ...]:

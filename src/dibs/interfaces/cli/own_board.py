@@ -65,17 +65,30 @@ def config(call: Call) -> Answer:
     values = settings.Settings(**stated)
     source, hint = "settings", f"to change one, write it to {path}"
     if is_on_a_server(call):
-        values, source = call.board.settings, "board"
+        from dibs.opening import settings_now
+
+        values, source = settings_now(call.place, call.board), "board"
         stated = {name: value for name, value in values.named().items() if value != DEFAULTS[name]}
         hint = "to change them, write all of them to a file: dibs config --load FILE"
+    implied: dict[str, str] = {}
+    if wants_names(call, values):
+        values, implied = values.but(identity=settings.STRICT), {"identity": "kano backlog"}
     rows = [
-        (name, value, source if is_stated else "default", means)
+        (name, value, source if is_stated else implied.get(name, "default"), means)
         for name, value, is_stated, means in each_setting(values, stated)
     ]
     told = {name: {"value": value, "source": where} for name, value, where, _ in rows}
     lines = (*say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")), hint)
     payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
     return Answer(payload, lines, wrong, exit=USAGE if wrong else 0)
+
+
+def wants_names(call: Call, values: Settings) -> bool:
+    """Whether item files ask that everybody says who they are, where no setting decides."""
+    from dibs.opening import backlog_at
+
+    backlog = None if values.identity else backlog_at(call.place, values)
+    return backlog is not None and backlog.is_strict
 
 
 def each_setting(values: Settings, stated: dict[str, Any]) -> Iterator[tuple[str, str, bool, str]]:
