@@ -9,7 +9,7 @@ from dibs.backlogs import files
 from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.index import Index
 from dibs.backlogs.item import Item, Problem, Unreadable
-from dibs.backlogs.showing import SHOWN, records_of, write
+from dibs.backlogs.showing import SHOWN, is_behind, records_of, write
 from dibs.backlogs.words import key_of
 from dibs.board.outcome import task_events
 from dibs.core import commands as c
@@ -64,7 +64,7 @@ class Backlog:
 
     def turn(self, board: Board, what: str) -> Turn:
         """Who writes files does so alone, and looks at the board after it got its turn."""
-        os.makedirs(self.folder, exist_ok=True)
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
         return wait_for_turn(join(self.folder, LOCK), what, LOCK_WAIT, board.store.machine)
 
     def index(self, tx: ReadTransaction) -> Index:
@@ -110,9 +110,10 @@ class Backlog:
                 return False, (gone,)
             verdict = judge(item, task, task.key, self.ground(tx, dialect))
         said = tuple(str(problem) for problem in (*problems, *verdict.problems) if problem.warns)
-        if verdict.listed is None:
+        if verdict.listed is None and not verdict.lost:
             return False, said
-        board.execute(who, c.Sync((verdict.listed,), verdict.lost))
+        listed = () if verdict.listed is None else (verdict.listed,)
+        board.execute(who, c.Sync(listed, verdict.lost))
         return True, said
 
     def _look_at_offers(self, board: Board, who: Identity, command: c.Next) -> tuple[str, ...]:
@@ -217,8 +218,28 @@ class Backlog:
         self, tx: ReadTransaction, keys: list[TaskKey], own: frozenset[int]
     ) -> tuple[str, ...]:
         """The same, for who has the turn already."""
+        by_file, said = self.files_of(tx, keys)
+        for path, dialect, tasks in by_file:
+            wrote, problem = write(self.root, path, dialect, records_of(tx, tasks, own))
+            self.written += wrote
+            if problem:
+                said.append(problem)
+        return tuple(said)
+
+    def behind(self, tx: ReadTransaction, keys: list[TaskKey]) -> int:
+        """How many files do not show what the board says now of these tasks."""
+        by_file, _ = self.files_of(tx, keys)
+        return sum(
+            is_behind(self.root, path, dialect, records_of(tx, tasks))
+            for path, dialect, tasks in by_file
+        )
+
+    def files_of(
+        self, tx: ReadTransaction, keys: list[TaskKey]
+    ) -> tuple[list[tuple[str, Dialect, list[Task]]], list[str]]:
+        """The files of these tasks, and which of them have none."""
         said: list[str] = []
-        by_file: dict[tuple[str, str], list[Task]] = {}
+        by_file: dict[tuple[str, str], tuple[str, Dialect, list[Task]]] = {}
         for key in keys:
             task = tx.task(key)
             dialect = self.dialect_of(task.channel if task else None)
@@ -227,16 +248,10 @@ class Backlog:
             item, problems = self.find(tx, dialect, task)
             if item is None:
                 said.append(f"the item file of {key} was not written: {problems[0].what}")
-            else:
-                by_file.setdefault((dialect.channel, item.path), []).append(task)
-        for (channel, path), tasks in by_file.items():
-            dialect = self.dialect_of(channel)
-            assert dialect is not None, "found by it"
-            wrote, problem = write(self.root, path, dialect, records_of(tx, tasks, own))
-            self.written += wrote
-            if problem:
-                said.append(problem)
-        return tuple(said)
+                continue
+            place = (dialect.channel, item.path)
+            by_file.setdefault(place, (item.path, dialect, []))[2].append(task)
+        return list(by_file.values()), said
 
     # Who is dead.
 

@@ -93,6 +93,15 @@ def write(root: str, path: str, dialect: Dialect, records: dict[str, Record]) ->
     return False, f"{path} was not written: somebody keeps changing it; dibs sync does it later"
 
 
+def is_behind(root: str, path: str, dialect: Dialect, records: dict[str, Record]) -> bool:
+    """Whether the records would change the file. One that cannot be read shows nothing."""
+    try:
+        data = files.read(root, path, dialect.largest).data
+        return in_step(dialect, path, data, records) != data
+    except (Unreadable, OSError):
+        return True
+
+
 def in_step(dialect: Dialect, path: str, data: bytes, records: dict[str, Record]) -> bytes:
     """The file with the records. A lease that only ran on is shown when half of it is over."""
     items, _ = dialect.read(path, data, next(iter(records.values())).now)

@@ -90,6 +90,8 @@ def summary(report: Report) -> str:
 
 def sync(backlog: Backlog, board: Board, who: Identity, options: Options = NOTHING) -> Report:
     """One pass over all files. Two at once take turns; git is let finish first."""
+    with board.read():  # without a board nothing is made beside it
+        pass
     wait_for_git(backlog.root)
     turn = backlog.turn(board, "sync")
     try:
@@ -133,7 +135,6 @@ class Syncing:
         self.fresh: dict[str, list[Item]] = {}
         self.files: dict[str, File] = {}
         self.added = self.changed = self.brought_back = 0
-        self.lost = 0
         self.done = self.total = 0
         self.shows: set[TaskKey] = set()
         self.healed: list[Item] = []
@@ -237,16 +238,23 @@ class Syncing:
             self.load(tx, dialect, len(fresh))
             verdicts = [(self.candidate(item), self.judged(tx, dialect, item)) for item in fresh]
         self.doubled_ids(verdicts)
-        self.lost = max((verdict.lost for _, verdict in verdicts), default=0)
+        lost = max((verdict.lost for _, verdict in verdicts), default=0)
         self.total += sum(verdict.listed is not None for _, verdict in verdicts)
         new = [(one, verdict) for one, verdict in verdicts if one.task is None]
-        self.execute([first_of(verdict) for _, verdict in new])
-        if not self.options.check:
+        known = [v.listed for one, v in verdicts if one.task is not None and v.listed]
+        if self.options.check:
+            self.added += len(new)
+            self.changed += len(known)
+        else:
+            self.outdo(lost)
+            self.execute([first_of(verdict) for _, verdict in new])
             with self.board.read() as tx:
                 self.load(tx, dialect, len(fresh))
                 second = [self.again(one, verdict) for one, verdict in new if one.item.after]
-                known = [v.listed for one, v in verdicts if one.task is not None and v.listed]
-            self.execute([*known, *second])
+            before = self.changed
+            self.execute(second)
+            self.changed = before  # they are new, not changed
+            self.execute(known)
         self.after_judging(verdicts)
 
     def after_judging(self, verdicts: list[tuple[Candidate, Verdict]]) -> None:
@@ -342,16 +350,17 @@ class Syncing:
                 what = f"another item, {first}, has the same id {one.item.id}"
                 self.problems.append(Problem(one.item.path, what, "it gets a key of its own"))
 
+    def outdo(self, lost: int) -> None:
+        """Tokens that only files know were given out: the next ones are above them."""
+        if lost:
+            assert self.who is not None, "who takes something in is somebody"
+            self.board.execute(self.who, c.Sync((), lost))
+
     def execute(self, listed: list[Listed]) -> None:
-        if self.options.check:
-            self.added += len(listed)
-            return
-        lost, self.lost = self.lost, 0
         for start in range(0, len(listed), BATCH):
             batch = tuple(listed[start : start + BATCH])
             assert self.who is not None, "who takes something in is somebody"
-            outcome = self.board.execute(self.who, c.Sync(batch, lost))
-            lost = 0
+            outcome = self.board.execute(self.who, c.Sync(batch))
             self.entries += len(outcome.entries)
             verbs = [entry.verb for entry in outcome.entries]
             self.added += verbs.count("added")
@@ -381,7 +390,8 @@ class Syncing:
         if not shows:
             return 0
         if self.options.check:
-            return len(shows)
+            with self.board.read() as tx:
+                return self.backlog.behind(tx, sorted(shows))
         before = self.backlog.written
         with self.board.read() as tx:
             said = self.backlog.show_now(tx, sorted(shows), frozenset())
@@ -396,7 +406,7 @@ class Syncing:
             ended = tx.board.seq
         self.index.files = self.files
         self.index.seq = ended if ended - began <= self.entries + self.registered(began) else began
-        os.makedirs(self.backlog.folder, exist_ok=True)
+        os.makedirs(self.backlog.folder, mode=0o700, exist_ok=True)
         self.index.save()
 
     def registered(self, began: int) -> int:
