@@ -40,6 +40,9 @@ BAD_INPUT = "tests/interfaces/test_bad_input.py::test_"
 RECOVERY = "tests/board/test_recovery.py::test_"
 DEPENDENCIES = "tests/board/test_dependencies.py::test_"
 LIFECYCLE = "tests/acceptance/test_lifecycle.py::test_"
+SYNC = "tests/backlogs/test_sync.py::test_"
+KANO = "tests/backlogs/test_kano.py::test_"
+GRAPHS = "tests/backlogs/test_graphs.py::test_"
 KILLED = "tests/faults/test_killed_work.py::test_"
 
 
@@ -347,6 +350,27 @@ TABLE = [
     ("scopes: who is late is renewed", "core/decide.py", " or (case.late and case.facts.rivals)", "", DEPENDENCIES + "a_late_renewal_is_refused_where_somebody_came_into_the_scope"),
     ("scopes: an assignment is always free", "core/guards.py", "(case.late or case.may_bind) and not ends", "case.late and not ends", DEPENDENCIES + "an_assignment_is_not_taken_up_beside_another_session_that_has_its_paths"),
     ("scopes: people widen into anything", "board/known.py", "return more or isinstance(command, TAKES)", "return isinstance(command, TAKES)", DEPENDENCIES + "nobody_widens_the_scope_of_a_held_task_into_what_is_held"),
+    # Files.
+    ("files: a gate does not keep it from being offered", "stores/sql/migrations/0001_board.sql", "AND coalesce(item_gate, '') = ''", "AND 1 = 1", SYNC + "nobody_begins_an_item_before_what_it_waits_for_is_taken_in"),
+    ("files: a lock does not keep it from being offered", "stores/sql/migrations/0001_board.sql", "AND coalesce(item_locked, '') = ''", "", GRAPHS + "a_claim_whose_agent_lives_is_respected"),
+    ("files: a state in a file ends a lease", "core/mirroring.py", " or task.lease is not None else state", " else state", SYNC + "a_state_in_the_file_does_not_end_a_lease"),
+    ("files: what is behind is news", "backlogs/compare.py", "if self.behind_on_state() is not None and not self.is_lost():", "if False:", SYNC + "a_file_from_an_old_checkout_is_behind_and_is_brought_up_to_date"),
+    ("files: what is behind stays behind", "backlogs/compare.py", "return bool(self.behind_on_state())", "return False", SYNC + "a_file_from_an_old_checkout_is_behind_and_is_brought_up_to_date"),
+    ("files: another board is followed", "backlogs/compare.py", "if pointer is None or pointer.board == self.ground.board:", "if True:", SYNC + "a_lease_that_names_another_board_is_reported_and_never_followed"),
+    ("files: an expired lease comes back", "backlogs/compare.py", "until is None or until < self.ground.now or ", "", SYNC + "an_expired_lease_in_a_file_does_not_come_back"),
+    ("files: a lost token is given again", "board/execute.py", "if isinstance(command, c.Sync) and command.lost:", "if False:", SYNC + "a_lost_database_comes_back_from_the_files_with_keys_and_live_leases"),
+    ("files: the file is not read before a claim", "backlogs/backlog.py", "return self.refresh(board, who, task)[1]", "return ()", SYNC + "an_item_that_was_finished_elsewhere_since_it_was_listed_cannot_be_claimed"),
+    ("files: what is offered is not compared", "backlogs/backlog.py", "changed, more = self.refresh(board, who, task)", "changed, more = False, ()", SYNC + "next_offers_what_its_file_lets_begin"),
+    ("files: an unknown item is not looked for", "backlogs/backlog.py", "            self.read(board, who)\n            with board.read() as tx:", "            with board.read() as tx:", SYNC + "an_item_that_nobody_has_read_yet_is_found_by_its_claim"),
+    ("files: every renewal is written", "backlogs/showing.py", "return 2 * (item.expires - record.now) < item.pointer.ttl", "return True", SYNC + "a_renewal_is_shown_when_half_of_the_ttl_is_over"),
+    ("files: a copy is a second task", "backlogs/sync.py", "and counts[item.ref] == path", "", SYNC + "the_same_item_in_two_files_is_one_task"),
+    ("files: an item is begun before what it waits for is there", "backlogs/sync.py", "item=listed.item.but(gate=NOT_YET)", "item=listed.item", SYNC + "nobody_begins_an_item_before_what_it_waits_for_is_taken_in"),
+    ("files: a cycle is taken in", "backlogs/sync.py", "item.but(after=after[item.ref])", "item", SYNC + "a_cycle_in_the_files_ends_and_is_reported"),
+    ("files: a cut command is not made good", "backlogs/sync.py", "shows = self.shows | self.behind", "shows = self.shows", SYNC + "a_command_cut_before_its_file_is_made_good_by_the_next_sync"),
+    ("files: a step is told twice", "backlogs/kano.py", "if step.mark.encode() not in data", "", KANO + "the_end_clears_the_record_and_keeps_the_owner_and_the_token"),
+    ("files: an empty section is no gate", "backlogs/kano.py", "if not document.section(title)", "if False", KANO + "an_empty_section_is_the_ready_gate"),
+    ("files: claims of the dead stay in a graph", "backlogs/workgraph.py", "heals = True", "heals = False", GRAPHS + "old_graphs_with_stale_claims_heal_with_one_summary_line"),
+    ("files: the lock of a graph is not taken", "backlogs/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_graphs.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
 ]  # fmt: skip
 
 

@@ -123,6 +123,31 @@ def test_the_older_folder_is_found_too(yard):
     assert yard.task("a").channel == "workgraph"
 
 
+def test_the_graphs_own_lock_is_taken_while_it_is_written(yard, monkeypatch):
+    """`wg` writes the whole graph under its lock: neither overwrites the other."""
+    import fcntl
+
+    from dibs.backlogs import files
+
+    graph(yard, line("a"))
+    yard.sync()
+    seen = []
+
+    def watched(*given):
+        with (yard.root / ".wg/graph.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                seen.append("free")
+            except BlockingIOError:
+                seen.append("taken")
+        return replace(*given)
+
+    replace = files.replace
+    monkeypatch.setattr(files, "replace", watched)
+    yard.agent("codex", "s1").claim("a")
+    assert seen == ["taken"]
+
+
 def test_who_keeps_the_graphs_lock_is_waited_for(yard):
     """`wg` writes the whole graph under its lock: neither overwrites the other."""
     import fcntl
