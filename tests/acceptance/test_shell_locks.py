@@ -26,7 +26,7 @@ from kit.running import as_in_a_terminal, lives, until
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "workspace-hub"
 SHELLS = [
     pytest.param(shell, id=shell[-1] if shell[0] == "busybox" else shell[0])
-    for shell in (["bash"], ["dash"], ["busybox", "ash"], ["zsh"], ["mksh"], ["yash"])
+    for shell in (["bash"], ["dash"], ["busybox", "ash"], ["zsh"])
     if shutil.which(shell[0])
 ]
 LIBRARY = 'eval "$(dibs shellenv)"\n'
