@@ -8,10 +8,6 @@ from __future__ import annotations
 import os
 from os.path import exists, isabs, isdir, isfile, join, normpath
 
-from dibs.backlogs import wrk
-from dibs.backlogs.backlog_md import BacklogMd
-from dibs.backlogs.kano import Kano
-from dibs.backlogs.workgraph import Workgraph
 from dibs.core import checks
 from dibs.core.refusals import refused
 
@@ -25,7 +21,7 @@ FILE = "dibs.toml"
 SESSION_STATE = "session_state"
 FOLDERS = {
     "kano": "_kano/backlog",
-    "wrk": wrk.FOLDER,
+    "wrk": ".claude/work-queue",
     "workgraph": ".wg",
     "backlog_md": "backlog",
 }
@@ -55,23 +51,22 @@ def folder_of(root: str, name: str, stated: dict[str, str]) -> str | None:
 
 
 def dialect(root: str, name: str, folder: str, stated: dict[str, str]) -> Dialect:
+    """Only what is there is loaded."""
     if name == "kano":
+        from dibs.backlogs.kano import Kano
+
         return Kano(folder)
     if name == "wrk":
-        return wrk.Wrk(folder, running_sessions(root, stated))
+        from dibs.backlogs.wrk import Wrk, running_sessions
+
+        return Wrk(folder, running_sessions(root, stated.get(SESSION_STATE)))
     if name == "workgraph":
+        from dibs.backlogs.workgraph import Workgraph
+
         return Workgraph.at(root, folder)
+    from dibs.backlogs.backlog_md import BacklogMd
+
     return BacklogMd.at(root, folder)
-
-
-def running_sessions(root: str, stated: dict[str, str]) -> frozenset[str]:
-    for path in (stated[SESSION_STATE],) if SESSION_STATE in stated else wrk.SESSIONS:
-        try:
-            with open(join(root, path), encoding="utf-8", errors="replace") as file:
-                return wrk.sessions_in(file.read(1 << 20))
-        except OSError:
-            continue
-    return frozenset()
 
 
 def stated_in(root: str) -> dict[str, str]:

@@ -202,6 +202,17 @@ def gate_of(document: Document) -> str:
     return f"the plan gate: plan_approved is {approved or 'empty'}"
 
 
+def running_sessions(root: str, stated: str | None = None) -> frozenset[str]:
+    """Those that the list of sessions names, where there is one."""
+    for path in (stated,) if stated else SESSIONS:
+        try:
+            with open(join(root, path), encoding="utf-8", errors="replace") as file:
+                return sessions_in(file.read(1 << 20))
+        except OSError:
+            continue
+    return frozenset()
+
+
 def sessions_in(text: str) -> frozenset[str]:
     """The ids of the sessions that a `session-state.yaml` lists."""
     found: set[str] = set()
