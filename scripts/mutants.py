@@ -353,7 +353,7 @@ TABLE = [
     # Files.
     ("files: a gate does not keep it from being offered", "stores/sql/migrations/0001_board.sql", "AND coalesce(item_gate, '') = ''", "AND 1 = 1", SYNC + "nobody_begins_an_item_before_what_it_waits_for_is_taken_in"),
     ("files: a lock does not keep it from being offered", "stores/sql/migrations/0001_board.sql", "AND coalesce(item_locked, '') = ''", "", GRAPHS + "a_claim_whose_agent_lives_is_respected"),
-    ("files: a state in a file ends a lease", "core/mirroring.py", " or task.lease is not None else state", " else state", SYNC + "a_state_in_the_file_does_not_end_a_lease"),
+    ("files: a state in a file ends a lease", "core/mirroring.py", " or task.lease is not None else state", " else state", SYNC + "a_file_moves_only_what_nobody_holds"),
     ("files: what is behind is news", "backlogs/compare.py", "if self.behind_on_state() is not None and not self.is_lost():", "if False:", SYNC + "a_file_from_an_old_checkout_is_behind_and_is_brought_up_to_date"),
     ("files: what is behind stays behind", "backlogs/compare.py", "return bool(self.behind_on_state())", "return False", SYNC + "a_file_from_an_old_checkout_is_behind_and_is_brought_up_to_date"),
     ("files: another board is followed", "backlogs/compare.py", "if pointer is None or pointer.board == self.ground.board:", "if True:", SYNC + "a_lease_that_names_another_board_is_reported_and_never_followed"),

@@ -70,6 +70,8 @@ def test_a_claim_whose_agent_lives_is_respected(yard):
     assert yard.sync().healed == ()
     assert yard.agent().refused(c.Claim("a")) == "locked_in_file"
     assert yard.agent().refused(c.Next()) == "nothing_ready"
+    with yard.store.read() as tx:
+        assert tx.tasks_ready(10) == []
     registry["agents"]["agent-1"]["status"] = "dead"
     yard.put(".wg/service/registry.json", json.dumps(registry))
     assert len(yard.sync().healed) == 1

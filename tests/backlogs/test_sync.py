@@ -9,7 +9,7 @@ import pytest
 from dibs.backlogs.sync import Options
 from dibs.core import commands as c
 from dibs.core.instants import HOUR
-from dibs.core.model import Token
+from dibs.core.model import Listed, Token
 from kit.backlogs import KANO, TASK, Yard, age, difference
 from kit.boards import of_a_file
 
@@ -173,12 +173,25 @@ def test_a_state_in_the_file_does_not_end_a_lease(yard):
     assert yard.task(KEY).lease.session == "s1"
 
 
+def test_a_file_moves_only_what_nobody_holds(yard):
+    """Whatever a reader of files thought: the rule is decided in the transaction."""
+    yard.kano(KEY)
+    yard.sync()
+    yard.agent("codex", "s1").claim(KEY)
+    task = yard.task(KEY)
+    said = Listed("kano", task.origin_ask_ref, KEY, task.terms.title, 1, task.item, state="complete")
+    yard.person("ana").do(c.Sync((said,)))
+    assert yard.task(KEY).state == "in_progress"
+    assert yard.task(KEY).lease.session == "s1"
+
+
 def test_a_file_from_an_old_checkout_is_behind_and_is_brought_up_to_date(yard):
     path = yard.kano(KEY)
     yard.sync()
     old = yard.text(path)
     finish(yard)
     new = yard.text(path)
+    yard.sync()
     yard.put(path, old)
     assert yard.sync().written == 1
     assert yard.text(path) == new
