@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from pathlib import Path
 
 from dibs.backlogs.backlog import Backlog
@@ -26,7 +25,7 @@ class Yard(Bench):
         self.beside = folder / "dibs"
 
     def put(self, path: str, text: str | bytes) -> str:
-        """A file as somebody writes it. What is written at once may not be read again: it is aged."""
+        """A file as somebody writes it."""
         where = self.root / path
         where.parent.mkdir(parents=True, exist_ok=True)
         where.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -83,12 +82,6 @@ def difference(before: str, after: str) -> list[str]:
     """The lines that went (`-`) and came (`+`)."""
     lines = difflib.ndiff(before.splitlines(), after.splitlines())
     return [line for line in lines if line[:2] in ("- ", "+ ")]
-
-
-def age(path: Path, seconds: float = 10) -> None:
-    """As if it had been written so long ago."""
-    there = path.stat()
-    os.utime(path, (there.st_atime - seconds, there.st_mtime - seconds))
 
 
 __all__ = ["KANO", "QUEUE", "STORY", "TASK", "WRK", "Yard", "difference"]
