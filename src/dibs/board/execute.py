@@ -305,6 +305,8 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
             task, entry = tx.append(task, event, caller)
         entries.append(entry)
     changed = [carried_out(tx, change, caller, entries) for change in decision.others]
+    if facts.last_number > tx.board.keys:
+        tx.give_out_key(facts.last_number)
     if decision.renews:
         assert task is not None, "only a task's lease is renewed"
         task = renew(task, tx.now)

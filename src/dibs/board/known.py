@@ -59,6 +59,10 @@ def facts_for(
     )
     if isinstance(command, c.Add):
         return facts_for_add(tx, facts, command, settings.key_prefix)
+    if isinstance(command, c.Intake):
+        from dibs.board.asking import facts_for_intake
+
+        return facts_for_intake(tx, facts, command, settings.key_prefix)
     if isinstance(command, c.Sync):
         from dibs.board.listing import facts_for_sync
 
@@ -207,10 +211,18 @@ def facts_for_add(tx: ReadTransaction, facts: Facts, command: c.Add, prefix: str
     known = None
     if command.channel is not None and command.origin_ask_ref is not None:
         known = tx.task_of_origin(command.channel, command.origin_ask_ref)
+        if known is not None:
+            return facts.but(task=known, first=first_digest(tx, known))
     if command.key is not None:
         taken = tx.task(command.key) is not None
         return facts.but(task=known, fresh_uid=fresh_uid(), key_is_taken=taken)
     return facts.but(task=known, fresh_uid=fresh_uid(), fresh_key=fresh_key(tx, prefix))
+
+
+def first_digest(tx: ReadTransaction, task: Task) -> str:
+    """Of the payload with which a request first came."""
+    digest: str = getattr(tx.first_event(task.id), "digest", "")
+    return digest
 
 
 def fresh_key(tx: ReadTransaction, prefix: str) -> TaskKey:

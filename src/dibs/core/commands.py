@@ -44,6 +44,11 @@ class HoldersCommand(TaskCommand):
 
 
 class Add(Command):
+    """A new task; or, for an origin that is known already, one more delivery of the same request.
+
+    `digest`, `delivery`: of the payload as it came, and the channel's own id of this delivery.
+    """
+
     verb = "add"
     terms: Terms
     scope: tuple[str, ...] = ()
@@ -51,6 +56,16 @@ class Add(Command):
     channel: str | None = None
     origin_ask_ref: str | None = None
     after: tuple[TaskKey, ...] = ()
+    url: str = ""
+    digest: str = ""
+    delivery: str = ""
+
+
+class Intake(Command):
+    """Many requests at once, each with its origin; the same rule for each of them."""
+
+    verb = "intake"
+    asks: tuple[Add, ...]
 
 
 class Edit(HoldersCommand):

@@ -263,9 +263,9 @@ def reject(_case: Case, command: c.Reject) -> Decision:
 
 
 def add(case: Case, command: c.Add) -> Decision:
-    """A new task; or, for an origin that is known already, nothing: its task is the answer."""
+    """A new task; or, for an origin that is known already, a receipt: its task is the answer."""
     if case.facts.task is not None:
-        return Decision()
+        return Decision((received(command, case.facts.first),))
     added = e.Added(
         uid=case.facts.fresh_uid,
         key=command.key or case.facts.fresh_key,
@@ -275,8 +275,35 @@ def add(case: Case, command: c.Add) -> Decision:
         origin_ask_ref=command.origin_ask_ref,
         after=case.facts.on,
         waits_on=open_ones(case, case.facts.on),
+        url=command.url,
+        digest=command.digest,
+        delivery=command.delivery,
     )
     return Decision((added,))
+
+
+def received(command: c.Add, first: str) -> e.Received:
+    """Nothing of the task changes: what was asked first holds."""
+    differs = bool(first and command.digest and first != command.digest)
+    return e.Received(digest=command.digest, delivery=command.delivery, differs=differs)
+
+
+def intake(case: Case, _command: c.Intake) -> Decision:
+    """One change for each origin: a new task, and a receipt for every delivery but its first."""
+    found: dict[int, list[Event]] = {}
+    for place, asked in enumerate(case.facts.asked):
+        ask = asked.ask
+        if asked.before is not None:
+            first = case.facts.asked[asked.before]
+            found[asked.before].append(received(ask, first.first or first.ask.digest))
+        elif asked.task is not None:
+            found[place] = [received(ask, asked.first)]
+        else:
+            terms, origin = ask.terms, (ask.channel, ask.origin_ask_ref)
+            added = e.Added(asked.uid, asked.key, terms, ask.scope, *origin)
+            found[place] = [added.but(url=ask.url, digest=ask.digest, delivery=ask.delivery)]
+    changes = (Change(case.facts.asked[place].task, tuple(all_)) for place, all_ in found.items())
+    return Decision(others=tuple(changes))
 
 
 def edit(case: Case, command: c.Edit) -> Decision:
@@ -387,7 +414,7 @@ OF_MANY = ("retry", "reset", "sweep")
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act
     for act in (
-        add, edit, scope, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
+        add, intake, edit, scope, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
         renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
     )
 }  # fmt: skip

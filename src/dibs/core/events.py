@@ -53,6 +53,9 @@ class Added(Event):
     after: tuple[TaskKey, ...] = ()
     waits_on: int = 0
     item: Mirrored | None = None
+    url: str = ""
+    digest: str = ""
+    delivery: str = ""
 
     def task(self, task_id: TaskId, creator: ActorId, at: Instant) -> Task:
         return Task(
@@ -69,6 +72,18 @@ class Added(Event):
             waits_on=self.waits_on,
             item=self.item,
         )
+
+
+class Received(TaskEvent):
+    """The same request was delivered once more. `differs`: with another payload than the first."""
+
+    verb = "received"
+    digest: str = ""
+    delivery: str = ""
+    differs: bool = False
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task
 
 
 class Edited(TaskEvent):
@@ -412,7 +427,7 @@ class Unparked(TaskEvent):
 
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
-    Edited, Scoped, Depended, Synced, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
+    Received, Edited, Scoped, Depended, Synced, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
     Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip

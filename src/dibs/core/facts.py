@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.core.commands import Command
+from dibs.core.commands import Add, Command
 from dibs.core.event import Ending
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import (
@@ -84,6 +84,19 @@ class Match(Value):
     """Who had the lease that only the file knows."""
 
 
+class Asked(Value):
+    """A request that is taken in, and the task of its origin, if there is one already."""
+
+    ask: Add
+    task: Task | None
+    key: TaskKey
+    uid: str
+    first: str = ""
+    """The digest of its first delivery."""
+    before: int | None = None
+    """The place in the same batch where its origin was first named, if it was."""
+
+
 class Facts(Value):
     """Everything that a decision may look at, read in its own transaction after the lock."""
 
@@ -133,6 +146,12 @@ class Facts(Value):
     """How many tasks the caller's actor holds."""
     matches: tuple[Match, ...] = ()
     """Items of a backlog with their tasks."""
+    asked: tuple[Asked, ...] = ()
+    """Many requests, with their tasks."""
+    last_number: int = 0
+    """The last number of a key that is given out to them."""
+    first: str = ""
+    """The digest of the first delivery of a request that is known already."""
     newcomers: tuple[Actor, ...] = ()
     """Who is to be registered beside the caller."""
 

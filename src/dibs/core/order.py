@@ -41,6 +41,7 @@ TO_CHANGE = (g.token_is_current, g.state_allows_it, g.holder_or_person_or_free)
 
 GUARDS: dict[str, tuple[Guard, ...]] = {
     "add": (g.key_is_free,),
+    "intake": (),
     "claim": TO_CLAIM,
     "next": (g.work_is_not_paused, g.caller_holds_fewer, g.something_is_ready),
     "start": TO_CLAIM,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from dibs.core.event import Event
     from dibs.core.instants import Instant
     from dibs.stores.transaction import BoardRow
 
@@ -43,6 +44,14 @@ class History:
         while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
             last = beyond(last, page[-1][2])
+
+    def first_event(self, task: TaskId) -> Event | None:
+        page = self._ask("events_of_task", task=task, after=0, limit=1)
+        return rows.entry_of(page[0]).event if page else None
+
+    def receipts_of(self, task: TaskId) -> list[Entry]:
+        """Each delivery of the request behind a task, the first with its addition."""
+        return [rows.entry_of(row) for row in self._ask("receipts_of_task", task=task)]
 
     def events_backwards(self) -> Iterator[Entry]:
         """All events, newest first."""

@@ -309,6 +309,10 @@ VALUES
 SELECT {event} FROM event WHERE board = :board AND task = :task AND position > :after
 ORDER BY position LIMIT :limit
 
+-- name: receipts_of_task
+SELECT {event} FROM event
+WHERE board = :board AND task = :task AND verb IN ('added', 'received') ORDER BY position
+
 -- name: events_before
 SELECT {event} FROM event WHERE board = :board AND seq < :before ORDER BY seq DESC LIMIT :limit
 
