@@ -395,6 +395,30 @@ def test_review_archives_and_releases(hub):
     assert hub.sh("claim_wrk WRK-157").code == 1
 
 
+@pytest.mark.parametrize(
+    ("word", "state"), [("archived", "complete"), ("blocked", "blocked"), ("pending", "open")]
+)
+def test_the_status_that_the_holder_wrote_counts_once_the_lock_is_released(hub, word, state):
+    """The order of the plan: an old script writes and moves the item first, and releases then."""
+    path = hub.folder / QUEUE / "pending" / "WRK-157.md"
+    moved = path.parent.parent / "archive" / path.name
+    moved.parent.mkdir()
+    hub.sh("claim_wrk WRK-157")
+    path.write_text(replaced(path.read_text(), "status", word))
+    path.rename(moved)
+    assert hub.sh("release_wrk WRK-157").code == 0
+    assert (field(moved, "status"), lock(moved)) == (word, ("", ""))
+    assert hub.json("show", "WRK-157")["task"]["state"] == state
+
+
+def test_a_release_of_begun_work_gives_it_back_as_pending(hub):
+    path = hub.folder / QUEUE / "pending" / "WRK-157.md"
+    hub.ok("claim", "WRK-157", "--agent", "claude", "--session", "s1")
+    assert field(path, "status") == "working"
+    assert hub.sh("release_wrk WRK-157").code == 0
+    assert (field(path, "status"), lock(path)) == ("pending", ("", ""))
+
+
 def test_review_releases_when_it_fails(hub):
     path = hub.put(constraints="[edit]")
     said = hub.script("review.sh", "WRK-157")

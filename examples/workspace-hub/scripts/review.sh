@@ -45,6 +45,6 @@ claim_wrk "$id" >&2 || {
     claimed=no
     exit "$code"
 }
-# The board first: it owns the state. What the file says while somebody holds it does not count.
+# The board first: so its ledger says who completed the item, and the file follows.
 dibs complete "$id" --note "${2:-reviewed}" >&2 || exit 1
 archive "$(wrk_file "$id")"

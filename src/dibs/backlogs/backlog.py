@@ -13,6 +13,7 @@ from dibs.backlogs.showing import SHOWN, is_behind, records_of, write
 from dibs.backlogs.words import key_of
 from dibs.board.outcome import task_events
 from dibs.core import commands as c
+from dibs.core import events as e
 from dibs.core.facts import Death
 from dibs.core.model import AGENT, Task, TaskId, TaskKey
 from dibs.core.refusals import Refused
@@ -185,7 +186,7 @@ class Backlog:
 
     # After it.
 
-    def after(self, board: Board, outcome: Outcome) -> tuple[str, ...]:
+    def after(self, board: Board, who: Identity, outcome: Outcome) -> tuple[str, ...]:
         """The files of the tasks that changed show it. What cannot be written, a sync writes later."""
         changed = {key for key, _, event in task_events(outcome) if isinstance(event, SHOWN)}
         task = outcome.task
@@ -195,9 +196,18 @@ class Backlog:
             return ()
         own = frozenset(entry.seq for entry in outcome.entries)
         try:
-            return self.show(board, changed, own)
+            return self.read_released(board, who, outcome) + self.show(board, changed, own)
         except (Refused, OSError) as error:
             return (f"the item file was not written ({error}); dibs sync does it later",)
+
+    def read_released(self, board: Board, who: Identity, outcome: Outcome) -> tuple[str, ...]:
+        """Who gave an item back may have written what became of it: from now on that counts."""
+        keys = [key for key, _, event in task_events(outcome) if isinstance(event, e.Released)]
+        if not keys:
+            return ()
+        with board.read() as tx:
+            tasks = [task for key in keys if (task := tx.task(key)) and task.item]
+        return tuple(line for task in tasks for line in self.refresh(board, who, task)[1])
 
     def show(
         self, board: Board, keys: set[TaskKey], own: frozenset[int] = frozenset()

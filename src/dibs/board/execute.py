@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
         def before(self, board: Board, who: Identity, command: c.Command) -> tuple[str, ...]: ...
 
-        def after(self, board: Board, outcome: Outcome) -> tuple[str, ...]: ...
+        def after(self, board: Board, who: Identity, outcome: Outcome) -> tuple[str, ...]: ...
 
         def read(self, board: Board, who: Identity) -> str:
             """Takes in all that is new in the files; a line about it, if there was anything."""
@@ -115,7 +115,7 @@ class Board:
             return self._asked(who, command, request_id)
         said = backlog.before(self, who, command)
         outcome = self._asked(who, command, request_id)
-        return outcome.but(said=said + backlog.after(self, outcome))
+        return outcome.but(said=said + backlog.after(self, who, outcome))
 
     def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
         asked = request_id
