@@ -180,7 +180,9 @@ def test_a_file_moves_only_what_nobody_holds(yard):
     yard.sync()
     yard.agent("codex", "s1").claim(KEY)
     task = yard.task(KEY)
-    said = Listed("kano", task.origin_ask_ref, KEY, task.terms.title, 1, task.item, state="complete")
+    said = Listed(
+        "kano", task.origin_ask_ref, KEY, task.terms.title, 1, task.item, state="complete"
+    )
     yard.person("ana").do(c.Sync((said,)))
     assert yard.task(KEY).state == "in_progress"
     assert yard.task(KEY).lease.session == "s1"

@@ -269,6 +269,7 @@ CASES = {
     ),
     "sweep": (c.Sweep(), []),
     "sync": (c.Sync(()), []),
+    "intake": (c.Intake(()), []),
     "pause": (c.Pause(), []),
     "resume": (c.Resume(), []),
     "park": (c.Park(K), [("final", lambda s: s.task(state="open"))]),

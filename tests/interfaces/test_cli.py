@@ -51,6 +51,7 @@ def test_every_command_of_the_core_is_reached_by_a_verb():
     classes = {kind.verb for kind in commands.TASK_COMMANDS} | {
         "add",
         "next",
+        "intake",
         "sync",
         *OF_MANY,
         *OF_THE_BOARD,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.board.known import first_digest, fresh_uid
+from dibs.board.known import first_digest, fresh_uid, of_request
 from dibs.core import commands as c
 from dibs.core.facts import Asked, Facts
 from dibs.core.model import TaskKey
@@ -22,9 +22,7 @@ def facts_for_intake(tx: ReadTransaction, facts: Facts, command: c.Intake, prefi
         if before != place:
             asked.append(asked[before].but(ask=ask, before=before))
             continue
-        assert ask.channel is not None, "a request has an origin"
-        assert ask.origin_ask_ref is not None, "a request has an origin"
-        task = tx.task_of_origin(ask.channel, ask.origin_ask_ref)
+        task = of_request(tx, ask)
         if task is not None:
             asked.append(Asked(ask, task, task.key, task.uid, first_digest(tx, task)))
             continue

@@ -208,15 +208,21 @@ def facts_for_add(tx: ReadTransaction, facts: Facts, command: c.Add, prefix: str
 
         causes = causes_of(tx, command.after)
         facts = facts.but(on=tuple(causes), causes={key: one.state for key, one in causes.items()})
-    known = None
-    if command.channel is not None and command.origin_ask_ref is not None:
-        known = tx.task_of_origin(command.channel, command.origin_ask_ref)
-        if known is not None:
-            return facts.but(task=known, first=first_digest(tx, known))
+    known = of_request(tx, command)
+    if known is not None:
+        return facts.but(task=known, first=first_digest(tx, known))
     if command.key is not None:
         taken = tx.task(command.key) is not None
-        return facts.but(task=known, fresh_uid=fresh_uid(), key_is_taken=taken)
-    return facts.but(task=known, fresh_uid=fresh_uid(), fresh_key=fresh_key(tx, prefix))
+        return facts.but(fresh_uid=fresh_uid(), key_is_taken=taken)
+    return facts.but(fresh_uid=fresh_uid(), fresh_key=fresh_key(tx, prefix))
+
+
+def of_request(tx: ReadTransaction, ask: c.Add) -> Task | None:
+    """The task of a request, whatever came of it since."""
+    if ask.channel is None:
+        return None
+    found = (tx.task_of_origin(ask.channel, ref) for ref in ask.refs)
+    return next((task for task in found if task is not None), None)
 
 
 def first_digest(tx: ReadTransaction, task: Task) -> str:

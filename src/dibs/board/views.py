@@ -48,6 +48,17 @@ class TaskView(Value):
     session: Session | None = None
     after: tuple[Linked, ...] = ()
     before: tuple[Linked, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+
+
+class Receipt(Value):
+    """One delivery of the request behind a task. Of its payload a digest is kept."""
+
+    at: Instant
+    digest: str
+    delivery: str
+    url: str = ""
+    differs: bool = False
 
 
 class Listing(Value):
@@ -108,7 +119,19 @@ def show(board: Board, key: TaskKey) -> TaskView:
             tx.session(lease.actor, lease.session) if lease and lease.session is not None else None
         )
         after, before = tuple(tx.dependencies(task.id)), tuple(tx.dependants(task.id))
-        return TaskView(task, tx.now, named, notes, ended, session, after, before)
+        receipts = tuple(receipt(one) for one in tx.receipts_of(task.id)) if task.channel else ()
+        return TaskView(task, tx.now, named, notes, ended, session, after, before, receipts)
+
+
+def receipt(entry: Entry) -> Receipt:
+    facts = entry.event.named()
+    return Receipt(
+        entry.at,
+        facts["digest"],
+        facts["delivery"],
+        facts.get("url", ""),
+        facts.get("differs", False),
+    )
 
 
 def task_by_key(board: Board, key: TaskKey) -> Task:

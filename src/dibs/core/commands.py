@@ -59,6 +59,12 @@ class Add(Command):
     url: str = ""
     digest: str = ""
     delivery: str = ""
+    formerly: str = ""
+    """The ref under which the same request may have come before."""
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        return tuple(ref for ref in (self.origin_ask_ref, self.formerly) if ref)
 
 
 class Intake(Command):

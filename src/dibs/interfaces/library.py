@@ -171,19 +171,37 @@ class Board(Moves):
         return self._do(command, request_id)
 
     def intake(
-        self, channel: str, ref: str, title: str | None = None, *, scope: Texts = (),
+        self, channel: str, ref: str, title: str | None = None, *, url: str = "",
+        delivery: str = "", payload: bytes = b"", scope: Texts = (),
         priority: int | str | None = None, audience: Audience | None = None,
         tier: int | None = None, capabilities: Texts | None = None,
         constraints: Texts | None = None, max_attempts: int | None = None,
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        """The task of this origin: a new one, or the one that it has already (`events` is empty)."""
-        name = checks.actor_name(channel).casefold()
-        reference = checks.text(ref, "the reference", checks.REF_LENGTH).strip()
-        said = f"{name} {reference}"[: checks.TITLE_LENGTH] if title is None else title
+        """The task of this origin: a new one, or the one that it has already (`created` says which).
+
+        Of the `payload` only a digest is kept: each delivery leaves a receipt.
+        """
+        from dibs.channels.ask import Unacceptable, ask_of
+
+        for value, what in ((channel, "the channel"), (ref, "the reference"), (url, "the url")):
+            checks.is_text(value, what)
+        try:
+            ask = ask_of(
+                channel, ref, payload or f"{channel}\n{ref}\n{title or ''}\n{url}".encode(),
+                title=title or "", url=url, delivery=delivery,
+            )  # fmt: skip
+        except Unacceptable as problem:
+            raise bad_argument(f"this cannot be taken in: {problem.what}") from None
         terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
         command = c.Add(
-            self._new(said, terms), _scope(scope), channel=name, origin_ask_ref=reference
+            self._new(ask.title if title is None else title, terms),
+            _scope(scope),
+            channel=ask.channel,
+            origin_ask_ref=ask.ref,
+            url=ask.url,
+            digest=ask.digest,
+            delivery=ask.delivery,
         )
         return self._do(command, request_id)
 

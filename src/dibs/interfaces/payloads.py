@@ -196,6 +196,7 @@ def view(shown: TaskView) -> Payload:
         waited_for_by=[{"key": one.key, "state": one.state} for one in shown.before],
         notes=[note(kept, shown.actors) for kept in shown.notes],
         ended_leases=[ended(lease, shown.actors) for lease in shown.ended],
+        receipts=[one.named() | {"at": iso(one.at)} for one in shown.receipts],
     )
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from dibs.board.outcome import task_events
 from dibs.core import checks, model
+from dibs.core import events as e
 from dibs.core.instants import LAST_INSTANT, Duration, Instant
 from dibs.core.ledger import Entry, plain
 from dibs.core.refusals import Refused, bad_argument
@@ -174,6 +175,11 @@ class Answer:
             assert seen.task is not None, "a task's command leads to a task"
             self._task = task(seen.task, seen.actors, seen.now)
         return self._task
+
+    @property
+    def created(self) -> bool:
+        """Whether the task is new."""
+        return any(isinstance(event, e.Added) for event in self._outcome.events)
 
     @property
     def warnings(self) -> tuple[str, ...]:

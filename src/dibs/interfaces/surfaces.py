@@ -103,6 +103,9 @@ SURFACES = {
         REFUSED, "dibs show {task}; what failed is tried again with dibs retry {task}"
     ),
     "request_reused": Surface(REFUSED, "use a new request id for a new command"),
+    "not_signed": Surface(
+        REFUSED, "look at the secret on both sides; several may stand in the file"
+    ),
     "file_says_it": Surface(REFUSED, "change it in the item file, then: dibs sync"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),

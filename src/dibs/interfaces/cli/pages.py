@@ -46,6 +46,8 @@ def task(view: TaskView) -> tuple[str, ...]:
         "not before": terms.not_before and brief(terms.not_before, now),
         "rests until": task.rests_until and brief(task.rests_until, now),
         "origin": f"{task.channel} {task.origin_ask_ref}" if task.channel else "",
+        "url": view.receipts[0].url if view.receipts else "",
+        "delivered": delivered(view),
         "gate": task.item.gate if task.item else "",
         "locked by": task.item.locked if task.item else "",
     }
@@ -68,6 +70,16 @@ def task(view: TaskView) -> tuple[str, ...]:
             f"{brief(over.ended, now)}, {over.cause}"
         )
     return tuple(lines)
+
+
+def delivered(view: TaskView) -> str:
+    """How often the request came, if more than once."""
+    receipts = view.receipts
+    if len(receipts) < 2:
+        return ""
+    differ = sum(one.differs for one in receipts)
+    other = f", {differ} of them with another payload" if differ else ""
+    return f"{len(receipts)} times, last {brief(receipts[-1].at, view.now)}{other}"
 
 
 def linked(tasks: tuple[Linked, ...], done: str) -> str:

@@ -124,43 +124,6 @@ def edit(call: Call) -> Answer:
     return call.do(c.Edit(task=call.key, token=call.token, title=title, **wanted))  # type: ignore[arg-type]
 
 
-def intake(call: Call) -> Answer:
-    channel = checks.actor_name(call["channel"])
-    ref = checks.text(call["ref"], "the reference", checks.REF_LENGTH).strip()
-    given = call["title"]
-    title = f"{channel} {ref}"[: checks.TITLE_LENGTH] if given is None else given
-    command = c.Add(
-        terms(call, title),
-        checks.scope(each(call["scope"])),
-        channel=channel.casefold(),
-        origin_ask_ref=ref,
-    )
-    return taken_in(call, command)
-
-
-def taken_in(call: Call, command: c.Add) -> Answer:
-    """The task of this origin; what differs from it in the request is reported, not written."""
-    outcome = call.execute(command)
-    told = call.told(outcome)
-    if outcome.entries or outcome.task is None:
-        return told.but(payload=told.json() | {"created": True, "differences": []})
-    differences = differing(call, outcome.task, command)
-    line = f"{outcome.task.key} has this origin already" + (
-        f"; it differs in: {', '.join(differences)}" if differences else ""
-    )
-    payload = told.json() | {"created": False, "differences": differences}
-    return told.but(payload=payload, lines=(line,))
-
-
-def differing(call: Call, task: Task, command: c.Add) -> list[str]:
-    """What was asked for and is not so in the task of this origin."""
-    asked = {name: value for name, value in changed(call).items() if value is not None}
-    if call["title"] is not None:
-        asked["title"] = command.terms.title
-    names = [name for name, value in asked.items() if task.terms.named()[name] != value]
-    return names + (["scope"] if command.scope and command.scope != task.scope else [])
-
-
 def show(call: Call) -> Answer:
     from dibs.board import views
     from dibs.interfaces.cli import pages
@@ -263,20 +226,6 @@ VERBS = {
     ),
     "edit": Verb(
         edit, (KEY, argument("--title", metavar="TITLE", help="a new title"), *TERMS, TOKEN)
-    ),
-    "intake": Verb(
-        intake,
-        (
-            argument(
-                "--channel", required=True, metavar="NAME", help="where the request came from"
-            ),
-            argument(
-                "--ref", required=True, metavar="REF", help="the channel's own reference of it"
-            ),
-            argument("--title", metavar="TITLE", help="one line, at most 200 characters"),
-            SCOPE,
-            *TERMS,
-        ),
     ),
     "list": Verb(
         list_,

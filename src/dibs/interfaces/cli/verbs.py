@@ -77,6 +77,7 @@ MODULES = {
 } | {
     "demo": "dibs.interfaces.cli.demo",
     "board": "dibs.interfaces.cli.boards",
+    "intake": "dibs.interfaces.cli.intake",
     "sweep": "dibs.interfaces.cli.several",
     "dispatch": "dibs.interfaces.cli.dispatch",
 }

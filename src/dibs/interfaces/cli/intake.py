@@ -1,0 +1,272 @@
+"""`dibs intake`: the one door for new work, whatever channel it comes through."""
+
+from __future__ import annotations
+
+import sys
+
+from dibs.channels.ask import PAYLOAD_MAX, Ask, Nothing, Unacceptable, ask_of
+from dibs.core import checks
+from dibs.core import commands as c
+from dibs.core import events as e
+from dibs.core.model import Task
+from dibs.core.refusals import bad_argument, refused
+from dibs.interfaces import payloads
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import Answer, Call, Verb
+from dibs.interfaces.cli.progress import bar
+from dibs.interfaces.cli.say import count
+from dibs.interfaces.cli.tasks import SCOPE, TERMS, changed, each, terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from dibs.board.outcome import Outcome
+    from dibs.channels.lines import Problem
+
+BATCH = 500
+"""Requests that are taken in by one transaction."""
+
+SHOWN = 20
+WAYS = ("github", "email", "map", "file")
+"""Where a payload comes from; without one of them the request is said on the command line."""
+
+
+def intake(call: Call) -> Answer:
+    ways = [way for way in WAYS if call[way]]
+    if len(ways) > 1:
+        raise bad_argument(
+            f"--{ways[0]} and --{ways[1]} do not go together".replace("file", "from")
+        )
+    try:
+        if ways == ["file"]:
+            return in_bulk(call)
+        ask = asked(call, ways[0] if ways else "")
+    except Unacceptable as problem:
+        raise bad_argument(f"this cannot be taken in: {problem.what}") from None
+    if isinstance(ask, Nothing):
+        line = f"nothing to take in: {ask.why}"
+        return Answer(payloads.answer(task=None, created=False, why=ask.why), (line,))
+    return taken_in(call, command_of(call, ask))
+
+
+def asked(call: Call, way: str) -> Ask | Nothing:
+    """The request, as its channel gives it."""
+    delivery = call["delivery"] or ""
+    if way == "github":
+        from dibs.channels import github
+
+        body = payload()
+        check_signature(call, body)
+        return github.read(call["event"] or "", body, delivery)
+    if call["event"] or call["signature"] or call["secret_file"]:
+        raise bad_argument("--event, --signature and --secret-file go with --github")
+    if way == "email":
+        from dibs.channels import email
+
+        return email.read(payload(), delivery=delivery)
+    if way == "map":
+        from dibs.channels import mapped
+
+        if not call["channel"]:
+            raise bad_argument("--map needs --channel NAME: where does it come from?")
+        return mapped.read(
+            call["channel"], mapped.paths_of(pairs(call["map"])), payload(), delivery
+        )
+    return said(call, delivery)
+
+
+def said(call: Call, delivery: str) -> Ask:
+    """A request that was said on the command line: its words are the payload."""
+    missing = [f"--{name}" for name in ("channel", "ref") if call[name] is None]
+    if missing:
+        raise bad_argument(f"the following arguments are required: {', '.join(missing)}")
+    words = "\n".join(call[name] or "" for name in ("channel", "ref", "title", "url"))
+    return ask_of(
+        call["channel"],
+        call["ref"],
+        words.encode("utf-8", "surrogatepass"),
+        title=checks.title(call["title"]) if call["title"] is not None else "",
+        url=call["url"] or "",
+        delivery=delivery,
+    )
+
+
+def payload() -> bytes:
+    """From standard input; of what is too large no more is read than tells so."""
+    if sys.stdin is None:
+        raise bad_argument("the payload is read from standard input, which is closed")
+    return sys.stdin.buffer.read(PAYLOAD_MAX + 1)
+
+
+def check_signature(call: Call, body: bytes) -> None:
+    """Whoever gives a signature has it checked; each line of the file is one secret."""
+    if bool(call["signature"]) != bool(call["secret_file"]):
+        raise bad_argument("--signature and --secret-file go together")
+    if not call["signature"]:
+        return
+    from dibs.channels.signatures import NotSigned, check_github
+
+    try:
+        with open(call["secret_file"], encoding="utf-8") as file:
+            secrets = [line.strip() for line in file if line.strip()]
+    except (OSError, ValueError) as error:
+        raise bad_argument(f"{call['secret_file']} cannot be read: {error}") from None
+    try:
+        check_github(body, call["signature"], secrets)
+    except NotSigned as problem:
+        raise refused("not_signed", f"the signature is not right: {problem.what}") from None
+
+
+def pairs(given: list[str]) -> dict[str, object]:
+    """`ref=data.id`: which part of the payload is what."""
+    found: dict[str, object] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        if not equals or not name or not path:
+            raise bad_argument(f"--map is {checks.quoted(one)}; write it like ref=data.id")
+        found[name] = path
+    return found
+
+
+def command_of(call: Call, ask: Ask) -> c.Add:
+    title = ask.title if call["title"] is None else checks.title(call["title"])
+    return c.Add(
+        terms(call, title),
+        checks.scope(each(call["scope"])),
+        channel=ask.channel,
+        origin_ask_ref=ask.ref,
+        url=ask.url,
+        digest=ask.digest,
+        delivery=ask.delivery,
+        formerly=ask.formerly,
+    )
+
+
+def taken_in(call: Call, command: c.Add) -> Answer:
+    """The task of this origin; what differs from it in the request is reported, not written."""
+    outcome = call.execute(command)
+    told = call.told(outcome)
+    if is_new(outcome) or outcome.task is None:
+        return told.but(payload=told.json() | {"created": True, "differences": []})
+    differences = differing(call, outcome.task, command)
+    if any(isinstance(event, e.Received) and event.differs for event in outcome.events):
+        differences = differences or ["payload"]
+    line = f"{outcome.task.key} has this origin already" + (
+        f"; it differs in: {', '.join(differences)}" if differences else ""
+    )
+    payload = told.json() | {"created": False, "differences": differences}
+    return told.but(payload=payload, lines=(line,))
+
+
+def is_new(outcome: Outcome) -> bool:
+    return any(isinstance(event, e.Added) for event in outcome.events)
+
+
+def differing(call: Call, task: Task, command: c.Add) -> list[str]:
+    """What was asked for and is not so in the task of this origin."""
+    asked = {name: value for name, value in changed(call).items() if value is not None}
+    if call["title"] is not None:
+        asked["title"] = command.terms.title
+    names = [name for name, value in asked.items() if task.terms.named()[name] != value]
+    return names + (["scope"] if command.scope and command.scope != task.scope else [])
+
+
+# Many at once.
+
+
+def in_bulk(call: Call) -> Answer:
+    """Lines of JSON; what is wrong with one of them does not stop the rest."""
+    from dibs.channels.lines import Problem, asks
+
+    if call["title"] is not None or call["ref"] is not None or call["url"] is not None:
+        raise bad_argument("with --from the titles, refs and urls stand in the file")
+    problems: list[Problem] = []
+    batch: list[c.Add] = []
+    added = total = 0
+    show = bar("bytes")
+    with stream(call["file"]) as file:
+        size = whole(file)
+        for found in asks(file, call["channel"] or ""):
+            if isinstance(found, Problem):
+                problems.append(found)
+                continue
+            batch.append(command_of(call, found))
+            total += 1
+            if len(batch) == BATCH:
+                added += executed(call, batch)
+                batch = []
+                if show is not None and size:
+                    show(file.tell(), size)
+        added += executed(call, batch)
+    if show is not None and size:
+        show(size, size)
+    return summed(total, added, problems)
+
+
+def executed(call: Call, batch: list[c.Add]) -> int:
+    if not batch:
+        return 0
+    outcome = call.board.execute(call.who(), c.Intake(tuple(batch)))
+    return sum(isinstance(event, e.Added) for event in outcome.events)
+
+
+def stream(path: str) -> BinaryIO:
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise bad_argument(f"{path} cannot be read: {error.strerror}") from None
+
+
+def whole(file: BinaryIO) -> int:
+    """How many bytes there are; nothing if that cannot be known before."""
+    import os
+    import stat
+
+    there = os.fstat(file.fileno())
+    return there.st_size if stat.S_ISREG(there.st_mode) else 0
+
+
+def summed(total: int, added: int, problems: list[Problem]) -> Answer:
+    def lines() -> Iterator[str]:
+        yield f"{count(total, 'request')}: {added} new, {total - added} known already"
+        yield from (f"  line {one.line}: {one.what}" for one in problems[:SHOWN])
+        if len(problems) > SHOWN:
+            yield f"  and {len(problems) - SHOWN} more: --json lists them all"
+
+    told = {
+        "requests": total,
+        "added": added,
+        "known": total - added,
+        "problems": [one.named() for one in problems],
+    }
+    return Answer(payloads.answer(intake=told), tuple(lines()), exit=1 if problems else 0)
+
+
+VERBS = {
+    "intake": Verb(
+        intake,
+        (
+            argument("--channel", metavar="NAME", help="where the request came from"),
+            argument("--ref", metavar="REF", help="the channel's own reference of it"),
+            argument("--title", metavar="TITLE", help="one line, at most 200 characters"),
+            argument("--url", metavar="URL", help="where people find it"),
+            argument("--delivery", metavar="ID", help="the channel's own id of this delivery"),
+            argument("--github", action="store_true", help="a webhook's payload on standard input"),
+            argument("--event", metavar="NAME", help="which event of GitHub it is: issues, ..."),
+            argument("--signature", metavar="TEXT", help="X-Hub-Signature-256; it is checked"),
+            argument("--secret-file", metavar="FILE", help="the secrets for it, one in a line"),
+            argument("--email", action="store_true", help="a message on standard input"),
+            argument(
+                "--map", action="append", metavar="NAME=PATH",
+                help="JSON on standard input: ref=data.id, title=..., url=..., delivery=...",
+            ),
+            argument("--from", dest="file", metavar="FILE", help="lines of JSON, many at once"),
+            SCOPE,
+            *TERMS,
+        ),
+    ),
+}  # fmt: skip
