@@ -31,6 +31,7 @@ UNTREATED_LENGTH = 4 * checks.REF_LENGTH
 GITHUB, EMAIL = "github", "email"
 GITHUB_HOSTS = ("github.com", "www.github.com")
 PORTS = {"http": 80, "https": 443}
+NO_HOST = frozenset("\\%<>\"'`{}|^[]")
 
 JOINERS = "\u200c\u200d"
 """Not printable for Python, but without them some words and emoji are others."""
@@ -106,8 +107,9 @@ def channel_name(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Text as a title: no control characters, no line ends, not too long."""
-    seen = "".join(c for c in text if c.isprintable() or c.isspace() or c in JOINERS)
-    line = " ".join(seen.split())
+    if not text.isprintable():
+        text = "".join(c for c in text if c.isprintable() or c.isspace() or c in JOINERS)
+    line = " ".join(text.split())
     most = checks.TITLE_LENGTH
     return line if len(line) <= most else line[: most - 1] + "…"
 
@@ -134,7 +136,7 @@ def _shown(text: str, what: str, longest: int) -> str:
     """The text, if it can be stored and shown as it stands."""
     if len(text) > longest:
         raise Unacceptable(f"{what} has {len(text)} characters; the most is {longest}")
-    if not all(c.isprintable() or c in VISIBLE for c in text):
+    if not text.isprintable() and not all(c.isprintable() or c in VISIBLE for c in text):
         raise Unacceptable(f"{what} holds characters that cannot be shown")
     return text
 
@@ -172,7 +174,7 @@ def link(text: str) -> str:
 
 
 def _is_host(text: str) -> bool:
-    return not any(c.isspace() or c in "\\%<>\"'`{}|^[]" for c in text)
+    return len(text.split()) == 1 and not set(text) & NO_HOST
 
 
 def _escaped(part: str) -> str:
@@ -187,7 +189,7 @@ def _escaped(part: str) -> str:
         bare = character.isascii() and (character.isalnum() or character in "-._~")
         return character if bare else found[0].upper()
 
-    once = re.sub(r"%([0-9A-Fa-f]{2})?", treated, part)
+    once = re.sub(r"%([0-9A-Fa-f]{2})?", treated, part) if "%" in part else part
     return quote(once, safe="%/?:@!$&'()*+,;=#[]")
 
 

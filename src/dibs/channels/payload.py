@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from dibs.channels.ask import PAYLOAD_MAX, Unacceptable, check_size
 from dibs.core.checks import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from json import JSONDecoder
     from typing import Any
 
 KINDS = {dict: "an object", list: "a list", str: "text", bool: "a yes or no", type(None): "null"}
@@ -29,26 +32,33 @@ class Fraction(Number):
 
 def object_of(data: bytes, most: int = PAYLOAD_MAX) -> dict[str, Any]:
     """The object that the bytes are, in which every key stands once. Raises `Unacceptable`."""
-    import json
+    from json import JSONDecodeError
 
     check_size(data, most)
     try:
-        value = json.loads(
-            data.decode("utf-8-sig"),
-            object_pairs_hook=_each_key_once,
-            parse_int=Number,
-            parse_float=Fraction,
-            parse_constant=_no_constant,
-        )
+        value = _decoder().decode(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise Unacceptable(f"it is not UTF-8 (byte {error.start})") from None
-    except json.JSONDecodeError as error:
+    except JSONDecodeError as error:
         raise Unacceptable(f"it is not JSON: {error.msg} (character {error.pos})") from None
     except RecursionError:
         raise Unacceptable("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise Unacceptable(f"it is {kind_of(value)}, and no object")
     return value
+
+
+@cache
+def _decoder() -> JSONDecoder:
+    """One for all payloads: to make one takes longer than to read a line."""
+    from json import JSONDecoder
+
+    return JSONDecoder(
+        object_pairs_hook=_each_key_once,
+        parse_int=Number,
+        parse_float=Fraction,
+        parse_constant=_no_constant,
+    )
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
