@@ -70,11 +70,19 @@ def steps_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> tuple[Step
                 state=now.state,
                 token=now.token,
                 model=os.environ.get(MODEL, "") if entry.seq in own else "",
-                text=notes.get(entry.seq, "") or getattr(event, "reason", ""),
+                text=notes.get(entry.seq, "") or why(tx, event, was),
             )
             steps.append(step)
         was = now
     return tuple(steps[-STEPS:])
+
+
+def why(tx: ReadTransaction, event: e.TaskEvent, was: Task) -> str:
+    """The reason that was given; of a lease that a sweep ended, the cause and whose it was."""
+    if isinstance(event, e.LeaseEnded) and was.lease is not None:
+        return f"{event.why}; {tx.actor(was.lease.actor).name} had it"
+    reason: str = getattr(event, "reason", "")
+    return reason
 
 
 def write(root: str, path: str, dialect: Dialect, records: dict[str, Record]) -> tuple[bool, str]:
