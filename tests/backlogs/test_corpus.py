@@ -491,3 +491,13 @@ def test_only_a_worklog_is_written_to(quick, heading, below):
     after = quick.text(path)
     assert after.count("# Worklog\n") == below + (heading == "Worklog")
     assert "InProgress: started" in after[after.rindex("# W") :]
+
+
+def test_who_gave_an_item_back_does_not_own_what_others_make_of_it(quick):
+    key = "KABSD-TSK-0001"
+    life = Life(quick, "kano", quick.kano(key), key)
+    quick.sync()
+    life.do(life.codex, c.Claim(key))
+    life.do(life.codex, c.Release(key))
+    life.do(life.ana, c.Block(key, reason="not now"))
+    assert values(life.data)["owner"] is None

@@ -187,16 +187,18 @@ def possible(head: list[str], tail: list[str]) -> list[str]:
 
 
 def in_worklog(lines: list[str], at: int) -> None:
-    """The nearest heading above, code apart, is that of the Worklog."""
-    fence, heading = "", ""
+    """Of the headings that the place stands below, code apart, one is that of the Worklog."""
+    fence, above = "", {}
     for line in lines[:at]:
         bare = line.strip()
         if bare.startswith(("```", "~~~")) and (not fence or bare.startswith(fence)):
             fence = "" if fence else bare[:3]
-        elif not fence and re.match(r"#{1,6}[ \t]", line):
-            heading = bare
+        elif not fence and (match := re.match(r"(#{1,6})[ \t]", line)):
+            level = len(match[1])
+            above = {n: text for n, text in above.items() if n < level} | {level: bare}
     assert not fence, "it stands in code"
-    assert heading.strip("# ").casefold() == "worklog", f"it stands below {heading!r}"
+    named = [heading.strip("# ").casefold() for heading in above.values()]
+    assert "worklog" in named, f"it stands below {named}"
 
 
 def same_newlines(before: bytes, after: bytes) -> None:

@@ -123,7 +123,7 @@ class Record(Value):
     steps: tuple[Step, ...] = ()
     """The latest changes of state, oldest first; those that the file tells already among them."""
     owner: str = ""
-    """Who holds it, or held it last."""
+    """Who holds it, or brought it where it is."""
     expires: Instant | None = None
     """What the file is to state as the end of the lease, if not its true end: it may lag behind."""
 

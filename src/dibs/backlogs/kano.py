@@ -126,7 +126,9 @@ class Kano(Plain):
             values["updated"] = Raw(day_of(record.now))  # a lease that runs on is no change
         changed = document.with_values(values)
         for step in steps:
-            changed = Document(changed).with_line("Worklog", self.told(step))
+            word = str(values.get("state") or "") if step.state == record.task.state else ""
+            line = self.told(step, word or self.words.writes[step.state])
+            changed = Document(changed).with_line("Worklog", line)
         return changed
 
     def values(self, document: Document, record: Record) -> Values:
@@ -155,12 +157,12 @@ class Kano(Plain):
         values["dibs"] = str(record.pointer)
         return values
 
-    def told(self, step: Step) -> str:
-        """One line of the Worklog."""
+    def told(self, step: Step, word: str) -> str:
+        """One line of the Worklog, with the file's own word for the state."""
         said = f": {in_one_line(step.text)}" if step.text else ""
         return (
             f"{minute_of(step.at)} [agent={step.actor}] [model={step.model or 'unknown'}] "
-            f"{self.words.writes[step.state]}: {step.verb.replace('_', ' ')}{said} {step.mark}"
+            f"{word}: {step.verb.replace('_', ' ')}{said} {step.mark}"
         )
 
 

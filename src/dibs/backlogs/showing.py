@@ -24,6 +24,9 @@ STEPS = 50
 TOLD = (e.TakenOver, e.Forced, e.HandedOff, e.BroughtBack)
 """What a log tells though the state stays the same: the work changed hands."""
 
+BROUGHT_ON = ("complete", "submit", "fail", "block", "drop")
+"""How a lease ends whose holder stays the owner of what came of it: it was not given back."""
+
 SHOWN = (
     e.LeaseBegun, e.Bound, e.Started, e.Renewed, e.EndsLease, e.Unblocked, e.Accepted, e.Rejected,
     e.Scoped, e.Edited,
@@ -43,7 +46,7 @@ def records_of(
 def record_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> Record:
     holder = None if task.lease is None else tx.actor(task.lease.actor)
     last = tx.last_ended_lease(task.id) if holder is None and task.token.number else None
-    owner = holder or (tx.actor(last.actor) if last else None)
+    owner = holder or (tx.actor(last.actor) if last and last.cause in BROUGHT_ON else None)
     name = owner.name if owner else ""
     return Record(task, tx.board.uid, tx.now, holder, steps_of(tx, task, own), name)
 
@@ -70,11 +73,19 @@ def steps_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> tuple[Step
                 state=now.state,
                 token=now.token,
                 model=os.environ.get(MODEL, "") if entry.seq in own else "",
-                text=notes.get(entry.seq, "") or getattr(event, "reason", ""),
+                text=notes.get(entry.seq, "") or why(tx, event, was),
             )
             steps.append(step)
         was = now
     return tuple(steps[-STEPS:])
+
+
+def why(tx: ReadTransaction, event: e.TaskEvent, was: Task) -> str:
+    """The reason that was given; of a lease that a sweep ended, the cause and whose it was."""
+    if isinstance(event, e.LeaseEnded) and was.lease is not None:
+        return f"{event.why}; {tx.actor(was.lease.actor).name} had it"
+    reason: str = getattr(event, "reason", "")
+    return reason
 
 
 def write(root: str, path: str, dialect: Dialect, records: dict[str, Record]) -> tuple[bool, str]:
