@@ -109,7 +109,9 @@ class Backlog:
             if item is None:
                 gone = f"the item file of {task.key} cannot be read: {problems[0].what}"
                 return False, (gone,)
-            verdict = judge(item, task, task.key, self.ground(tx, dialect))
+            ground = self.ground(tx, dialect)
+            item = without_cycle(tx, item, task, ground)
+            verdict = judge(item, task, task.key, ground)
         said = tuple(str(problem) for problem in (*problems, *verdict.problems) if problem.warns)
         if verdict.listed is None and not verdict.lost:
             return False, said
@@ -283,6 +285,17 @@ class Backlog:
 
 def is_item_of(item: Item, task: Task) -> bool:
     return task.origin_ask_ref in (item.ref, item.id)
+
+
+def without_cycle(tx: ReadTransaction, item: Item, task: Task, ground: Ground) -> Item:
+    """The item without what waits for it already: a sync has cut that, and told it."""
+
+    def waits_for_it(id_: str) -> bool:
+        key = ground.keys(id_)
+        other = tx.task(key) if key is not None else None
+        return other is not None and tx.is_upstream(task.id, other.id)
+
+    return item.but(after=tuple(id_ for id_ in item.after if not waits_for_it(id_)))
 
 
 def now_of(board: Board) -> Instant:

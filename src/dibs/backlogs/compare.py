@@ -13,6 +13,8 @@ from dibs.core import events as e
 from dibs.core.evolve import evolve
 from dibs.core.model import (
     AGENT,
+    COMPLETE,
+    FAILED,
     HUMAN,
     IN_PROGRESS,
     OPEN,
@@ -240,7 +242,13 @@ class Judging:
         if task is None or self.is_lost():
             return False
         if not self.ground.words.agrees(item.said, task.state):
-            return bool(self.behind_on_state())
+            behind = bool(self.behind_on_state())
+            if behind and item.state == OPEN and task.state in (COMPLETE, FAILED):
+                self.tell(
+                    f"it says {item.said}, as before {task.key} was {task.state}",
+                    "the file is brought up to date; dibs reset or retry opens it again",
+                )
+            return behind
         if task.lease is None and not task.token.number:
             return False
         pointer = self.pointer

@@ -73,13 +73,13 @@ NOTHING = Options()
 
 def summary(report: Report) -> str:
     """One line, however much there was; nothing if there was nothing."""
-    counts = {
-        "taken in": report.added,
-        "changed": report.changed,
-        "leases brought back": report.brought_back,
-        "files written": report.written,
-    }
-    told = [f"{count} {what}" for what, count in counts.items() if count]
+    counts = (
+        (report.added, "taken in", "taken in"),
+        (report.changed, "changed", "changed"),
+        (report.brought_back, "lease brought back", "leases brought back"),
+        (report.written, "file written", "files written"),
+    )
+    told = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
     if report.healed:
         first = ", ".join(report.healed[:5])
         more = f" and {len(report.healed) - 5} more" if len(report.healed) > 5 else ""
@@ -247,11 +247,11 @@ class Syncing:
             self.changed += len(known)
         else:
             self.outdo(lost)
+            before = self.changed
             self.execute([first_of(verdict) for _, verdict in new])
             with self.board.read() as tx:
                 self.load(tx, dialect, len(fresh))
                 second = [self.again(one, verdict) for one, verdict in new if one.item.after]
-            before = self.changed
             self.execute(second)
             self.changed = before  # they are new, not changed
             self.execute(known)
