@@ -516,3 +516,34 @@ def test_a_copy_of_an_item_under_another_name_does_not_take_its_place(quick):
     quick.agent("codex", "kx-1").do(c.Complete(key))
     assert "state: Done" in quick.text(path)
     assert quick.text(copy) == before
+
+
+def test_what_cannot_be_written_with_certainty_costs_no_claim_and_is_said(quick):
+    """A line of the Worklog would stand in code that does not end."""
+    key = "KABSD-TSK-0001"
+    path = quick.kano(key, TASK + "\n```\nstate: Done\n")
+    quick.sync()
+    before = quick.text(path)
+    outcome = quick.agent("codex", "kx-1").claim(key)
+    assert outcome.task.state == "in_progress"
+    assert "code or a comment that does not end" in outcome.said[0]
+    assert quick.text(path) == before
+    quick.put(path, before + "```\n")
+    assert quick.sync().written == 1
+    assert "state: InProgress" in quick.text(path)
+
+
+@pytest.mark.parametrize("verb", ["release", "complete"])
+def test_a_holder_that_is_typed_into_the_file_counts_for_nothing(quick, verb):
+    key = "KABSD-TSK-0001"
+    path = quick.kano(key)
+    quick.sync()
+    codex = quick.agent("codex", "kx-1")
+    codex.claim(key)
+    quick.edit(path, "assignee_agent: codex", "assignee_agent: mallory")
+    quick.edit(path, "owner: codex", "owner: mallory")
+    quick.edit(path, " codex kx-1 2h", " mallory m1 30d")
+    quick.sync()
+    assert quick.agent("mallory", "m1").refused(c.Renew(key)) == "held"
+    codex.do(VERBS[verb](key))
+    assert "mallory" not in quick.text(path)
