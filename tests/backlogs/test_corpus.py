@@ -105,13 +105,13 @@ class Life:
         if not outcome.entries and self.yard.task(self.key).lease is None:
             assert self.data == before, "nothing happened"
             return
-        wanted = self.wanted(before)
+        tells = [e for e in outcome.entries if self.tells(e.verb, was.state)]
+        wanted = self.wanted(before, told=bool(tells))
         found = changes(before, self.data, self.dialect)
         now = values(self.data)
         assert {key: now.get(key, ABSENT) for key in wanted} == wanted
         old = values(before)
         assert found.keys == {key for key in wanted if old.get(key, ABSENT) != wanted[key]}
-        tells = [e for e in outcome.entries if self.tells(e.verb, was.state)]
         if self.dialect == "kano":
             assert [told["seq"] for told in found.told] == [str(e.seq) for e in tells]
             assert {told["agent"] for told in found.told} <= {who.identity.name}
@@ -130,7 +130,7 @@ class Life:
 
     # What the file is to say.
 
-    def wanted(self, before: bytes) -> dict[str, object]:
+    def wanted(self, before: bytes, *, told: bool) -> dict[str, object]:
         old, task = values(before), self.yard.task(self.key)
         with self.yard.store.read() as tx:
             uid = tx.board.uid
@@ -151,7 +151,7 @@ class Life:
         if differs == runs_on:
             [key] = runs_on
             return wanted if self.is_half_over(old, task) else wanted | {key: old[key]}
-        if differs and "updated" in old:
+        if (differs or told) and self.dialect == "kano" and "updated" in old:
             wanted["updated"] = iso(self.yard.now())[:10]
         return wanted
 
@@ -501,3 +501,49 @@ def test_who_gave_an_item_back_does_not_own_what_others_make_of_it(quick):
     life.do(life.codex, c.Release(key))
     life.do(life.ana, c.Block(key, reason="not now"))
     assert values(life.data)["owner"] is None
+
+
+def test_a_copy_of_an_item_under_another_name_does_not_take_its_place(quick):
+    """Both have been written by dibs: the copy was made of the file as it was then."""
+    key = "KABSD-TSK-0001"
+    path = quick.kano(key)
+    quick.sync()
+    quick.agent("codex", "kx-1").claim(key)
+    copy = quick.put(f"{KANO}/a-copy.md", quick.text(path))
+    [problem] = [p for p in quick.sync().problems if "the same item" in p.what]
+    assert (problem.path, problem.choice) == (copy, f"{path} counts")
+    before = quick.text(copy)
+    quick.agent("codex", "kx-1").do(c.Complete(key))
+    assert "state: Done" in quick.text(path)
+    assert quick.text(copy) == before
+
+
+def test_what_cannot_be_written_with_certainty_costs_no_claim_and_is_said(quick):
+    """A line of the Worklog would stand in code that does not end."""
+    key = "KABSD-TSK-0001"
+    path = quick.kano(key, TASK + "\n```\nstate: Done\n")
+    quick.sync()
+    before = quick.text(path)
+    outcome = quick.agent("codex", "kx-1").claim(key)
+    assert outcome.task.state == "in_progress"
+    assert "code or a comment that does not end" in outcome.said[0]
+    assert quick.text(path) == before
+    quick.put(path, before + "```\n")
+    assert quick.sync().written == 1
+    assert "state: InProgress" in quick.text(path)
+
+
+@pytest.mark.parametrize("verb", ["release", "complete"])
+def test_a_holder_that_is_typed_into_the_file_counts_for_nothing(quick, verb):
+    key = "KABSD-TSK-0001"
+    path = quick.kano(key)
+    quick.sync()
+    codex = quick.agent("codex", "kx-1")
+    codex.claim(key)
+    quick.edit(path, "assignee_agent: codex", "assignee_agent: mallory")
+    quick.edit(path, "owner: codex", "owner: mallory")
+    quick.edit(path, " codex kx-1 2h", " mallory m1 30d")
+    quick.sync()
+    assert quick.agent("mallory", "m1").refused(c.Renew(key)) == "held"
+    codex.do(VERBS[verb](key))
+    assert "mallory" not in quick.text(path)

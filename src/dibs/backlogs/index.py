@@ -6,7 +6,7 @@ It lies beside the board, and may be lost at any time: then everything is read a
 from __future__ import annotations
 
 import os
-from os.path import join
+from os.path import basename, join
 
 from dibs.core.values import Value
 
@@ -102,8 +102,19 @@ class Index:
 
     def path_of(self, channel: str, ref: str) -> str | None:
         if not self._places:
-            self._places = {(one.channel, one.ref): path for path, one in self.items()}
+            best: dict[tuple[str, str], tuple[str, Noted]] = {}
+            for path, one in self.items():
+                other = best.setdefault((one.channel, one.ref), (path, one))
+                if other[0] != path and counts_before(path, one) < counts_before(*other):
+                    best[one.channel, one.ref] = (path, one)
+            self._places = {key: path for key, (path, _) in best.items()}
         return self._places.get((channel, ref))
+
+
+def counts_before(path: str, one: Noted) -> tuple[bool, bool, str]:
+    """Of several files of an item, the least counts: dibs has written it, it is named after its id."""
+    named = basename(path).casefold().startswith(one.id.casefold())
+    return not one.pointed, not named, path
 
 
 def noted(item: Item) -> Noted:

@@ -9,7 +9,7 @@ from os.path import exists, getmtime, join
 from dibs.backlogs import files
 from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.cycles import broken_cycles
-from dibs.backlogs.index import File, noted
+from dibs.backlogs.index import File, counts_before, noted
 from dibs.backlogs.item import Item, Problem, Unreadable
 from dibs.backlogs.names import proposals
 from dibs.backlogs.showing import SHOWN
@@ -206,18 +206,18 @@ class Syncing:
         ]
 
     def chosen(self, dialect: Dialect) -> dict[str, str]:
-        """The file that counts for each ref: of several, one that dibs has written, or the first."""
-        by_ref: dict[str, list[tuple[bool, str]]] = {}
+        """The file that counts for each ref, if there are several."""
+        by_ref: dict[str, list[tuple[bool, bool, str]]] = {}
         for path, one in self.all_noted(dialect):
-            by_ref.setdefault(one.ref, []).append((not one.pointed, path))
+            by_ref.setdefault(one.ref, []).append(counts_before(path, one))
         counts: dict[str, str] = {}
         for ref, places in by_ref.items():
-            first, *others = sorted(places)
-            counts[ref] = first[1]
-            for _, path in others:
-                if path in self.fresh or first[1] in self.fresh:
-                    what = f"it is the same item as {first[1]} ({ref})"
-                    self.problems.append(Problem(path, what, f"{first[1]} counts"))
+            first, *others = [path for _, _, path in sorted(places)]
+            counts[ref] = first
+            for path in others:
+                if path in self.fresh or first in self.fresh:
+                    what = f"it is the same item as {first} ({ref})"
+                    self.problems.append(Problem(path, what, f"{first} counts"))
         return counts
 
     # Taking in.
