@@ -50,75 +50,21 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
 
 
 class Answer:
-    """What will be answered to one statement, or to one of several questions in it."""
+    """What will be answered to one statement."""
 
-    __slots__ = ("parts", "place", "prepares", "result", "whole")
+    __slots__ = ("prepares", "result")
 
-    def __init__(self, prepares: bytes = b"", whole: Answer | None = None, place: int = 0) -> None:
+    def __init__(self, prepares: bytes = b"") -> None:
         self.prepares = prepares
-        self.whole = whole or self
-        self.place = place
         self.result: PGresult | None = None
-        self.parts: list[Rows] = []
 
 
-class Statement:
-    """A text as the protocol has it: a name, parameters by number, and theirs in this order."""
-
-    __slots__ = ("name", "text", "wanted")
-
-    def __init__(self, text: str, wanted: tuple[str, ...]) -> None:
-        self.name = b"dibs_%d" % next(_numbers)
-        self.text = text.replace("%%", "%").encode()
-        self.wanted = wanted
-
-
-def numbered(text: str, first: int = 1) -> tuple[str, tuple[str, ...]]:
+@cache
+def protocol(text: str) -> tuple[bytes, bytes, tuple[str, ...]]:
+    """A name for a query, the query with its parameters numbered, and theirs in this order."""
     names: dict[str, int] = {}
-    text = _NAMED.sub(lambda found: f"${names.setdefault(found[1], len(names) + first)}", text)
-    return text, tuple(names)
-
-
-@cache
-def protocol(text: str) -> Statement:
-    return Statement(*numbered(text))
-
-
-@cache
-def together(kind: str, texts: tuple[str, ...]) -> tuple[Statement, tuple[tuple[str, ...], ...]]:
-    """Several texts as one statement, and the parameters of each."""
-    parts, wanted, count = [], [], 1
-    for text in texts:
-        part, names = numbered(text, count)
-        parts.append(part)
-        wanted.append(names)
-        count += len(names)
-    return Statement(ONE[kind](parts), ()), tuple(wanted)
-
-
-def one_change(parts: list[str]) -> str:
-    """All see what was before all of them, and no row may be changed by two of them."""
-    *others, last = parts
-    return f"WITH {', '.join(f'c{at} AS ({part})' for at, part in enumerate(others))} {last}"
-
-
-def one_question(parts: list[str]) -> str:
-    """Each has one row at most; before its columns stands a mark, which is null if it has none."""
-    found = [f"(SELECT 1 AS {MARK}, a.* FROM ({part}) AS a) AS q" for part in parts]  # noqa: S608
-    joined = " ON true LEFT JOIN ".join(f"{each}{at}" for at, each in enumerate(found))
-    return f"SELECT * FROM (SELECT) AS one LEFT JOIN {joined} ON true"  # noqa: S608 - our own texts
-
-
-def parted(result: PGresult, rows: Rows) -> list[Rows]:
-    """The row of each of several questions, without its mark."""
-    marks = [at for at in range(result.nfields) if result.fname(at) == MARK.encode()]
-    ends = (*marks[1:], result.nfields)
-    [row] = rows
-    return [[] if row[mark] is None else [row[mark + 1 : end]] for mark, end in zip(marks, ends)]
-
-
-ONE = {"changes": one_change, "questions": one_question}
-MARK = "dibs_mark"
+    numbered = _NAMED.sub(lambda found: f"${names.setdefault(found[1], len(names) + 1)}", text)
+    return b"dibs_%d" % next(_numbers), numbered.replace("%%", "%").encode(), tuple(names)
 
 
 def written(values: list[Any], encoding: str) -> list[bytes | None]:
@@ -145,26 +91,17 @@ class Line:
 
     def say(self, text: str, params: Params | None = None) -> Answer:
         """Queued, not sent. What comes of it is heard with its answer, or with one after it."""
-        statement = protocol(text)
-        return self._say(statement, [params[each] for each in statement.wanted] if params else [])
-
-    def say_together(self, kind: str, said: list[tuple[str, Params]]) -> Answer:
-        """Some changes, or some questions of one row at most, as one statement."""
-        statement, wanted = together(kind, tuple([text for text, _ in said]))
-        values = [params[name] for names, (_, params) in zip(wanted, said) for name in names]
-        return self._say(statement, values)
-
-    def _say(self, statement: Statement, values: list[Any]) -> Answer:
-        texts = written(values, self._encoding) if values else None
-        session, name = self._session, statement.name
+        name, statement, wanted = protocol(text)
+        values = written([params[each] for each in wanted], self._encoding) if params else None
+        session = self._session
         if session.own:
             if name not in session.prepared:
-                self._wire.send_prepare(name, statement.text)
+                self._wire.send_prepare(name, statement)
                 session.prepared.add(name)
                 self._awaited.append(Answer(name))
-            self._wire.send_query_prepared(name, texts)
+            self._wire.send_query_prepared(name, values)
         else:
-            self._wire.send_query_params(statement.text, texts)
+            self._wire.send_query_params(statement, values)
         answer = Answer()
         self._awaited.append(answer)
         self._unasked = True
@@ -175,15 +112,11 @@ class Line:
 
         A sync, not a flush: the server knows then that it waits for us, and does not wait for ever.
         """
-        whole = answer.whole
         if self._unasked:
             self._sync()
-        while whole.result is None:
+        while answer.result is None:
             self._next()
-        if whole is answer:
-            return self._rows_of(whole)
-        whole.parts = whole.parts or parted(whole.result, self._rows_of(whole))
-        return whole.parts[answer.place]
+        return self._rows_of(answer)
 
     def end(self, text: str, params: Params | None = None) -> Rows:
         """The last statement: sends the rest with it, and waits for all. Nothing is sent after that:

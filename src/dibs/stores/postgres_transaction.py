@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from dibs.stores.store import Question
 
 
-ONCE = ("save_task", "save_board")
-TOGETHER = (*ONCE, "add_event", "add_note", "add_ended_lease", "add_request")
-"""Changes that do not look at each other: they are said as one statement, in which a row may change once."""
-
-MOST = 6
-"""So many at once: each different row of them is prepared."""
-
 IDLE = "1min"
 """How long a writer may keep the others waiting without a word, such as one that was stopped."""
 
@@ -70,8 +63,6 @@ class ReadContext(Guarded):
         self._line: Line | None = None
         self._questions = ahead
         self._ahead: dict[tuple[str, tuple[tuple[str, Any], ...]], Answer] = {}
-        self._changes: list[tuple[str, dict[str, Any]]] = []
-        """What will be said as one statement."""
         self._unsure = False
 
     def __enter__(self) -> ReadTransaction:
@@ -121,31 +112,13 @@ class ReadContext(Guarded):
         assert self._line is not None, "inside a transaction"
         params["board"] = self._store.number
         known = self._ahead.pop(_key(query, params), None)
-        if known is None:
-            self._say_changes()
-            known = self._say(query, params)
-        return self._line.hear(known)
+        return self._line.hear(known or self._say(query, params))
 
     def change(self, query: str, **params: Any) -> None:
         """Said, not waited for: an error comes with the next answer, at the latest the commit's."""
         self._ahead.clear()
         params["board"] = self._store.number
-        if query not in TOGETHER:
-            self._say_changes()
-            self._say(query, params)
-            return
-        if len(self._changes) == MOST or (query in ONCE and query in dict(self._changes)):
-            self._say_changes()
-        self._changes.append((query, params))
-
-    def _say_changes(self) -> None:
-        changes, self._changes = self._changes, []
-        if len(changes) > 1:
-            assert self._line is not None, "inside a transaction"
-            queries = self._store.queries
-            self._line.say_together("changes", [(queries[name], told) for name, told in changes])
-        elif changes:
-            self._say(*changes[0])
+        self._say(query, params)
 
     def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
         """A commit that did not wait for its standby is a success with a warning."""
@@ -161,8 +134,6 @@ class ReadContext(Guarded):
             if line is None or not isinstance(error, Exception | None):
                 session.close()  # what was not committed ends with its connection
             elif error is None:
-                self._line = line
-                self._say_changes()
                 self._commit(line)
             else:
                 with suppress(psycopg.Error):
@@ -191,33 +162,23 @@ class WriteContext(ReadContext):
 
     def _open(self) -> WriteTransaction:
         self._take("take_turn")
-        self._look(*self._questions)
+        self._look()
+        for query, params in self._questions:
+            self._expect(query, params)
         return self._transaction()
 
     def _take(self, turn: str) -> None:
         """The board's lock; whoever waits too long for it is refused."""
         self._say(turn, {"board": self._store.number, "wait": self._store.patience, "idle": IDLE})
 
-    def _look(self, *questions: Question) -> None:
-        """The board and its clock, after every lock; the server, if it may be another one now; and what
-        will be asked. Each has one row at most: it is one statement. Answers are heard when they are wanted.
-        """
+    def _look(self) -> None:
+        """The board and its clock, after every lock; the server, if it may be another one now."""
         assert self._session is not None, "inside a transaction"
-        assert self._line is not None, "inside a transaction"
+        self._expect("board_in_turn", {})
         if not self._session.own:
             self._session.server = None
         if self._session.server is None:
-            questions = (("server", {}), *questions)
-        asked = [
-            (query, {**params, "board": self._store.number})
-            for query, params in (("board_in_turn", {}), *questions)
-        ]
-        texts = self._store.queries
-        whole = self._line.say_together(
-            "questions", [(texts[query], params) for query, params in asked]
-        )
-        for place, (query, params) in enumerate(asked):
-            self._ahead[_key(query, params)] = Answer(whole=whole, place=place)
+            self._expect("server", {})
 
     def _expect(self, query: str, params: dict[str, Any], by: str = "") -> None:
         """Asks ahead, perhaps by another query; the answer is heard when the question comes."""

@@ -329,11 +329,11 @@ class WriteTransaction(ReadTransaction):
 
     def append(self, task: Task, event: e.TaskEvent, caller: Caller) -> tuple[Task, Entry]:
         """The task after the event, and the event in the ledger. The row is saved by `save`."""
-        before, task = task, evolve(task, event, self.now)
+        before = task
+        task, entry = self._enter(evolve(task, event, self.now), event, caller)
         if (before.state == COMPLETE) != (task.state == COMPLETE):
             by = -1 if task.state == COMPLETE else 1
             self._change("settle_dependants", task=task.id, by=by)
-        task, entry = self._enter(task, event, caller)
         over = ended_lease(event, self.now)
         if over is not None:
             self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
