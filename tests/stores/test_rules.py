@@ -60,9 +60,10 @@ def columns(table: str) -> dict[str, str]:
 
 @st.composite
 def rows(draw):
-    """A row that is sound, but for a few columns."""
+    """A row that is sound, but for a few columns. A file numbers boards by itself: not for that one."""
     table, row = draw(st.sampled_from(SOUND))
     kinds = columns(table)
+    del kinds["board"]
     changed = draw(st.lists(st.sampled_from(sorted(kinds)), max_size=3, unique=True))
     pools = {"INTEGER": NUMBERS, "TEXT": TEXTS}
     return table, row | {name: draw(st.sampled_from(pools[kinds[name]])) for name in changed}

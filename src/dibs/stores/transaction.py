@@ -197,7 +197,7 @@ class ReadTransaction(Offers):
         while page := self._ask("keys", after=last, limit=BATCH):
             for _, key in page:
                 yield key
-            last = TaskId(beyond(last, page[-1][0]))
+            last = TaskId(rows.beyond(last, page[-1][0]))
 
     def keys_renewed_after(self, instant: Instant) -> list[TaskKey]:
         return sorted(key for (key,) in self._ask("keys_renewed_after", instant=instant))
@@ -226,21 +226,21 @@ class ReadTransaction(Offers):
         last = 0
         while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = beyond(last, page[-1][2])
+            last = rows.beyond(last, page[-1][2])
 
     def events_backwards(self) -> Iterator[Entry]:
         """All events, newest first."""
         last = self.board.seq + 1
         while page := self._ask("events_before", before=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = -beyond(-last, -page[-1][0])
+            last = -rows.beyond(-last, -page[-1][0])
 
     def events(self) -> Iterator[Entry]:
         """All events, oldest first."""
         last = 0
         while page := self._ask("events_after", after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = beyond(last, page[-1][0])
+            last = rows.beyond(last, page[-1][0])
 
     def entries(self, first: int, count: int) -> list[Entry]:
         """Some events that follow each other."""
@@ -284,11 +284,14 @@ class ReadTransaction(Offers):
         last = 2**62
         while page := self._ask("refusals", before=last, limit=BATCH):
             yield from (LoggedRefusal(*row) for row in page)
-            last = -beyond(-last, -page[-1][0])
+            last = -rows.beyond(-last, -page[-1][0])
 
 
 class WriteTransaction(ReadTransaction):
     """The only writer. What it writes is committed together, or not at all."""
+
+    _reworded: frozenset[TaskId] = frozenset()
+    """Tasks whose terms or scope changed, until they are saved."""
 
     def touch(self) -> None:
         """What is told again waits, as the first time, until it is safe."""
@@ -334,6 +337,8 @@ class WriteTransaction(ReadTransaction):
         if (before.state == COMPLETE) != (task.state == COMPLETE):
             by = -1 if task.state == COMPLETE else 1
             self._change("settle_dependants", task=task.id, by=by)
+        if (before.terms, before.scope) != (task.terms, task.scope):
+            self._reworded |= {task.id}
         over = ended_lease(event, self.now)
         if over is not None:
             self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
@@ -358,7 +363,10 @@ class WriteTransaction(ReadTransaction):
 
     def save(self, task: Task) -> None:
         """The second lock: a row is changed only in the version that was read."""
-        self._change("save_task", **rows.task_columns(task))
+        columns = rows.task_columns(task)
+        self._change("save_task", **columns)
+        if task.id in self._reworded:
+            self._change("save_terms", **columns)
 
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """An event about the board itself."""
@@ -403,7 +411,8 @@ class WriteTransaction(ReadTransaction):
         """The board's row, once per transaction that changed anything; the floor rises with it."""
         board, read = self.board, self._read
         if changed or board != read:
-            self._change("save_board", **board.but(floor=self.now).named())
+            query = "save_seq" if board.but(seq=read.seq) == read else "save_board"
+            self._change(query, **board.but(floor=self.now).named())
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
             self._change("save_place", moved_to=board.moved_to, arriving=board.arriving)
         if (board.paused_by, board.paused_why) != (read.paused_by, read.paused_why):
@@ -437,10 +446,3 @@ class WriteTransaction(ReadTransaction):
             self._change("add_note", seq=entry.seq, task=task, kind=kind, text=text)
         self.board = self.board.but(seq=entry.seq)
         return entry
-
-
-def beyond(last: int, found: int) -> int:
-    """Where the next page begins; a damaged index could lead round in a circle."""
-    if found <= last:
-        raise unreadable("the order of its rows")
-    return found
