@@ -557,8 +557,7 @@ connection and begins and commits in round trips of their own). dibs is asked fo
 it reads, decides in the client, and writes three chained events, the row of the task twice (with its five
 indexes: state and holder stand in two of them), the row of the board twice, the lease that ended, and two
 answers under request ids. It says this in half as many round trips. Where processors are few, the sum of
-"client us" and "server us" is the limit. Of the server's part, half of what it takes to change a task is
-its CHECKs: PostgreSQL reads their text anew for every statement.
+"client us" and "server us" is the limit.
 
 Statements are prepared, as no pooler stands between. Behind one they are parsed and planned each time.
 

@@ -265,7 +265,9 @@ class Bench:
 
     def _without_rules_on_a_server(self) -> None:
         rules = (
-            "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I CASCADE', conrelid::regclass, conname)"
+            "SELECT CASE WHEN conrelid = 0"
+            " THEN format('ALTER DOMAIN %s DROP CONSTRAINT %I', contypid::regtype, conname)"
+            " ELSE format('ALTER TABLE %s DROP CONSTRAINT %I CASCADE', conrelid::regclass, conname) END"
             " FROM pg_constraint WHERE connamespace = 'dibs'::regnamespace AND contype IN ('c', 'f')"
             " UNION ALL SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)"
             " FROM pg_trigger WHERE NOT tgisinternal"

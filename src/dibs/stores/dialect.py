@@ -1,5 +1,5 @@
-"""The shared SQL as PostgreSQL reads it: its names of types, its parameters, and a schema in front
-of every table, so that no `search_path` decides which table is meant.
+"""The shared SQL as PostgreSQL reads it: its parameters, and a schema in front of every table, so that
+no `search_path` decides which table is meant.
 """
 
 from __future__ import annotations
@@ -16,21 +16,10 @@ _TABLE = re.compile(
     rf"\b(FROM|JOIN|INTO|UPDATE|TABLE|REFERENCES|ON)(\s+)({'|'.join(TABLES)})\b(?!\.)"
 )
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
-_TYPES = {
-    r"\bINTEGER\b": "BIGINT",
-    r"\bTEXT\b": 'TEXT COLLATE "C"',
-    r"\) STRICT(, WITHOUT ROWID)?;": ");",
-}
 
 
 def query(text: str) -> str:
     return _PARAMETER.sub(r"%(\1)s", qualified(text).replace("%", "%%"))
-
-
-def definition(text: str) -> str:
-    for pattern, own in _TYPES.items():
-        text = re.sub(pattern, own, text)
-    return qualified(text)
 
 
 def qualified(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dibs.core.ledger import Entry
 from dibs.core.model import KeptNote, LoggedRefusal, TaskId
-from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
 
@@ -43,7 +42,7 @@ class History:
         last = 0
         while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = beyond(last, page[-1][2])
+            last = rows.beyond(last, page[-1][2])
 
     def first_event(self, task: TaskId) -> Event | None:
         page = self._ask("events_of_task", task=task, after=0, limit=1)
@@ -58,7 +57,7 @@ class History:
         last = self.board.seq + 1
         while page := self._ask("events_before", before=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = -beyond(-last, -page[-1][0])
+            last = -rows.beyond(-last, -page[-1][0])
 
     def events(self) -> Iterator[Entry]:
         """All events, oldest first."""
@@ -68,7 +67,7 @@ class History:
         """Those that came after one of them."""
         while page := self._ask("events_after", after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
-            last = beyond(last, page[-1][0])
+            last = rows.beyond(last, page[-1][0])
 
     def entries(self, first: int, count: int) -> list[Entry]:
         """Some events that follow each other."""
@@ -108,11 +107,4 @@ class History:
         last = 2**62
         while page := self._ask("refusals", before=last, limit=BATCH):
             yield from (LoggedRefusal(*row) for row in page)
-            last = -beyond(-last, -page[-1][0])
-
-
-def beyond(last: int, found: int) -> int:
-    """Where the next page begins; a damaged index could lead round in a circle."""
-    if found <= last:
-        raise unreadable("the order of its rows")
-    return found
+            last = -rows.beyond(-last, -page[-1][0])

@@ -94,14 +94,15 @@ class PostgresStore:
     @staticmethod
     def migrate(connection: psycopg.Connection[Any]) -> None:
         """In the caller's transaction, one program at a time: all steps that are missing."""
+        from dibs.stores.definitions import definition
+
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
         connection.execute("CREATE TABLE IF NOT EXISTS dibs.migration (number BIGINT PRIMARY KEY)")
         [(known,)] = connection.execute("SELECT coalesce(max(number), 0) FROM dibs.migration")
         for number, (shared, own) in queries.migrations("postgres").items():
             if number > known:
-                connection.execute(dialect.definition(shared).encode())
-                connection.execute(own.encode())
+                connection.execute(definition(shared, own).encode())
                 connection.execute("INSERT INTO dibs.migration VALUES (%s)", (number,))
 
     def connect(self) -> Session:

@@ -153,3 +153,10 @@ def entry_columns(entry: Entry) -> Columns:
         "token_epoch": entry.token and entry.token.epoch,
         "token_number": entry.token and entry.token.number,
     }
+
+
+def beyond(last: int, found: int) -> int:
+    """Where the next page begins; a damaged index could lead round in a circle."""
+    if found <= last:
+        raise unreadable("the order of its rows")
+    return found

@@ -27,7 +27,7 @@ from dibs.core.model import (
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
-from dibs.stores.history import BATCH, History, beyond
+from dibs.stores.history import BATCH, History
 from dibs.stores.offers import Offers
 
 TYPE_CHECKING = False
@@ -196,7 +196,7 @@ class ReadTransaction(Offers, History):
         while page := self._ask("keys", after=last, limit=BATCH):
             for _, key in page:
                 yield key
-            last = TaskId(beyond(last, page[-1][0]))
+            last = TaskId(rows.beyond(last, page[-1][0]))
 
     def keys_renewed_after(self, instant: Instant) -> list[TaskKey]:
         return sorted(key for (key,) in self._ask("keys_renewed_after", instant=instant))
@@ -225,6 +225,9 @@ class ReadTransaction(Offers, History):
 
 class WriteTransaction(ReadTransaction):
     """The only writer. What it writes is committed together, or not at all."""
+
+    _reworded: frozenset[TaskId] = frozenset()
+    """Tasks whose terms or scope changed, until they are saved."""
 
     def touch(self) -> None:
         """What is told again waits, as the first time, until it is safe."""
@@ -274,6 +277,8 @@ class WriteTransaction(ReadTransaction):
             self._change("settle_dependants", task=task.id, by=by)
         if task.item != before.item:
             self._save_item(task)
+        if (before.terms, before.scope) != (task.terms, task.scope):
+            self._reworded |= {task.id}
         over = ended_lease(event, self.now)
         if over is not None:
             self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
@@ -304,7 +309,10 @@ class WriteTransaction(ReadTransaction):
 
     def save(self, task: Task) -> None:
         """The second lock: a row is changed only in the version that was read."""
-        self._change("save_task", **rows.task_columns(task))
+        columns = rows.task_columns(task)
+        self._change("save_task", **columns)
+        if task.id in self._reworded:
+            self._change("save_terms", **columns)
 
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """An event about the board itself."""
@@ -349,8 +357,9 @@ class WriteTransaction(ReadTransaction):
         """The board's row, once per transaction that changed anything; the floor rises with it."""
         board, read = self.board, self._read
         if changed or board != read:
+            query = "save_seq" if board.but(seq=read.seq) == read else "save_board"
             self.board = board = board.but(floor=self.now)
-            self._change("save_board", **board.named())
+            self._change(query, **board.named())
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
             self._change("save_place", moved_to=board.moved_to, arriving=board.arriving)
         if (board.paused_by, board.paused_why) != (read.paused_by, read.paused_why):

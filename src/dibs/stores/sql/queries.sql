@@ -32,6 +32,10 @@ SET epoch = :epoch, floor = :floor, seq = :seq, actors = :actors, tasks = :tasks
     head = :head, events = :events
 WHERE board = :board
 
+-- What most changes change.
+-- name: save_seq
+UPDATE board SET floor = :floor, seq = :seq WHERE board = :board
+
 -- name: save_place
 UPDATE board SET moved_to = :moved_to, arriving = :arriving WHERE board = :board
 
@@ -150,9 +154,7 @@ VALUES
 -- A row in another version than the one that was read would get none, which the schema refuses.
 -- name: save_task
 UPDATE task
-SET updated = :updated, title = :title, priority = :priority, audience = :audience, tier = :tier,
-    capabilities = :capabilities, constraints = :constraints, max_attempts = :max_attempts,
-    not_before = :not_before, scope = :scope, state = :state, token_epoch = :token_epoch,
+SET updated = :updated, state = :state, token_epoch = :token_epoch,
     token_number = :token_number, holder = :holder, session = :session, acquired = :acquired, renewed = :renewed, ttl = :ttl,
     expires = :expires, renewals = :renewals, reason = :reason, stint = :stint,
     suspect = :suspect, assignee = :assignee, author = :author, preferred = :preferred,
@@ -163,6 +165,14 @@ WHERE board = :board AND id = :id
 
 -- name: save_item
 UPDATE task SET item_said = :said, item_gate = :gate, item_locked = :locked
+WHERE board = :board AND id = :id
+
+-- What seldom changes, after `save_task`.
+-- name: save_terms
+UPDATE task
+SET title = :title, priority = :priority, audience = :audience, tier = :tier,
+    capabilities = :capabilities, constraints = :constraints, max_attempts = :max_attempts,
+    not_before = :not_before, scope = :scope
 WHERE board = :board AND id = :id
 
 -- What can be offered. Where tables are joined, `CROSS JOIN` says in which order: a board's number

@@ -19,20 +19,34 @@ BEGIN
     RAISE EXCEPTION '%', tg_argv[0] USING ERRCODE = 'check_violation';
 END $$;
 
-CREATE TRIGGER a_token_never_falls BEFORE UPDATE ON dibs.task FOR EACH ROW
-WHEN ((new.token_epoch, new.token_number) < (old.token_epoch, old.token_number))
-EXECUTE FUNCTION dibs.refuse('a token never falls');
+-- What the columns of a task say together, and what a change of it may not do, in one function:
+-- PostgreSQL reads the text of a CHECK or a WHEN anew for every statement, and keeps a function ready.
+CREATE FUNCTION dibs.refuse_task() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT ({rules of task}) THEN
+        RAISE EXCEPTION 'the columns of a task contradict each other: %', new USING ERRCODE = 'check_violation';
+    END IF;
+    IF tg_op = 'INSERT' THEN
+        RETURN NULL;
+    END IF;
+    IF (new.token_epoch, new.token_number) < (old.token_epoch, old.token_number) THEN
+        RAISE EXCEPTION 'a token never falls' USING ERRCODE = 'check_violation';
+    END IF;
+    IF old.holder IS NOT NULL AND new.holder IS NOT NULL
+        AND (new.holder <> old.holder
+            OR (old.session IS NOT NULL AND new.session IS DISTINCT FROM old.session))
+        AND (new.token_epoch, new.token_number) = (old.token_epoch, old.token_number) THEN
+        RAISE EXCEPTION 'a new holder has a new token' USING ERRCODE = 'check_violation';
+    END IF;
+    IF new.key <> old.key OR new.uid <> old.uid OR new.id <> old.id THEN
+        RAISE EXCEPTION 'a key is never changed' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END $$;
 
-CREATE TRIGGER a_new_holder_has_a_new_token BEFORE UPDATE ON dibs.task FOR EACH ROW
-WHEN (old.holder IS NOT NULL AND new.holder IS NOT NULL
-    AND (new.holder <> old.holder
-        OR (old.session IS NOT NULL AND new.session IS DISTINCT FROM old.session))
-    AND (new.token_epoch, new.token_number) = (old.token_epoch, old.token_number))
-EXECUTE FUNCTION dibs.refuse('a new holder has a new token');
-
-CREATE TRIGGER a_key_is_never_changed BEFORE UPDATE ON dibs.task FOR EACH ROW
-WHEN (new.key <> old.key OR new.uid <> old.uid OR new.id <> old.id)
-EXECUTE FUNCTION dibs.refuse('a key is never changed');
+CREATE TRIGGER a_task_keeps_its_rules AFTER INSERT OR UPDATE ON dibs.task FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse_task();
+ALTER TABLE dibs.task ENABLE ALWAYS TRIGGER a_task_keeps_its_rules;
 
 CREATE TRIGGER a_task_is_never_deleted BEFORE DELETE ON dibs.task FOR EACH ROW
 EXECUTE FUNCTION dibs.refuse('a task is never deleted');

@@ -1,7 +1,7 @@
 -- The board: one row for the board itself, one for each task, and the ledger that proves them.
 -- Instants and durations are integers of microseconds. Each rule that the code enforces is
 -- repeated here as a CHECK or a unique index, and in the file of each database as a trigger.
--- Written for SQLite; PostgreSQL gets the same text with its own names of types.
+-- Written for SQLite; PostgreSQL gets the same tables and rules in its own way (`definitions.py`).
 
 CREATE TABLE board (
     board    INTEGER PRIMARY KEY,

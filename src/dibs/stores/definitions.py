@@ -1,0 +1,75 @@
+"""The shared tables as PostgreSQL gets them: its names of types, and its own way to keep their rules.
+
+PostgreSQL reads the text of every CHECK of a table anew for each statement that writes to it; for a task
+that was half of the work. What a domain or a function says, it reads once in a session. So a rule about
+one column becomes a domain, which is the column's type; and those about several columns of a task go to
+the function of its trigger. They refuse the same rows (`tests/stores/test_schema.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from dibs.stores.dialect import SCHEMA, qualified
+
+_TYPES = {
+    r"\bINTEGER\b": "BIGINT",
+    r"\bTEXT\b": 'TEXT COLLATE "C"',
+    r"\) STRICT(, WITHOUT ROWID)?;": ");",
+}
+_CREATED = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\) STRICT[^;]*;", re.MULTILINE | re.DOTALL)
+_COLUMN = re.compile(r"^    (\w+) +(INTEGER|TEXT)\b", re.MULTILINE)
+_CHECK = re.compile(r",?\s*\b(CHECK) \(")
+_QUOTED = re.compile(r"('[^']*')")
+
+RULES_OF_TASK = "{rules of task}"
+"""Where the function of a task's trigger has them."""
+
+
+def definition(shared: str, own: str) -> str:
+    """All of a migration: the shared text, then PostgreSQL's own."""
+    together: list[str] = []
+    shared = _CREATED.sub(lambda found: with_domains(found[1], found[0], together), shared)
+    for pattern, named in _TYPES.items():
+        shared = re.sub(pattern, named, shared)
+    return qualified(shared) + own.replace(RULES_OF_TASK, "\n        AND ".join(together))
+
+
+def with_domains(table: str, text: str, together: list[str]) -> str:
+    """A table, after the domains of its columns. What a task's say together is added to `together`."""
+    columns = [column for column, _ in _COLUMN.findall(text)]
+    domains = []
+    place = 0
+    while found := _CHECK.search(text, place):
+        place = end_of(text, found.end())
+        rule = " ".join(text[found.end() : place - 1].split())
+        line = text.rfind("\n", 0, found.start(1)) + 1
+        column = _COLUMN.match(text, line)
+        if column and renamed(rule, columns, "") == renamed(rule, [column[1]], ""):
+            domain = f"{SCHEMA}.{column[1]}_of_{table}"
+            stated = renamed(rule, [column[1]], "VALUE")
+            domains.append(f"CREATE DOMAIN {domain} AS {column[2]} CHECK ({stated});\n")
+            kept = text[: column.start(2)] + domain + text[column.end(2) : found.start()]
+        elif table == "task":
+            together.append("(" + renamed(rule, columns, r"new.\1") + ")")
+            kept = text[: found.start()]
+        else:
+            continue
+        text, place = kept + text[place:], len(kept)
+    return "".join(domains) + text
+
+
+def end_of(text: str, place: int) -> int:
+    """Behind the parenthesis that was opened before this place."""
+    depth = 1
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        place += 1
+    return place
+
+
+def renamed(rule: str, columns: list[str], to: str) -> str:
+    """A rule with other names for some columns; what is quoted is no column."""
+    named = re.compile(rf"\b({'|'.join(columns)})\b")
+    parts = _QUOTED.split(rule)
+    return "".join(part if part.startswith("'") else named.sub(to, part) for part in parts)
