@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.channels import email
 from dibs.channels.ask import Ask, Nothing, Unacceptable
 from dibs.channels.email import HEADERS_MAX, MESSAGE_MAX, decoded, read
 
@@ -163,6 +162,8 @@ SUBJECTS = [
     ("=?idna?q?xn--a?=", "xn--a"),
     ("=?unicode_escape?q?=5Cu0041=5Cq?=", "\\u0041\\q"),
     ("=?undefined?q?abc?=", "abc"),
+    ("=?\ud800?q?abc?=", "abc"),
+    ("=?\0?q?abc?=", "abc"),
     ("=?utf-8?q?=FF?=", "\ufffd"),
     ("=?utf-8?b?!?=", ""),
     ("=?utf-8?b?abcde?=", "=?utf-8?b?abcde?="),
@@ -183,7 +184,7 @@ def test_a_subject_that_the_standard_library_encodes_is_the_same_again(text):
 
     text = " ".join(text.encode("utf-8", "replace").decode().split())
     encoded = Header(text, "utf-8").encode(linesep="")
-    assert decoded(encoded)[:150] == text[:150] or len(encoded) > email.SUBJECT_MAX
+    assert decoded(encoded) == text
 
 
 @pytest.mark.parametrize("piece", ["=?", "=?a?q?", "=?utf-8?q?a?= ", "?=", "=?a?b?=", " "])

@@ -159,6 +159,13 @@ def test_a_server_of_ones_own_is_another_place(payload):
     assert read("issues", own).ref == "git.lamps.example/lamp-works/shop#12"
 
 
+def test_the_name_of_a_server_is_not_taken_for_an_owner(payload):
+    own = payload(ISSUE).replace(b"https://github.com/", b"https://git/")
+    assert read("issues", own).ref == "git/lamp-works/shop#12"
+    with pytest.raises(Unacceptable, match="is not the name of a repository"):
+        read("issues", changed(own, repository__full_name="Shop"))
+
+
 # What is wrong with a payload is said, with the path.
 
 WRONG = [
@@ -265,6 +272,7 @@ def answers(event: str, data: bytes, delivery: str = "") -> None:
         assert why.what
         return
     assert isinstance(answer, (Ask, Nothing))
+    assert answer == read(event, data, delivery)
 
 
 @given(EVENTS, st.binary(), st.text())

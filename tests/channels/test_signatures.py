@@ -163,6 +163,7 @@ WRONG = [
     ({"signature": ""}, "webhook-signature is missing"),
     ({"signature": standard(BODY).removeprefix("v1,")}, "webhook-signature"),
     ({"signature": standard(BODY).replace("v1,", "v1a,")}, "webhook-signature"),
+    ({"signature": standard(BODY).replace("v1,", "v2,")}, "webhook-signature"),
     ({"signature": standard(BODY, OTHER)}, "webhook-signature"),
     ({"signature": standard(BODY)[:-1]}, "webhook-signature"),
     ({"signature": "v1,ü\ud800"}, "webhook-signature"),

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 MESSAGE_MAX = 32 * 1024 * 1024
 """More than other payloads: screenshots are attached, and mail servers allow about as much."""
 HEADERS_MAX = 256 * 1024
-SUBJECT_MAX = 8 * 1024
-"""What follows in a subject could not become part of a title."""
 
 REPLIES = frozenset(["auto-replied", "auto_reply"])
 BULK = frozenset(["bulk", "junk"])
@@ -67,8 +65,6 @@ def _head(message: bytes) -> bytes:
     can put one into a subject could add headers of his own.
     """
     start = message[: HEADERS_MAX + 1].replace(b"\r\n", b"\n")
-    if start.startswith(b"\n"):
-        return b""
     head, ended, _ = start.partition(b"\n\n")
     if not ended and len(message) > HEADERS_MAX:
         raise Unacceptable(f"its headers have more than {HEADERS_MAX} bytes")
@@ -138,7 +134,6 @@ def decoded(subject: str) -> str:
     word = re.compile(r"=\?([^?\s]{1,64})\?([qb])\?([^?]*)\?=", re.IGNORECASE)
     pieces: list[str] = []
     charset, collected, end = "", b"", 0
-    subject = subject[:SUBJECT_MAX]
     for found in word.finditer(subject):
         data = _bytes_of(found)
         if data is None:

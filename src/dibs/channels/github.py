@@ -13,7 +13,6 @@ from dibs.channels.ask import (
     Unacceptable,
     address,
     ask_of,
-    check_size,
     github_issue,
 )
 from dibs.channels.payload import Missing, at, number_at, object_of, text_at
@@ -60,7 +59,6 @@ PING = "it is a ping: the webhook reaches this board"
 
 def read(event: str, payload: bytes, delivery: str = "") -> Ask | Nothing:
     """What a delivery asks for. Without an event it is told by the payload. Raises `Unacceptable`."""
-    check_size(payload)
     name = event.strip().lower()
     if name == "ping":
         return Nothing(PING)

@@ -90,7 +90,7 @@ def at(value: Any, steps: Sequence[str]) -> Any:
         if isinstance(value, dict):
             value = value.get(step)
         elif isinstance(value, list):
-            index = int(step) if step.isascii() and step.isdigit() and len(step) < 10 else None
+            index = int(step) if step.isascii() and step.isdigit() else None
             if index is None:
                 raise Unacceptable(
                     f"there is no {path}: {here} is a list, {step} is no place in it"
