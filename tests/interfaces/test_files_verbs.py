@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -111,10 +112,12 @@ def test_a_check_without_a_board_makes_nothing(shop):
     assert not (shop.folder / ".git/dibs").exists()
 
 
-def test_a_board_that_a_sync_makes_is_its_owners_alone(shop):
-    graph(shop, node("a"))
-    shop.ok("sync", *ANA)
-    assert (shop.folder / ".git/dibs").stat().st_mode & 0o777 == 0o700
+def test_what_a_sync_makes_beside_the_board_is_its_owners_alone(repo, shop):
+    """Also for a board on a server, which has nothing else there."""
+    for place, words in ((repo, ("claim", "a", *CODEX)), (shop, ("sync", *ANA))):
+        graph(place, node("a"))
+        place.ok(*words)
+        assert (place.folder / ".git/dibs").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("verb", ["sync", "doctor"])
@@ -139,6 +142,7 @@ def test_twenty_problems_are_shown_and_a_report_has_them_all(repo, tmp_path):
     lines = repo.ok("sync", *ANA).out.splitlines()
     assert lines[-1] == "  and 11 more: dibs sync --report FILE lists them all"
     report = tmp_path / "report.txt"
+    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read any more")
     repo.ok("sync", "--report", str(report), *ANA)
     told = report.read_text().splitlines()
     assert [line.split(": ")[0] for line in told] == [f"{GRAPH}:{n}" for n in range(1, 31)]
@@ -209,6 +213,8 @@ def test_a_watch_takes_in_what_changes_and_ends_with_a_signal_without_a_tracebac
         graph(repo, node("a"), node("b"))
         watch.says("2 items in 1 file: 1 taken in")
         until(lambda: titles(repo) == ["Task a", "Task b"])
+        time.sleep(3)  # it looks twice at least, and has nothing to tell
+        assert len(watch.file.read_text().splitlines()) == 2
         code, said = watch.ends(number)
     assert "Traceback" not in said
     assert code in (0, 128 + number, -number), said
@@ -302,6 +308,8 @@ def test_a_lease_that_neither_board_nor_file_knows_any_more_is_a_stale_claim(sho
         file.unlink()
     said = shop.json("sync", *ANA)["sync"]
     assert (said["brought_back"], said["healed"]) == (0, ["a (codex)"])
+    token = shop.json("claim", "a", *CODEX)["lease"]["token"]
+    assert int(token.split(".")[0]) > 1, "nor is its token given again"
 
 
 @pytest.mark.parametrize("id_", ["", "x", "0198c2a4-7000-7000-8000-00000000000", "../../etc"])
@@ -517,6 +525,17 @@ def test_a_sync_beside_checkouts_takes_in_whole_items_and_drops_none(shop):
     assert seen <= known
     assert {event["verb"] for event in events} <= {"added", "synced", "actor_registered"}
     assert git(shop.folder, "status", "--short") == ""
+
+
+def test_a_sync_waits_for_git_but_not_for_what_a_killed_git_left(repo):
+    graph(repo, node("a"))
+    lock = repo.folder / ".git" / "index.lock"
+    lock.touch()
+    assert repo.fails(75, "sync", *ANA, "--json").error["code"] == "busy"
+    assert titles(repo) == []
+    long_ago = lock.stat().st_mtime - 3600
+    os.utime(lock, (long_ago, long_ago))
+    assert repo.json("sync", *ANA)["sync"]["added"] == 1
 
 
 def test_a_claim_in_a_linked_work_tree_writes_the_main_work_trees_copy_only(repo):
