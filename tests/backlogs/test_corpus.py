@@ -326,7 +326,9 @@ def edited(draw) -> tuple[str, bytes]:
     prefix = "KABSD-TSK" if file.dialect == "kano" else "WRK"
     data = re.sub(rb"(?m)^id: \S+", f"id: {prefix}-{number}".encode(), data, count=1)
     opening, block, rest = cut(data)
-    chunks = draw(st.permutations(chunked(block)))
+    gone = draw(st.sets(st.sampled_from(["updated", "owner", "state", "status", "tags"])))
+    kept = [chunk for chunk in chunked(block) if chunk[0].partition(":")[0] not in gone]
+    chunks = draw(st.permutations(kept))
     for line in draw(st.lists(st.sampled_from(OTHERS), max_size=4, unique=True)):
         chunks.insert(draw(st.integers(0, len(chunks))), line.split("\n"))
     chunks = [restyled(draw, chunk, file.dialect) for chunk in chunks]
@@ -547,3 +549,14 @@ def test_a_holder_that_is_typed_into_the_file_counts_for_nothing(quick, verb):
     assert quick.agent("mallory", "m1").refused(c.Renew(key)) == "held"
     codex.do(VERBS[verb](key))
     assert "mallory" not in quick.text(path)
+
+
+def test_what_is_open_again_has_no_owner(quick):
+    key = "KABSD-TSK-0001"
+    life = Life(quick, "kano", quick.kano(key), key)
+    quick.sync()
+    life.do(life.codex, c.Claim(key))
+    life.do(life.codex, c.Complete(key))
+    assert values(life.data)["owner"] == "codex"
+    life.do(life.ana, c.Reset((key,), reason="once more"))
+    assert values(life.data)["owner"] is None
