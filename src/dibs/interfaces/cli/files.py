@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dibs.backlogs.backlog import Backlog
-    from dibs.backlogs.item import Problem
+    from dibs.backlogs.item import Item, Problem
     from dibs.backlogs.sync import Options, Report
 
 SHOWN = 20
@@ -167,6 +167,7 @@ def import_(call: Call) -> Answer:
         items, problems = FORMATS[call["format"]](contents(path), path)
     except Unreadable as error:
         raise bad_argument(f"{path} cannot be read as {call['format']}: {error}") from None
+    items = [known_by(item) for item in items]
     progress = bar("items", at_least=200)
     done = import_items(call.board, call.who(), items, progress, check=call["check"])
     problems = [*problems, *done.problems]
@@ -177,6 +178,18 @@ def import_(call: Call) -> Answer:
         "checked": call["check"],
     }
     return Answer(payloads.answer(imported=payload), (first, *problem_lines(problems)))
+
+
+def known_by(item: Item) -> Item:
+    """As a request of its channel is known everywhere: an import and a webhook make one task."""
+    from dibs.channels.ask import RULES, Unacceptable, normalised_ref
+
+    try:
+        return (
+            item.but(ref=normalised_ref(item.channel, item.ref)) if item.channel in RULES else item
+        )
+    except Unacceptable:
+        return item
 
 
 def import_board(call: Call) -> Answer:
