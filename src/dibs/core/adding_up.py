@@ -140,7 +140,7 @@ def add_up(stints: Iterable[Stint], plan: Plan) -> Book:  # noqa: C901 - a call 
         latest = start
         if end < start:
             raise ValueError("a stint ends before it starts")
-        if start < since or end > until:
+        if start < since or end >= until:  # an empty one at the end is not in it
             if outside(start, end, since, until):
                 continue
             start, end = max(start, since), min(end, until)
@@ -198,12 +198,12 @@ class Book:
 
     def put_in_pieces(self, part: Any, start: Instant, end: Instant, first: int) -> None:
         """A stint that goes over the end of a span. In one row it is one, however it is cut."""
-        counted = None
+        counted: set[tuple[str, ...]] = set()
         for at, begin, finish in pieces(start, end, first, self.plan.ends):
             cell = self.cells.get((at, part)) or self.new_cell(at, part)
             labels = self.plan.spans[at].labels
-            cell.stints += labels != counted
-            counted = labels
+            cell.stints += labels not in counted
+            counted.add(labels)
             self.put(cell, begin, finish)
             if self.plan.crowded:
                 self.put(self.together(at), begin, finish)
@@ -251,7 +251,10 @@ class Book:
         return self.togethers if self.plan.crowded else self.cells
 
     def bill(self) -> None:
-        """Rows add up to the total; unless what is billed is a union, and time is in two rows."""
+        """Rows add up to the total; unless unions are billed, and time may be in two rows.
+
+        Then the total is that of the same sheet by actor (and day, week, month) alone.
+        """
         rows = self.billed(self.cells)
         for key, amount in rows.items():
             self.of(key).billed += amount
@@ -280,14 +283,14 @@ class Book:
     def note(self, stint: Stint, told: Sequence[Any], part: Any, cut: Sequence[Any]) -> None:
         """What is to be said of a stint aside of its time: where it is from, what it used."""
         source, tokens, cost, spending = told
-        marked = None
+        marked: set[tuple[str, ...]] = set()
         self.total.mark(source)
         for at, begin, finish in cut:
             labels = self.plan.spans[at].labels
             sums = self.of((part, labels))
-            if labels != marked:
+            if labels not in marked:
                 sums.mark(source)
-                marked = labels
+            marked.add(labels)
             if tokens is not None or cost is not None or spending:
                 whole = (begin, finish) == (stint[1], stint[2])
                 known = spending or UNKNOWN
