@@ -146,20 +146,19 @@ def period(name: str, text: str, what: str = "the period") -> tuple[Instant, Ins
 
 def _dates(text: str) -> tuple[date, date]:
     """The first day of a period, and the first one after it."""
-    year, rest = text[:4], text[4:]
-    digits = year + rest[1:].removeprefix("W").replace("-", "")
-    if not (digits.isascii() and digits.isdigit() and len(year) == 4 and rest[:1] in {"", "-"}):
-        raise ValueError(text)
-    if not rest:
-        return date(int(year), 1, 1), date(int(year) + 1, 1, 1)
-    if rest[1] == "W" and len(rest) == len("-W53"):
-        monday = date.fromisocalendar(int(year), int(rest[2:]), 1)
+    shape = "".join("9" if one in "0123456789" else one for one in text)
+    if shape == "9999":
+        return date(int(text), 1, 1), date(int(text) + 1, 1, 1)
+    if shape == "9999-W99":
+        monday = date.fromisocalendar(int(text[:4]), int(text[6:]), 1)
         return monday, monday + 7 * DAY
-    if len(rest) == len("-11"):
-        first = date(int(year), int(rest[1:]), 1)
+    if shape == "9999-99":
+        first = date(int(text[:4]), int(text[5:]), 1)
         return first, (first + 31 * DAY).replace(day=1)
-    day = date.fromisoformat(text)
-    return day, day + DAY
+    if shape == "9999-99-99":
+        day = date.fromisoformat(text)
+        return day, day + DAY
+    raise ValueError(text)
 
 
 def wall(name: str) -> Callable[[Instant], tuple[str, str]]:
