@@ -1,0 +1,107 @@
+"""One actor's day: stints, notes, claims and takeovers, in the order in which they came."""
+
+from __future__ import annotations
+
+from dibs.core.asked import Asked
+from dibs.core.instants import DAY as DAY_LENGTH
+from dibs.core.instants import SECOND, Duration, Instant, about
+from dibs.core.timesheet import sheet
+from dibs.core.values import Value
+from dibs.core.worked import CLAIM, OPEN, in_order, outside
+from dibs.interfaces.cli.say import safe
+from dibs.interfaces.sheets import hms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from dibs.core.model import TaskKey
+    from dibs.core.timesheet import Row
+    from dibs.core.worked import Worked
+
+
+class Day(Value):
+    """A local day of one actor."""
+
+    actor: str
+    label: str
+    zone: str
+    since: Instant
+    until: Instant
+
+
+class Moment(Value):
+    """What happened at one instant: `claimed`, `took over from codex-2`, `note`."""
+
+    at: Instant
+    what: str
+    key: TaskKey
+    text: str = ""
+
+
+def timeline(
+    day: Day,
+    stints: Iterable[Worked],
+    moments: Iterable[Moment],
+    clock: Callable[[Instant], str],
+    titles: Mapping[TaskKey, str],
+) -> tuple[str, ...]:
+    """The day as lines: a head, what happened, what it adds up to.
+
+    What is of another day is left out, or cut. At one instant the moments come first, since a
+    stint begins with its claim.
+    """
+    worked = [
+        stint
+        for stint in in_order(stints)
+        if not outside(stint.start, stint.end, day.since, day.until)
+    ]
+    found = [
+        (moment.at, 0, clock(moment.at), _moment(moment))
+        for moment in moments
+        if day.since <= moment.at < day.until
+    ]
+    for stint in worked:
+        start, end = max(stint.start, day.since), min(stint.end, day.until)
+        when = f"{clock(start)} to {'now' if _runs(stint, day) else clock(end)}"
+        found.append((start, 1, when, _stint(stint, Duration(end - start), day, titles)))
+    found.sort(key=lambda one: one[:2])
+    width = max([len(when) for _, _, when, _ in found], default=0)
+    said = [f"  {when:<{width}}  {words}" for _, _, when, words in found]
+    return (_head(day), *said, f"  {_total(day, worked)}")
+
+
+def _head(day: Day) -> str:
+    length = Duration(day.until - day.since)
+    odd = f", a day of {about(length)}" if length != DAY_LENGTH else ""
+    return f"{safe(day.actor)}, {day.label}, {safe(day.zone)}{odd}"
+
+
+def _moment(moment: Moment) -> str:
+    text = " ".join(moment.text.split())
+    return safe(f"{moment.key}  {moment.what}" + (f": {text}" if text else ""))
+
+
+def _runs(stint: Worked, day: Day) -> bool:
+    return stint.source == OPEN and stint.end < day.until
+
+
+def _stint(stint: Worked, length: Duration, day: Day, titles: Mapping[TaskKey, str]) -> str:
+    marks = [
+        "" if stint.source == CLAIM else stint.source,
+        "since the day before" if stint.start < day.since else "",
+        "into the next day" if stint.end > day.until else "",
+    ]
+    title = titles.get(stint.key, "")
+    marked = "".join(f", {mark}" for mark in marks if mark)
+    return safe(f"{stint.key}  worked {hms(length)}{marked}" + (f"  {title}" if title else ""))
+
+
+def _total(day: Day, worked: list[Worked]) -> str:
+    asked = Asked(day.since, day.until, day.zone)
+    total: Row = sheet(worked, asked, lambda start, end: [(day.label, start, end)], {}).total
+    cut = ", cut to whole seconds" if (total.effort % SECOND or total.working % SECOND) else ""
+    return (
+        f"effort {hms(total.effort)}, working {hms(total.working)}, "
+        f"overlap {hms(total.overlap)}{cut}"
+    )

@@ -1,0 +1,184 @@
+"""Local time: the days of a time zone, and what its clocks show.
+
+An instant belongs to the day that the clock on the wall shows at it. So a day has 23, 25 or 24.5
+hours where a clock was put forward or back, may begin at 01:00, may be left out (Samoa,
+30 December 2011), and comes in two parts where a clock went back over midnight.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from dibs.core.checks import quoted
+from dibs.core.instants import DAY as DAY_LENGTH
+from dibs.core.instants import LAST_INSTANT, Instant
+from dibs.core.refusals import bad_argument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dibs.core.periods import LocalDay, LocalDays
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+TICK = timedelta(microseconds=1)
+DAYS_MAX = 40_000
+"""More than a century: what is longer is a mistake, and would be slow."""
+
+
+def zone(name: str) -> ZoneInfo:
+    """A time zone by its IANA name: `Europe/Berlin`, `UTC`."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, LookupError, OSError):
+        raise bad_argument(
+            f"{quoted(name)} is not a time zone that is known here; one looks like Europe/Berlin"
+        ) from None
+
+
+def here() -> str:
+    """The name of this machine's time zone; UTC if it has none."""
+    import os
+
+    linked = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
+    for name in (os.environ.get("TZ", "").lstrip(":"), linked):
+        try:
+            return ZoneInfo(name).key
+        except (ValueError, LookupError, OSError):
+            continue
+    return "UTC"
+
+
+def local_days(name: str) -> LocalDays:
+    """The function that timesheets ask for the local days of a period."""
+    where = zone(name)
+
+    def days(since: Instant, until: Instant) -> list[LocalDay]:
+        if until - since > DAYS_MAX * DAY_LENGTH:
+            raise bad_argument("the period is longer than a hundred years")
+        cuts = [cut for cut in _cuts(where, since, until) if since < cut[0] < until]
+        starts = [(since, f"{_wall(where, since):%Y-%m-%d}"), *cuts]
+        ends = [*[start for start, _ in cuts], until]
+        return [
+            (day, start, end)
+            for (start, day), end in zip(starts, ends)
+            if start < end  # a day that was left out has no time
+        ]
+
+    return days
+
+
+def _cuts(where: ZoneInfo, since: Instant, until: Instant) -> list[tuple[Instant, str]]:
+    """The instants at which the date on the wall changes, in order, each with its new date."""
+    day, last = _wall(where, since).date(), _wall(where, until).date()
+    cuts = []
+    # One day more: a clock that goes back over midnight comes to the day before from there.
+    while day <= last + DAY:
+        cuts += _turns(where, day)
+        day += DAY
+    return cuts
+
+
+def _turns(where: ZoneInfo, day: date) -> list[tuple[Instant, str]]:
+    """When a day begins: once, or twice with a bit of the day before between."""
+    first, second = _midnights(where, day)
+    if first == second:
+        return [(first, f"{day}")]
+    changed = _change(where, min(first, second), max(first, second))
+    if first > second:  # there is no such midnight: the day begins as the clock is put forward
+        return [(changed, f"{day}")]
+    if changed == second:  # the clock is put back to midnight, and not over it
+        return [(first, f"{day}")]
+    return [(first, f"{day}"), (changed, f"{day - DAY}"), (second, f"{day}")]
+
+
+def _midnights(where: ZoneInfo, day: date) -> tuple[Instant, Instant]:
+    """A day's 00:00 by the offset before, and by the one after, if it changes about then."""
+    midnight = datetime(day.year, day.month, day.day, tzinfo=where)
+    return _instant(midnight), _instant(midnight.replace(fold=1))
+
+
+def _instant(local: datetime) -> Instant:
+    offset = local.utcoffset()
+    assert offset is not None
+    return Instant((local.replace(tzinfo=UTC) - EPOCH - offset) // TICK)
+
+
+def _wall(where: ZoneInfo, instant: Instant) -> datetime:
+    try:
+        return (EPOCH + instant * TICK).astimezone(where)
+    except OverflowError:
+        raise bad_argument("the calendar ends with the year 9999") from None
+
+
+def _change(where: ZoneInfo, low: Instant, high: Instant) -> Instant:
+    """The first instant after `low`, and not after `high`, at which another offset holds."""
+    before = _wall(where, low).utcoffset()
+    while high - low > 1:
+        middle = Instant((low + high) // 2)
+        if _wall(where, middle).utcoffset() == before:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def begin_of(name: str, day: date) -> Instant:
+    """The first instant of a local day; of the next one, if it was left out."""
+    return _turns(zone(name), day)[0][0]
+
+
+def period(name: str, text: str, what: str = "the period") -> tuple[Instant, Instant]:
+    """A local day, ISO week, month or year: `2026-11-15`, `2026-W53`, `2026-11`, `2026`."""
+    try:
+        first, after = _dates(text)
+        since, until = begin_of(name, first), begin_of(name, after)
+    except (ValueError, OverflowError):
+        raise bad_argument(
+            f"{what} is {quoted(text)}; write it like 2026-11-15, 2026-W47, 2026-11 or 2026"
+        ) from None
+    if not 0 <= since < until <= LAST_INSTANT:
+        raise bad_argument(f"{what} is {quoted(text)}: no board is that old, or that new")
+    return since, until
+
+
+def _dates(text: str) -> tuple[date, date]:
+    """The first day of a period, and the first one after it."""
+    shape = "".join("9" if one in "0123456789" else one for one in text)
+    if shape == "9999":
+        return date(int(text), 1, 1), date(int(text) + 1, 1, 1)
+    if shape == "9999-W99":
+        monday = date.fromisocalendar(int(text[:4]), int(text[6:]), 1)
+        return monday, monday + 7 * DAY
+    if shape == "9999-99":
+        first = date(int(text[:4]), int(text[5:]), 1)
+        return first, (first + 31 * DAY).replace(day=1)
+    if shape == "9999-99-99":
+        day = date.fromisoformat(text)
+        return day, day + DAY
+    raise ValueError(text)
+
+
+def wall(name: str) -> Callable[[Instant], tuple[str, str]]:
+    """What shows date and time on the wall: `2026-11-15`, `14:30:00`."""
+    where = zone(name)
+
+    def shown(instant: Instant) -> tuple[str, str]:
+        date_there, _, time_there = _wall(where, instant).isoformat(" ", "seconds").partition(" ")
+        return date_there, time_there[:8]
+
+    return shown
+
+
+def clock(name: str, since: Instant, until: Instant) -> Callable[[Instant], str]:
+    """What shows the time of day within a period: `14:30:00`, or `02:30:00 CEST` if it changes."""
+    where = zone(name)
+    changes = _wall(where, since).utcoffset() != _wall(where, until).utcoffset()
+    pattern = "%H:%M:%S %Z" if changes else "%H:%M:%S"
+
+    def shown(instant: Instant) -> str:
+        return _wall(where, instant).strftime(pattern)
+
+    return shown
