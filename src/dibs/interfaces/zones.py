@@ -144,6 +144,18 @@ def period(name: str, text: str, what: str = "the period") -> tuple[Instant, Ins
     return since, until
 
 
+def week_of(name: str, now: Instant) -> tuple[Instant, Instant]:
+    """The ISO week that an instant is in."""
+    today = _wall(zone(name), now).date()
+    monday = today - today.weekday() * DAY
+    return begin_of(name, monday), begin_of(name, monday + 7 * DAY)
+
+
+def day_of(name: str, now: Instant) -> tuple[Instant, Instant]:
+    today = _wall(zone(name), now).date()
+    return begin_of(name, today), begin_of(name, today + DAY)
+
+
 def _dates(text: str) -> tuple[date, date]:
     """The first day of a period, and the first one after it."""
     shape = "".join("9" if one in "0123456789" else one for one in text)

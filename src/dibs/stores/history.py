@@ -52,6 +52,13 @@ class History:
         """Each delivery of the request behind a task, the first with its addition."""
         return [rows.entry_of(row) for row in self._ask("receipts_of_task", task=task)]
 
+    def events_with_stint(self) -> Iterator[Entry]:
+        """Those that ended a period of work, oldest first."""
+        last = 0
+        while page := self._ask("events_with_stint", after=last, limit=BATCH):
+            yield from map(rows.entry_of, page)
+            last = rows.beyond(last, page[-1][0])
+
     def events_backwards(self) -> Iterator[Entry]:
         """All events, newest first."""
         last = self.board.seq + 1

@@ -47,6 +47,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "watch": "see events as they happen",
         "wait": "wait until a task is complete, free or ready",
     },
+    "time": {
+        "timesheet": "what the periods of work add up to, by actor, task, day, week or month",
+        "day": "one actor's day: stints, notes, claims and takeovers",
+        "stint": "list periods of work",
+    },
     "work": {
         "sweep": "end the leases of the dead, and offer their tasks again",
         "run": "run a command under a task: claim it, renew it, then complete or fail it",

@@ -319,6 +319,11 @@ VALUES
 SELECT {event} FROM event WHERE board = :board AND task = :task AND position > :after
 ORDER BY position LIMIT :limit
 
+-- name: events_with_stint
+SELECT {event} FROM event
+WHERE board = :board AND seq > :after AND facts LIKE '%"stint":{%'
+ORDER BY seq LIMIT :limit
+
 -- name: receipts_of_task
 SELECT {event} FROM event
 WHERE board = :board AND task = :task AND verb IN ('added', 'received') ORDER BY position

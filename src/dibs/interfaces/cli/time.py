@@ -1,0 +1,230 @@
+"""The verbs about time: timesheet, day, stint."""
+
+from __future__ import annotations
+
+from dibs.board import stints, views
+from dibs.core import checks, rounding
+from dibs.core import timesheet as sheets
+from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked
+from dibs.core.instants import Duration, Instant, brief, iso
+from dibs.core.refusals import Refused, bad_argument, unknown_actor
+from dibs.interfaces import payloads, zones
+from dibs.interfaces.cli import say
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import Answer, Call, Verb
+from dibs.interfaces.sheets import hms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.stints import Record
+    from dibs.core.model import Actor, ActorId
+    from dibs.core.worked import Worked
+
+FORMATS = ("table", "csv", "json", "ics", "markdown", "toggl")
+TZ = argument("--tz", metavar="ZONE", help="the time zone: Europe/Berlin (this machine's)")
+PERIOD = (
+    argument("--from", dest="since", metavar="DAY", help="the first day"),
+    argument("--to", dest="until", metavar="DAY", help="the last day"),
+    argument("--week", metavar="WEEK", help="an ISO week: 2026-W47"),
+    argument("--month", metavar="MONTH", help="a month: 2026-11"),
+    TZ,
+)
+
+
+def zone_of(call: Call) -> str:
+    name: str = call["tz"] or zones.here()
+    zones.zone(name)
+    return name
+
+
+def period(call: Call, zone: str, now: Instant) -> tuple[Instant, Instant]:
+    """What was asked for; else the week that today is in."""
+    given = [name for name in ("week", "month") if call[name]]
+    span = call["since"] or call["until"]
+    if len(given) + bool(span) > 1:
+        raise bad_argument("--from and --to, --week, or --month: one of them")
+    if given:
+        return zones.period(zone, call[given[0]], f"--{given[0]}")
+    if not span:
+        return zones.week_of(zone, now)
+    if not (call["since"] and call["until"]):
+        raise bad_argument("--from and --to go together")
+    since, _ = zones.period(zone, call["since"], "--from")
+    _, until = zones.period(zone, call["until"], "--to")
+    if until <= since:
+        raise bad_argument("--to is before --from")
+    return since, until
+
+
+def timesheet(call: Call) -> Answer:
+    zone, now = zone_of(call), views.now(call.board)
+    since, until = period(call, zone, now)
+    if call["format"] not in FORMATS:
+        raise bad_argument(
+            f"the format is {checks.quoted(call['format'])}; it is one of {', '.join(FORMATS)}"
+        )
+    record = stints.worked(call.board, since, until, call["actor"])
+    asked = Asked(
+        since,
+        until,
+        zone,
+        by_of(call),
+        call["bill_by"],
+        rounding.named(call["round"]),
+        actor_of(call, record),
+    )
+    if call["format"] in ("ics", "toggl"):
+        return listed(call, record, asked)
+    names = {number: actor.name for number, actor in record.actors.items()}
+    made = sheets.sheet(record.stints, asked, zones.local_days(zone), names)
+    return written(call, made)
+
+
+def by_of(call: Call) -> tuple[str, ...]:
+    names = tuple(call["by"] or (ACTOR,))
+    for name in names:
+        if name not in BY:
+            raise bad_argument(f"--by is {checks.quoted(name)}; it is one of {', '.join(BY)}")
+    return names
+
+
+def actor_of(call: Call, record: Record) -> ActorId | None:
+    if call["actor"] is None:
+        return None
+    return found(record.actors.values(), call["actor"]).id
+
+
+def found(actors: object, name: str) -> Actor:
+    """By its name; the board has looked at aliases before."""
+    for actor in actors:  # type: ignore[attr-defined]
+        if actor.name.casefold() == name.casefold():
+            return actor  # type: ignore[no-any-return]
+    raise Refused(unknown_actor(name))
+
+
+def written(call: Call, made: sheets.Sheet) -> Answer:
+    """As its format has it; as JSON it is the same in every one."""
+    from dibs.interfaces.sheets import csv, markdown, payload, table
+
+    def told() -> dict[str, object]:
+        return payloads.answer(timesheet=payload.told(made))
+
+    if call["format"] == "json":
+        import json
+
+        return Answer(told, tuple(json.dumps(told(), indent=2).splitlines()))
+    text = {"csv": csv.written, "markdown": markdown.written, "table": table.written}
+    return Answer(told, tuple(text[call["format"]](made).splitlines()))
+
+
+def listed(call: Call, record: Record, asked: Asked) -> Answer:
+    """Each stint by itself, cut at midnight, for a calendar or another time tracker."""
+    from dibs.core.worked import split
+    from dibs.interfaces.sheets import ics, toggl
+
+    days = zones.local_days(asked.zone)
+    cut = list(split(record.stints, asked.since, asked.until, days))
+    names = {number: actor.name for number, actor in record.actors.items()}
+    if call["format"] == "ics":
+        text = ics.written(cut, record.now, record.board, names, record.titles)
+    else:
+        people = {number: toggl.Person(name) for number, name in names.items()}
+        text = toggl.written(cut, zones.wall(asked.zone), people, record.titles)
+    payload = payloads.answer(format=call["format"], text=text)
+    return Answer(payload, tuple(text.splitlines()))
+
+
+def day(call: Call) -> Answer:
+    from dibs.interfaces.sheets.day import Day, Moment, timeline
+
+    zone, now = zone_of(call), views.now(call.board)
+    since, until = (
+        zones.day_of(zone, now) if call["date"] is None else zones.period(zone, call["date"], "DAY")
+    )
+    name = call["actor"] or call.who().name
+    record = stints.worked(call.board, since, until, name)
+    actor = found(record.actors.values(), name)
+    happened = [
+        Moment(one.at, one.what, one.key, one.text)
+        for one in stints.moments(call.board, actor.id, since, until)
+    ]
+    label = zones.wall(zone)(since)[0]
+    clock = zones.clock(zone, since, until)
+    lines = timeline(
+        Day(actor.name, label, zone, since, until), record.stints, happened, clock, record.titles
+    )
+    told = payloads.answer(
+        actor=actor.name,
+        day=label,
+        zone=zone,
+        stints=[stint_told(one, record) for one in record.stints],
+        events=[{"at": iso(one.at), "what": one.what, "task": one.key} for one in happened],
+    )
+    return Answer(told, lines)
+
+
+def stint(call: Call) -> Answer:
+    if call["action"] != "list":
+        raise bad_argument(f"{checks.quoted(call['action'])}: say list")
+    zone, now = zone_of(call), views.now(call.board)
+    since, until = period(call, zone, now)
+    record = stints.worked(call.board, since, until, call["actor"])
+    rows = [
+        (
+            str(one.number or ""),
+            record.actors[one.actor].name,
+            one.key,
+            brief(one.start, record.now),
+            "" if one.source == "open" else brief(one.end, record.now),
+            hms(Duration(one.end - one.start)),
+            one.source,
+        )
+        for one in record.stints
+    ]
+    head = ("EVENT", "ACTOR", "TASK", "FROM", "TO", "TIME", "SOURCE")
+    lines = say.table(rows, head) if rows else ("no work in this period",)
+    told = [stint_told(one, record) for one in record.stints]
+    return Answer(payloads.answer(stints=told), lines)
+
+
+def stint_told(one: Worked, record: Record) -> dict[str, object]:
+    return {
+        "event": one.number,
+        "actor": record.actors[one.actor].name,
+        "task": one.key,
+        "started_at": iso(one.start),
+        "ended_at": None if one.source == "open" else iso(one.end),
+        "seconds": (one.end - one.start) / 1_000_000,
+        "source": one.source,
+    }
+
+
+VERBS = {
+    "timesheet": Verb(
+        timesheet,
+        (
+            *PERIOD,
+            argument("--by", action="append", metavar="WHAT", help=f"{', '.join(BY)}; repeatable"),
+            argument("--actor", metavar="NAME", help="only this one"),
+            argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
+            argument("--round", metavar="RULE", default="none", help="none, 6m, 15m-up-day ..."),
+            argument("--format", metavar="NAME", default="table", help=", ".join(FORMATS)),
+        ),
+    ),
+    "day": Verb(
+        day,
+        (
+            argument("actor", nargs="?", metavar="ACTOR", help="whose; else your own"),
+            argument("date", nargs="?", metavar="DAY", help="2026-11-15; else today"),
+            TZ,
+        ),
+    ),
+    "stint": Verb(
+        stint,
+        (
+            argument("action", metavar="list", help="what to do"),
+            *PERIOD,
+            argument("--actor", metavar="NAME", help="only this one"),
+        ),
+    ),
+}
