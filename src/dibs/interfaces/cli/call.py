@@ -34,6 +34,8 @@ class Answer(Value):
     exit: int = 0
     afresh: bool = False
     """Whether it takes the place of the one before, on a terminal."""
+    file: str = ""
+    """In the place of lines: the contents of a file, to the last byte."""
 
     def json(self) -> dict[str, Any]:
         return self.payload if isinstance(self.payload, dict) else self.payload()

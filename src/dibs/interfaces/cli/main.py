@@ -132,6 +132,8 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         import json
 
         print(json.dumps(answer.json(), ensure_ascii=True))
+    elif answer.file:
+        print(answer.file, end="")
     else:
         print_lines(answer)
     if sys.stdout is not None:

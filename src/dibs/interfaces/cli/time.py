@@ -112,9 +112,11 @@ def written(call: Call, made: sheets.Sheet) -> Answer:
     if call["format"] == "json":
         import json
 
-        return Answer(told, tuple(json.dumps(told(), indent=2).splitlines()))
-    text = {"csv": csv.written, "markdown": markdown.written, "table": table.written}
-    return Answer(told, tuple(text[call["format"]](made).splitlines()))
+        return Answer(told, file=json.dumps(told(), indent=2) + "\n")
+    if call["format"] == "table":
+        return Answer(told, table.lines(made))
+    text = csv.written(made) if call["format"] == "csv" else markdown.written(made)
+    return Answer(told, file=text)
 
 
 def listed(call: Call, record: Record, asked: Asked) -> Answer:
@@ -130,8 +132,7 @@ def listed(call: Call, record: Record, asked: Asked) -> Answer:
     else:
         people = {number: toggl.Person(name) for number, name in names.items()}
         text = toggl.written(cut, zones.wall(asked.zone), people, record.titles)
-    payload = payloads.answer(format=call["format"], text=text)
-    return Answer(payload, tuple(text.splitlines()))
+    return Answer(payloads.answer(format=call["format"], text=text), file=text)
 
 
 def day(call: Call) -> Answer:

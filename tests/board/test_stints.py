@@ -1,0 +1,170 @@
+"""Periods of work, as the ledger tells them: nobody types a total."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from dibs.board.stints import moments, worked
+from dibs.core import commands as c
+from dibs.core.instants import SECOND
+from kit.boards import START
+
+HOUR = 3600
+
+
+def told(bench, actor=None):
+    """Who worked from when to when, in seconds after the test began."""
+    record = worked(bench.board, 0, START + 10**15, actor)
+    return [
+        (record.actors[one.actor].name, one.key, (one.start - START) // SECOND,
+         (one.end - START) // SECOND, one.source)
+        for one in record.stints
+    ]  # fmt: skip
+
+
+def test_a_stint_runs_from_the_start_to_the_end_of_the_work(bench):
+    bench.add()
+    codex = bench.agent("codex", "s1")
+    codex.claim("T-1")
+    assert told(bench) == [("codex", "T-1", 0, 0, "open")]
+    bench.advance(600)
+    codex.do(c.Complete("T-1"))
+    bench.advance(600)
+    assert told(bench) == [("codex", "T-1", 0, 600, "claim")]
+
+
+def test_stop_ends_the_stint_and_start_opens_the_next(bench):
+    bench.add()
+    ana = bench.person("ana")
+    ana.do(c.Claim("T-1"))
+    bench.advance(HOUR)
+    ana.do(c.Stop("T-1"))
+    bench.advance(64 * HOUR)
+    ana.do(c.Start("T-1"))
+    bench.advance(60)
+    ana.do(c.Complete("T-1"))
+    assert [one[2:4] for one in told(bench)] == [(0, HOUR), (65 * HOUR, 65 * HOUR + 60)]
+
+
+def test_who_died_worked_until_the_last_sign_of_life(bench):
+    """I4: a crash leaves no stint open."""
+    bench.add()
+    codex = bench.agent("codex", "s1")
+    codex.claim("T-1", ttl=600 * SECOND)
+    bench.advance(300)
+    codex.do(c.Renew("T-1"))
+    bench.advance(5000)
+    assert told(bench) == [("codex", "T-1", 0, 300, "open")]
+    bench.agent("x", "s9").do(c.Takeover("T-1"))
+    bench.advance(60)
+    assert told(bench, "codex") == [("codex", "T-1", 0, 300, "claim")]
+    assert told(bench, "x") == [("x", "T-1", 5300, 5360, "open")]
+
+
+def test_a_reservation_is_no_work(bench):
+    bench.add()
+    bench.agent().claim("T-1", reserve=True)
+    bench.advance(60)
+    assert told(bench) == []
+
+
+def test_a_day_tells_claims_and_what_was_lost(bench):
+    bench.add()
+    bench.agent("codex", "s1").claim("T-1", ttl=60 * SECOND)
+    bench.advance(61)
+    bench.agent("x", "s9").do(c.Takeover("T-1"))
+    codex = bench.actor_id("codex")
+    found = [one.what for one in moments(bench.board, codex, 0, START + 10**15)]
+    assert found == ["claimed", "started", "lost it: taken over by x"]
+
+
+# The command line.
+
+
+@pytest.fixture
+def done(repo):
+    repo.ok("add", "=Fix, the login", "--as", "ana")
+    repo.ok("claim", "T-1", "--as", "ana")
+    repo.ok("complete", "T-1", "--as", "ana")
+    return repo
+
+
+def test_a_timesheet_is_the_same_in_every_format(done):
+    sheet = done.json("timesheet", "--by", "task")["timesheet"]
+    assert [row["task"] for row in sheet["rows"]] == ["T-1"]
+    effort = sheet["total"]["effort_us"]
+    assert sheet["rows"][0]["effort_us"] == effort > 0
+    assert (
+        json.loads(done.ok("timesheet", "--by", "task", "--format", "json").out)["timesheet"]
+        == sheet
+    )
+    rows = list(
+        csv.DictReader(io.StringIO(done.ok("timesheet", "--by", "task", "--format", "csv").out))
+    )
+    assert round(float(rows[0]["effort_s"]) * SECOND) == effort
+    assert "| T-1 |" in done.ok("timesheet", "--by", "task", "--format", "markdown").out
+    assert "T-1" in done.ok("timesheet", "--by", "task").out
+
+
+def test_a_calendar_holds_the_same_intervals(done):
+    import subprocess
+
+    import icalendar
+
+    from kit.repositories import DIBS
+
+    raw = subprocess.run(
+        [DIBS, "timesheet", "--format", "ics"], cwd=done.folder, env=done.environment(),
+        capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    assert raw.count(b"\r\n") == raw.count(b"\n")
+    [event] = icalendar.Calendar.from_ical(raw).walk("VEVENT")
+    [stint] = done.json("stint", "list")["stints"]
+    assert str(event["X-DIBS-START"]) == stint["started_at"]
+    assert str(event["X-DIBS-END"]) == stint["ended_at"]
+    assert "T-1 =Fix, the login" in str(event["SUMMARY"])
+
+
+def test_toggl_gets_its_columns_and_no_formula(done):
+    rows = list(csv.reader(io.StringIO(done.ok("timesheet", "--format", "toggl").out)))
+    assert rows[0] == [
+        "User", "Email", "Client", "Project", "Task", "Description", "Billable", "Start date",
+        "Start time", "Duration", "Tags",
+    ]  # fmt: skip
+    assert not rows[1][5].startswith("=")
+
+
+def test_a_day_reads_like_a_diary(done):
+    lines = done.ok("day", "ana", "--tz", "UTC").out
+    assert "ana" in lines.splitlines()[0]
+    assert "T-1" in lines
+    assert "effort" in lines
+
+
+BAD = {
+    "timesheet --tz Mars/Phobos": "time zone",
+    "timesheet --week 2026-W60": "--week",
+    "timesheet --month November": "--month",
+    "timesheet --week 2026-W47 --month 2026-11": "one of them",
+    "timesheet --from 2026-11-02": "go together",
+    "timesheet --from 2026-11-02 --to 2026-11-01": "before",
+    "timesheet --by moon": "--by is 'moon'",
+    "timesheet --format pdf": "the format is 'pdf'",
+    "timesheet --round 7m": "rounding",
+    "timesheet --bill-by hope": "bill_by",
+    "timesheet --actor nobody-known": "nobody-known",
+    "stint burn": "say list",
+    "day nobody-known": "nobody-known",
+    "day": "say --agent",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_what_makes_no_sense_is_refused(repo, line):
+    ran = repo.run(*line.split())
+    assert ran.code == 2, ran.out
+    assert BAD[line] in ran.err
