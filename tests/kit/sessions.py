@@ -19,6 +19,7 @@ CHANGING = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "INSTANT"),
     (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(Z| UTC)", "TIME"),
     (r"\b\d{4}-\d\d-\d\d( \d\d:\d\d)?\b", "DAY"),
+    (r"\b\d{1,3}:\d\d:\d\d\b", "SPAN"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
     (r"\b[0-9a-f]{64}\b", "DIGEST"),
     (r"\b\d+ (s|min)( \d+ s)? (ago|ahead|behind)", "AGE"),
