@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dibs
 from dibs.core.instants import DAY, HOUR, LAST_INSTANT, MINUTE, SECOND, iso
 from dibs.core.refusals import Refused
 from dibs.interfaces import zones
@@ -151,6 +155,25 @@ def test_this_machine_has_a_zone_with_a_name(monkeypatch):
     assert zones.here() == "Australia/Lord_Howe"
     monkeypatch.setenv("TZ", "no such zone")
     assert ZoneInfo(zones.here())
+
+
+def test_utc_needs_no_list_of_zones():
+    """Small images have none: then UTC is there, and any other zone is a plain refusal."""
+    src = Path(dibs.__file__).parent.parent
+    program = """
+from dibs.core.refusals import Refused
+from dibs.interfaces import zones
+try:
+    zones.zone("Europe/Berlin")
+except Refused:
+    print(zones.here(), zones.period("UTC", "1970-01-02"))
+"""
+    told = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={"PYTHONTZPATH": "", "PYTHONPATH": str(src), "TZ": "Europe/Berlin"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout == f"UTC ({DAY}, {2 * DAY})\n"
 
 
 def test_the_clock_says_which_hour_it_is_when_it_comes_twice():
