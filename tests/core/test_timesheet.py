@@ -161,11 +161,8 @@ def lengths():
 
 @st.composite
 def worked(draw, since=0):
-    start = (
-        since
-        - DAY
-        + draw(st.one_of(st.integers(0, 5 * DAY), st.integers(0, 120).map(HOUR.__mul__)))
-    )
+    near = st.integers(20, 30).map(HOUR.__mul__)  # so that many overlap
+    start = since - DAY + draw(st.one_of(near, near, st.integers(0, 5 * DAY)))
     key = draw(st.sampled_from(["T-1", "T-2", "T-10"]))
     area = {"T-1": "web", "T-2": "web", "T-10": ""}[key]
     code = {"T-1": "C-7", "T-2": "C-8", "T-10": "C-7"}[key]
@@ -312,6 +309,23 @@ def test_sum_and_union_are_both_shown_and_never_mixed():
     assert total.overlap == 9 * HOUR + 59 * MINUTE
     assert sum(row.working for row in found.rows) > total.working
     assert found.footer == FOOTER and "need not add up" in FOOTER
+
+
+@pytest.mark.parametrize(
+    ("spans", "working"),
+    [
+        ([(0, 2), (1, 4), (3, 5)], 5),
+        ([(0, 9), (1, 2), (3, 4)], 9),
+        ([(0, 1), (1, 2), (4, 5)], 3),
+        ([(0, 3), (0, 3), (0, 5)], 5),
+    ],
+)
+def test_a_union_reaches_as_far_as_any_of_its_stints(spans, working):
+    stints = [Worked(1, a * HOUR, b * HOUR, f"T-{n}") for n, (a, b) in enumerate(spans)]
+    for by in ("actor",), ("task",), ("day",):
+        total = made(stints, Asked(0, DAY, "UTC", by)).total
+        assert total.working == working * HOUR
+        assert total.overlap == sum(b - a for a, b in spans) * HOUR - working * HOUR
 
 
 def test_friday_to_monday_is_64_hours_on_four_days():
