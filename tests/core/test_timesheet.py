@@ -472,6 +472,26 @@ def test_rounding_is_that_of_decimal_half_up(amount, rule):
     assert Decimal(rounding.hours(rounded)) == Decimal(rounded) / HOUR
 
 
+@pytest.mark.parametrize(
+    ("rule", "by_effort", "by_working"),
+    [
+        ("none", 36, 30),
+        ("15m-up-entry", 15 + 15 + 15 + 15, 30 + 15),
+        ("15m-nearest-entry", 15 + 15 + 0 + 15, 15 + 15),
+        ("15m-up-day", 45, 30),
+        ("15m-nearest-period", 30, 30),
+        ("6m-up-period", 36, 30),
+    ],
+)
+def test_what_a_rule_rounds(rule, by_effort, by_working):
+    """Two stints that meet and one that overlaps are one stretch of 17 minutes; then one of 13."""
+    minutes = [(0, 8), (8, 16), (10, 17), (60, 73)]
+    stints = [Worked(1, a * MINUTE, b * MINUTE, f"T-{n}") for n, (a, b) in enumerate(minutes)]
+    asked = Asked(0, DAY, "UTC", ("actor",), rule=rounding.named(rule))
+    billed = [made(stints, asked.but(bill_by=by)).total.billed for by in (EFFORT, WORKING)]
+    assert [amount / MINUTE for amount in billed] == [by_effort, by_working]
+
+
 @pytest.mark.parametrize("rule", [rounding.NONE, *RULES], ids=lambda rule: rule.name)
 def test_a_rule_is_read_as_it_is_written(rule):
     assert rounding.named(rule.name) == rule
