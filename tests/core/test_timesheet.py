@@ -191,7 +191,8 @@ def cases(draw):
         draw(st.sampled_from([EFFORT, WORKING])),
         draw(st.sampled_from([rounding.NONE, *RULES])),
     )
-    return draw(st.lists(worked(since), max_size=7)), asked
+    few, many = st.lists(worked(since), max_size=2), st.lists(worked(since), min_size=4, max_size=8)
+    return draw(st.one_of(many, few)), asked
 
 
 def made(stints, asked):
@@ -261,6 +262,17 @@ def test_two_halves_of_a_period_add_up_to_it(case, where):
     assert first.working + second.working == whole.working
     over_it = sum(stint.start < middle < stint.end for stint in stints)
     assert first.stints + second.stints == whole.stints + over_it
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "stints"),
+    [(0, 10, 0), (0, 11, 1), (10, 10, 1), (19, 20, 1), (20, 20, 0), (20, 30, 0), (10, 20, 1)],
+)
+def test_a_period_has_its_first_instant_and_not_its_last(start, end, stints):
+    stint = Worked(1, start, end, "T-1")
+    assert made([stint], Asked(10, 20, "UTC")).total.stints == stints
+    assert len(list(clipped([stint], 10, 20))) == stints
+    assert len(list(split([stint], 10, 20, zones.local_days("UTC")))) == stints
 
 
 @given(cases(), st.sampled_from([{"actor": 1}, {"charge_code": "C-7"}, {"billable": False}]))
@@ -374,16 +386,16 @@ def test_weeks_are_those_of_the_iso_calendar(day):
 def test_a_day_that_comes_in_two_parts_is_one_day():
     """In St. John's a clock went back from 00:01 to 23:01: rounded once, counted once."""
     zone = "America/St_Johns"
-    stint = Worked(1, at("2006-10-29T01:30"), at("2006-10-29T04:00"), "T-1")
+    stint = Worked(1, at("2006-10-29T01:44"), at("2006-10-29T03:44"), "T-1")
     asked = Asked(at("2006-10-28"), at("2006-10-30"), zone, ("day",))
     rule = rounding.named("15m-up-day")
     for by in ("day",), ("task",):
         found = made([stint], asked.but(by=by, rule=rule))
-        assert found.total.billed == 2 * HOUR + 30 * MINUTE + 15 * MINUTE
+        assert found.total.billed == 2 * HOUR  # 46 + 59 minutes, and 1 + 14
         assert [row.stints for row in found.rows] == [1] * len(found.rows)
     found = made([stint], asked)
     assert [(row.labels[0], row.effort / MINUTE) for row in found.rows] == [
-        ("2006-10-28", 119), ("2006-10-29", 31),
+        ("2006-10-28", 105), ("2006-10-29", 15),
     ]  # fmt: skip
 
 
@@ -490,6 +502,22 @@ def test_what_a_rule_rounds(rule, by_effort, by_working):
     asked = Asked(0, DAY, "UTC", ("actor",), rule=rounding.named(rule))
     billed = [made(stints, asked.but(bill_by=by)).total.billed for by in (EFFORT, WORKING)]
     assert [amount / MINUTE for amount in billed] == [by_effort, by_working]
+
+
+@pytest.mark.parametrize(
+    ("bill_by", "each", "total"), [(EFFORT, (15, 15, 15), 45), (WORKING, (15, 15, 15), 15 + 15)]
+)
+def test_an_hour_on_two_tasks_is_billed_once_if_working_time_is_billed(bill_by, each, total):
+    """Rounded rows of effort add up to their total; a union is rounded for itself, by day."""
+    stints = [
+        Worked(1, 0, 10 * MINUTE, "T-1"),
+        Worked(1, 2 * MINUTE, 12 * MINUTE, "T-2"),
+        Worked(1, DAY, DAY + 10 * MINUTE, "T-3"),
+    ]
+    asked = Asked(0, 2 * DAY, "UTC", ("day", "task"), bill_by, rounding.named("15m-nearest-period"))
+    found = made(stints, asked)
+    assert [row.billed / MINUTE for row in found.rows] == [*each]
+    assert found.total.billed == total * MINUTE
 
 
 @pytest.mark.parametrize("rule", [rounding.NONE, *RULES], ids=lambda rule: rule.name)
