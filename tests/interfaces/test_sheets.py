@@ -85,7 +85,8 @@ def test_a_table_says_that_it_cuts_and_that_somebody_still_works():
 
 
 def test_a_title_cannot_take_over_the_terminal():
-    found = made([STINTS[0].but(area="\x1b[2J=x\u202e")], by=("area",))
+    stint = STINTS[0].but(area="\x1b[2J=x\u202e", charge_code="\x1b")
+    found = made([stint], by=("area",), charge_code="\x1b")
     assert "\\x1b[2J=x\\u202e" in table.written(found)
     assert "\x1b" not in table.written(found) + markdown.written(found) + sheet_csv.written(found)
 

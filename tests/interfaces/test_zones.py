@@ -61,6 +61,15 @@ def test_a_day_without_midnight_begins_when_the_clock_is_put_forward():
     assert until - since == 23 * HOUR
 
 
+def test_a_day_may_begin_in_the_middle_of_what_was_left_out():
+    """In Toronto, in 1919, the clock was put forward from 23:30 to 00:30."""
+    begin = zones.begin_of("America/Toronto", date(1919, 3, 31))
+    shown = zones.wall("America/Toronto")
+    assert (shown(begin), shown(begin - SECOND)) == (
+        ("1919-03-31", "00:30:00"), ("1919-03-30", "23:29:59"),
+    )  # fmt: skip
+
+
 def test_a_clock_that_goes_back_over_midnight_brings_the_day_before_again():
     since, until = zones.period("America/St_Johns", "2006-10-28")
     days = zones.local_days("America/St_Johns")(since, until + 2 * HOUR)
