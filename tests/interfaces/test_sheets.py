@@ -251,6 +251,21 @@ def test_an_event_as_it_is_written():
     ]
 
 
+@pytest.mark.parametrize("length", [*range(50, 90), 140, 141, 142, 143, 144, 500])
+def test_a_long_line_is_folded_and_read_as_one(length):
+    title = "x" * length
+    text = ics.written(STINTS[:1], MONDAY, "b", NAMES, {"T-1": title})
+    assert max(map(len, text.split("\r\n"))) <= 75
+    (event,) = icalendar.Calendar.from_ical(text).walk("VEVENT")
+    assert event["SUMMARY"] == f"T-1 {title}"
+
+
+def test_a_title_cannot_take_over_what_reads_a_calendar():
+    bad = "\x1b[2J\x00\u2028\r\nEND:VCALENDAR"
+    text = ics.written(STINTS[:1], MONDAY, "b", NAMES, {"T-1": bad})
+    assert "SUMMARY:T-1 \\\\x1b[2J\\\\x00\\\\u2028\\nEND:VCALENDAR\r\n" in text
+
+
 def test_an_event_of_less_than_a_second_has_no_end_before_its_start():
     stints = [Worked(1, MONDAY + 1, MONDAY + 2, "T-1"), Worked(9, MONDAY, MONDAY, "T-2")]
     text = ics.written(stints, MONDAY, "b", NAMES, {})
