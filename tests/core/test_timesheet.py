@@ -161,11 +161,8 @@ def lengths():
 
 @st.composite
 def worked(draw, since=0):
-    start = (
-        since
-        - DAY
-        + draw(st.one_of(st.integers(0, 5 * DAY), st.integers(0, 120).map(HOUR.__mul__)))
-    )
+    near = st.integers(20, 30).map(HOUR.__mul__)  # so that many overlap
+    start = since - DAY + draw(st.one_of(near, near, st.integers(0, 5 * DAY)))
     key = draw(st.sampled_from(["T-1", "T-2", "T-10"]))
     area = {"T-1": "web", "T-2": "web", "T-10": ""}[key]
     code = {"T-1": "C-7", "T-2": "C-8", "T-10": "C-7"}[key]
@@ -194,7 +191,8 @@ def cases(draw):
         draw(st.sampled_from([EFFORT, WORKING])),
         draw(st.sampled_from([rounding.NONE, *RULES])),
     )
-    return draw(st.lists(worked(since), max_size=7)), asked
+    few, many = st.lists(worked(since), max_size=2), st.lists(worked(since), min_size=4, max_size=8)
+    return draw(st.one_of(many, few)), asked
 
 
 def made(stints, asked):
@@ -266,6 +264,17 @@ def test_two_halves_of_a_period_add_up_to_it(case, where):
     assert first.stints + second.stints == whole.stints + over_it
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "stints"),
+    [(0, 10, 0), (0, 11, 1), (10, 10, 1), (19, 20, 1), (20, 20, 0), (20, 30, 0), (10, 20, 1)],
+)
+def test_a_period_has_its_first_instant_and_not_its_last(start, end, stints):
+    stint = Worked(1, start, end, "T-1")
+    assert made([stint], Asked(10, 20, "UTC")).total.stints == stints
+    assert len(list(clipped([stint], 10, 20))) == stints
+    assert len(list(split([stint], 10, 20, zones.local_days("UTC")))) == stints
+
+
 @given(cases(), st.sampled_from([{"actor": 1}, {"charge_code": "C-7"}, {"billable": False}]))
 def test_a_filter_leaves_out_what_does_not_pass_it(case, wanted):
     stints, asked = case
@@ -314,6 +323,23 @@ def test_sum_and_union_are_both_shown_and_never_mixed():
     assert found.footer == FOOTER and "need not add up" in FOOTER
 
 
+@pytest.mark.parametrize(
+    ("spans", "working"),
+    [
+        ([(0, 2), (1, 4), (3, 5)], 5),
+        ([(0, 9), (1, 2), (3, 4)], 9),
+        ([(0, 1), (1, 2), (4, 5)], 3),
+        ([(0, 3), (0, 3), (0, 5)], 5),
+    ],
+)
+def test_a_union_reaches_as_far_as_any_of_its_stints(spans, working):
+    stints = [Worked(1, a * HOUR, b * HOUR, f"T-{n}") for n, (a, b) in enumerate(spans)]
+    for by in ("actor",), ("task",), ("day",):
+        total = made(stints, Asked(0, DAY, "UTC", by)).total
+        assert total.working == working * HOUR
+        assert total.overlap == sum(b - a for a, b in spans) * HOUR - working * HOUR
+
+
 def test_friday_to_monday_is_64_hours_on_four_days():
     """It is shown as it was recorded, day by day, so that somebody sees it (I5)."""
     zone = "Europe/Berlin"
@@ -360,16 +386,16 @@ def test_weeks_are_those_of_the_iso_calendar(day):
 def test_a_day_that_comes_in_two_parts_is_one_day():
     """In St. John's a clock went back from 00:01 to 23:01: rounded once, counted once."""
     zone = "America/St_Johns"
-    stint = Worked(1, at("2006-10-29T01:30"), at("2006-10-29T04:00"), "T-1")
+    stint = Worked(1, at("2006-10-29T01:44"), at("2006-10-29T03:44"), "T-1")
     asked = Asked(at("2006-10-28"), at("2006-10-30"), zone, ("day",))
     rule = rounding.named("15m-up-day")
     for by in ("day",), ("task",):
         found = made([stint], asked.but(by=by, rule=rule))
-        assert found.total.billed == 2 * HOUR + 30 * MINUTE + 15 * MINUTE
+        assert found.total.billed == 2 * HOUR  # 46 + 59 minutes, and 1 + 14
         assert [row.stints for row in found.rows] == [1] * len(found.rows)
     found = made([stint], asked)
     assert [(row.labels[0], row.effort / MINUTE) for row in found.rows] == [
-        ("2006-10-28", 119), ("2006-10-29", 31),
+        ("2006-10-28", 105), ("2006-10-29", 15),
     ]  # fmt: skip
 
 
@@ -456,6 +482,42 @@ def test_rounding_is_that_of_decimal_half_up(amount, rule):
     rounded = rule.rounded(amount)
     assert rounded == rounded_by_hand(amount, rule)
     assert Decimal(rounding.hours(rounded)) == Decimal(rounded) / HOUR
+
+
+@pytest.mark.parametrize(
+    ("rule", "by_effort", "by_working"),
+    [
+        ("none", 36, 30),
+        ("15m-up-entry", 15 + 15 + 15 + 15, 30 + 15),
+        ("15m-nearest-entry", 15 + 15 + 0 + 15, 15 + 15),
+        ("15m-up-day", 45, 30),
+        ("15m-nearest-period", 30, 30),
+        ("6m-up-period", 36, 30),
+    ],
+)
+def test_what_a_rule_rounds(rule, by_effort, by_working):
+    """Two stints that meet and one that overlaps are one stretch of 17 minutes; then one of 13."""
+    minutes = [(0, 8), (8, 16), (10, 17), (60, 73)]
+    stints = [Worked(1, a * MINUTE, b * MINUTE, f"T-{n}") for n, (a, b) in enumerate(minutes)]
+    asked = Asked(0, DAY, "UTC", ("actor",), rule=rounding.named(rule))
+    billed = [made(stints, asked.but(bill_by=by)).total.billed for by in (EFFORT, WORKING)]
+    assert [amount / MINUTE for amount in billed] == [by_effort, by_working]
+
+
+@pytest.mark.parametrize(
+    ("bill_by", "each", "total"), [(EFFORT, (15, 15, 15), 45), (WORKING, (15, 15, 15), 15 + 15)]
+)
+def test_an_hour_on_two_tasks_is_billed_once_if_working_time_is_billed(bill_by, each, total):
+    """Rounded rows of effort add up to their total; a union is rounded for itself, by day."""
+    stints = [
+        Worked(1, 0, 10 * MINUTE, "T-1"),
+        Worked(1, 2 * MINUTE, 12 * MINUTE, "T-2"),
+        Worked(1, DAY, DAY + 10 * MINUTE, "T-3"),
+    ]
+    asked = Asked(0, 2 * DAY, "UTC", ("day", "task"), bill_by, rounding.named("15m-nearest-period"))
+    found = made(stints, asked)
+    assert [row.billed / MINUTE for row in found.rows] == [*each]
+    assert found.total.billed == total * MINUTE
 
 
 @pytest.mark.parametrize("rule", [rounding.NONE, *RULES], ids=lambda rule: rule.name)

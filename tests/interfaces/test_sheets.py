@@ -85,7 +85,8 @@ def test_a_table_says_that_it_cuts_and_that_somebody_still_works():
 
 
 def test_a_title_cannot_take_over_the_terminal():
-    found = made([STINTS[0].but(area="\x1b[2J=x\u202e")], by=("area",))
+    stint = STINTS[0].but(area="\x1b[2J=x\u202e", charge_code="\x1b")
+    found = made([stint], by=("area",), charge_code="\x1b")
     assert "\\x1b[2J=x\\u202e" in table.written(found)
     assert "\x1b" not in table.written(found) + markdown.written(found) + sheet_csv.written(found)
 
@@ -250,6 +251,21 @@ def test_an_event_as_it_is_written():
     ]
 
 
+@pytest.mark.parametrize("length", [*range(50, 90), 140, 141, 142, 143, 144, 500])
+def test_a_long_line_is_folded_and_read_as_one(length):
+    title = "x" * length
+    text = ics.written(STINTS[:1], MONDAY, "b", NAMES, {"T-1": title})
+    assert max(map(len, text.split("\r\n"))) <= 75
+    (event,) = icalendar.Calendar.from_ical(text).walk("VEVENT")
+    assert event["SUMMARY"] == f"T-1 {title}"
+
+
+def test_a_title_cannot_take_over_what_reads_a_calendar():
+    bad = "\x1b[2J\x00\u2028\r\nEND:VCALENDAR"
+    text = ics.written(STINTS[:1], MONDAY, "b", NAMES, {"T-1": bad})
+    assert "SUMMARY:T-1 \\\\x1b[2J\\\\x00\\\\u2028\\nEND:VCALENDAR\r\n" in text
+
+
 def test_an_event_of_less_than_a_second_has_no_end_before_its_start():
     stints = [Worked(1, MONDAY + 1, MONDAY + 2, "T-1"), Worked(9, MONDAY, MONDAY, "T-2")]
     text = ics.written(stints, MONDAY, "b", NAMES, {})
@@ -331,7 +347,10 @@ def test_a_night_over_midnight_in_which_the_clock_goes_back():
         "  23:00:00 CET to 00:00:00 CET    T-1  worked 1:00:00, into the next day  Fix login",
         "  effort 4:00:00, working 4:00:00, overlap 0:00:00",
     )
-    assert day_of("2026-10-24", stints)[-1].startswith("  effort 1:00:00")
+    assert day_of("2026-10-24", stints)[1:] == (
+        "  23:00:00 to 00:00:00  T-1  worked 1:00:00, into the next day  Fix login",
+        "  effort 1:00:00, working 1:00:00, overlap 0:00:00",
+    )
 
 
 def test_a_day_on_which_somebody_still_works():

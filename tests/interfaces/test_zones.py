@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dibs
 from dibs.core.instants import DAY, HOUR, LAST_INSTANT, MINUTE, SECOND, iso
 from dibs.core.refusals import Refused
 from dibs.interfaces import zones
@@ -55,6 +59,15 @@ def test_a_day_without_midnight_begins_when_the_clock_is_put_forward():
     assert zones.wall("America/Sao_Paulo")(since) == ("2017-10-15", "01:00:00")
     assert zones.wall("America/Sao_Paulo")(since - SECOND) == ("2017-10-14", "23:59:59")
     assert until - since == 23 * HOUR
+
+
+def test_a_day_may_begin_in_the_middle_of_what_was_left_out():
+    """In Toronto, in 1919, the clock was put forward from 23:30 to 00:30."""
+    begin = zones.begin_of("America/Toronto", date(1919, 3, 31))
+    shown = zones.wall("America/Toronto")
+    assert (shown(begin), shown(begin - SECOND)) == (
+        ("1919-03-31", "00:30:00"), ("1919-03-30", "23:29:59"),
+    )  # fmt: skip
 
 
 def test_a_clock_that_goes_back_over_midnight_brings_the_day_before_again():
@@ -151,6 +164,25 @@ def test_this_machine_has_a_zone_with_a_name(monkeypatch):
     assert zones.here() == "Australia/Lord_Howe"
     monkeypatch.setenv("TZ", "no such zone")
     assert ZoneInfo(zones.here())
+
+
+def test_utc_needs_no_list_of_zones():
+    """Small images have none: then UTC is there, and any other zone is a plain refusal."""
+    src = Path(dibs.__file__).parent.parent
+    program = """
+from dibs.core.refusals import Refused
+from dibs.interfaces import zones
+try:
+    zones.zone("Europe/Berlin")
+except Refused:
+    print(zones.here(), zones.period("UTC", "1970-01-02"))
+"""
+    told = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={"PYTHONTZPATH": "", "PYTHONPATH": str(src), "TZ": "Europe/Berlin"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout == f"UTC ({DAY}, {2 * DAY})\n"
 
 
 def test_the_clock_says_which_hour_it_is_when_it_comes_twice():

@@ -128,7 +128,7 @@ def add_up(stints: Iterable[Stint], plan: Plan) -> Book:  # noqa: C901 - a call 
     book = Book(plan)
     since, until, ends, part_of, aside = plan.since, plan.until, plan.ends, plan.part_of, plan.aside
     crowded, cells, put = plan.crowded, book.cells, book.put
-    actor, at = None, 0
+    actor, at, count = None, 0, 0
     begin = finish = latest = since
     for stint in stints:
         start, end = stint[1], stint[2]
@@ -156,10 +156,11 @@ def add_up(stints: Iterable[Stint], plan: Plan) -> Book:  # noqa: C901 - a call 
             put(cell, start, end)
             if crowded:
                 put(book.together(at), start, end)
-        book.stints += 1
+        count += 1
         if aside is not None and (told := aside(stint)) != PLAIN:
             book.note(stint, told, part, tuple(pieces(start, end, at, ends)))
     book.close()
+    book.total.stints = count
     return book
 
 
@@ -170,7 +171,6 @@ class Book:
         self.plan = plan
         self.sums: dict[Key, Sums] = {}
         self.total = Sums()
-        self.stints = 0
         self.seen: set[ActorId] = set()
         self.cells: dict[tuple[int, Any], Cell] = {}
         self.togethers: dict[tuple[int, Any], Cell] = {}
@@ -240,7 +240,6 @@ class Book:
             total.effort += cell.effort
         for cell in self.of_total().values():
             total.working += cell.working
-        total.stints = self.stints
         if self.plan.rule.rounds:
             self.bill()
         self.cells.clear()

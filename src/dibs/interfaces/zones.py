@@ -7,7 +7,7 @@ hours where a clock was put forward or back, may begin at 01:00, may be left out
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from dibs.core.checks import quoted
@@ -28,8 +28,10 @@ DAYS_MAX = 40_000
 """More than a century: what is longer is a mistake, and would be slow."""
 
 
-def zone(name: str) -> ZoneInfo:
-    """A time zone by its IANA name: `Europe/Berlin`, `UTC`."""
+def zone(name: str) -> tzinfo:
+    """A time zone by its IANA name: `Europe/Berlin`; `UTC` also where no others are known."""
+    if name == "UTC":
+        return UTC
     try:
         return ZoneInfo(name)
     except (ValueError, LookupError, OSError):
@@ -70,7 +72,7 @@ def local_days(name: str) -> LocalDays:
     return days
 
 
-def _cuts(where: ZoneInfo, since: Instant, until: Instant) -> list[tuple[Instant, str]]:
+def _cuts(where: tzinfo, since: Instant, until: Instant) -> list[tuple[Instant, str]]:
     """The instants at which the date on the wall changes, in order, each with its new date."""
     day, last = _wall(where, since).date(), _wall(where, until).date()
     cuts = []
@@ -81,7 +83,7 @@ def _cuts(where: ZoneInfo, since: Instant, until: Instant) -> list[tuple[Instant
     return cuts
 
 
-def _turns(where: ZoneInfo, day: date) -> list[tuple[Instant, str]]:
+def _turns(where: tzinfo, day: date) -> list[tuple[Instant, str]]:
     """When a day begins: once, or twice with a bit of the day before between."""
     first, second = _midnights(where, day)
     if first == second:
@@ -94,7 +96,7 @@ def _turns(where: ZoneInfo, day: date) -> list[tuple[Instant, str]]:
     return [(first, f"{day}"), (changed, f"{day - DAY}"), (second, f"{day}")]
 
 
-def _midnights(where: ZoneInfo, day: date) -> tuple[Instant, Instant]:
+def _midnights(where: tzinfo, day: date) -> tuple[Instant, Instant]:
     """A day's 00:00 by the offset before, and by the one after, if it changes about then."""
     midnight = datetime(day.year, day.month, day.day, tzinfo=where)
     return _instant(midnight), _instant(midnight.replace(fold=1))
@@ -106,14 +108,14 @@ def _instant(local: datetime) -> Instant:
     return Instant((local.replace(tzinfo=UTC) - EPOCH - offset) // TICK)
 
 
-def _wall(where: ZoneInfo, instant: Instant) -> datetime:
+def _wall(where: tzinfo, instant: Instant) -> datetime:
     try:
         return (EPOCH + instant * TICK).astimezone(where)
     except OverflowError:
         raise bad_argument("the calendar ends with the year 9999") from None
 
 
-def _change(where: ZoneInfo, low: Instant, high: Instant) -> Instant:
+def _change(where: tzinfo, low: Instant, high: Instant) -> Instant:
     """The first instant after `low`, and not after `high`, at which another offset holds."""
     before = _wall(where, low).utcoffset()
     while high - low > 1:
