@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from os.path import exists, isabs, isdir, isfile, join, normpath
 
+from dibs.backlogs.item import Problem
 from dibs.core import checks
-from dibs.core.refusals import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dibs.backlogs.item import Dialect
 
 FILE = "dibs.toml"
+LEFT = "it is not followed"
 SESSION_STATE = "session_state"
 FOLDERS = {
     "kano": "_kano/backlog",
@@ -70,32 +71,46 @@ def dialect(root: str, name: str, folder: str, stated: dict[str, str]) -> Dialec
 
 
 def stated_in(root: str) -> dict[str, str]:
-    """The table `backlogs` of `dibs.toml`. An unknown key is an error, a path that leads away too."""
+    """Where backlogs are, by the table `backlogs` of `dibs.toml`."""
+    return read_stated(root)[0]
+
+
+def wrong_in(root: str) -> list[Problem]:
+    """What of `dibs.toml` is not followed. It stops nobody: anybody can write it."""
+    return read_stated(root)[1]
+
+
+def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:
     path = join(root, FILE)
     if not isfile(path):
-        return {}
+        return {}, []
     import tomllib
 
     try:
         with open(path, "rb") as file:
             stated: dict[str, Any] = tomllib.load(file)
-    except (OSError, ValueError) as error:
-        raise refused("bad_setting", f"{path} cannot be read: {checks.short(str(error))}") from None
-    for key, value in stated.items():
-        if key != "backlogs" or not isinstance(value, dict):
-            known = "it may hold the table [backlogs]"
-            raise refused("unknown_setting", f"{path}: {checks.quoted(key)}: {known}", setting=key)
-    return {key: checked(path, key, value) for key, value in stated.get("backlogs", {}).items()}
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, [Problem(FILE, f"it cannot be read: {checks.short(str(error))}", LEFT)]
+    backlogs = stated.pop("backlogs", {})
+    wrong = [Problem(FILE, f"{checks.quoted(key)} is not [backlogs]", LEFT) for key in stated]
+    if not isinstance(backlogs, dict):
+        return {}, [*wrong, Problem(FILE, "backlogs is a table: [backlogs]", LEFT)]
+    paths: dict[str, str] = {}
+    for key, value in backlogs.items():
+        problem = wrong_path(key, value)
+        if problem:
+            wrong.append(Problem(FILE, problem, LEFT))
+        else:
+            paths[key] = normpath(value)
+    return paths, wrong
 
 
-def checked(path: str, key: str, value: object) -> str:
+def wrong_path(key: str, value: object) -> str:
+    """What is wrong with one line of the table, if something is."""
     known = (*FOLDERS, SESSION_STATE)
     if key not in known:
-        what = f"{path}: there is no backlog {checks.quoted(key)}; there are {', '.join(known)}"
-        raise refused("unknown_setting", what, setting=key, known=list(known))
-    plain = normpath(value) if isinstance(value, str) else ""
-    if not plain or isabs(plain) or plain.split(os.sep)[0] == "..":
-        raise refused(
-            "bad_setting", f"{path}: {key} is {value!r}; it is a path below the repository"
-        )
-    return plain
+        return f"there is no backlog {checks.quoted(key)}; there are {', '.join(known)}"
+    plain = normpath(value) if isinstance(value, str) and value else ""
+    if not plain or "\0" in plain or isabs(plain) or plain.split(os.sep)[0] == "..":
+        return f"{key} is {checks.short(repr(value), 40)}; it is a path below the repository"
+    return ""

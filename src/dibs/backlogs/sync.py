@@ -9,6 +9,7 @@ from os.path import exists, getmtime, join
 from dibs.backlogs import files
 from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.cycles import broken_cycles
+from dibs.backlogs.found import wrong_in
 from dibs.backlogs.index import File, counts_before, noted
 from dibs.backlogs.item import Item, Problem, Unreadable
 from dibs.backlogs.names import proposals
@@ -131,7 +132,7 @@ class Syncing:
     ) -> None:
         """Nobody is needed who only looks."""
         self.backlog, self.board, self.who, self.options = backlog, board, who, options
-        self.problems: list[Problem] = []
+        self.problems: list[Problem] = wrong_in(backlog.root)
         self.fresh: dict[str, list[Item]] = {}
         self.files: dict[str, File] = {}
         self.added = self.changed = self.brought_back = 0
