@@ -115,9 +115,10 @@ def keep_uid(place: Place, uid: str) -> None:
     if kept(path) == uid:
         return
     os.makedirs(place.folder, mode=0o700, exist_ok=True)
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
+    own = f"{path}.{os.getpid()}"
+    with open(own, "w", encoding="utf-8") as file:
         file.write(f"{uid}\n")
-    os.replace(f"{path}.new", path)
+    os.replace(own, path)
 
 
 def kept_uid(place: Place) -> str:

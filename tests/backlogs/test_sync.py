@@ -403,6 +403,7 @@ def test_a_check_changes_nothing(yard):
     assert list(yard.beside.glob("backlog-index*")) == []
 
 
+@of_a_file
 def test_a_file_that_is_gone_leaves_its_task_which_nobody_begins(yard):
     path = yard.kano(KEY)
     other = yard.kano(SECOND_KEY)
@@ -420,6 +421,7 @@ def test_a_file_that_is_gone_leaves_its_task_which_nobody_begins(yard):
     assert yard.faults() == ()
 
 
+@of_a_file
 @pytest.mark.parametrize("wrong", ["state: Ready\n", "owner: bob\n"])
 def test_a_file_that_cannot_be_read_is_not_claimed(yard, wrong):
     """What stands in it, nobody can have met."""
@@ -434,6 +436,7 @@ def test_a_file_that_cannot_be_read_is_not_claimed(yard, wrong):
     assert yard.agent().claim(KEY).task.state == "in_progress"
 
 
+@of_a_file
 def test_who_holds_an_item_finishes_it_whatever_became_of_its_file(yard):
     path = yard.kano(KEY)
     yard.sync()
@@ -444,6 +447,17 @@ def test_who_holds_an_item_finishes_it_whatever_became_of_its_file(yard):
     assert done.task.state == "complete"
     assert "was not written" in done.said[-1]
     assert yard.sync().unwritten == 0
+
+
+@pytest.mark.parametrize("kind", ["postgres"])
+def test_a_file_that_another_machine_has_bars_nobody(yard):
+    """The board is on a server, and this clone may be on another branch."""
+    path = yard.kano(KEY)
+    yard.sync()
+    os.remove(yard.root / path)
+    assert yard.sync().problems == ()
+    outcome = yard.agent().claim(KEY)
+    assert "cannot be read" in outcome.said[0]
 
 
 def test_a_changed_id_is_told_with_the_key_that_stays(yard):

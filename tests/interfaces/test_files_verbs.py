@@ -73,7 +73,7 @@ def test_a_sync_says_what_it_did_in_one_line_and_in_one_object(repo):
     assert (said["schema"], list(said)) == (1, ["schema", "sync"])
     assert said["sync"] == {
         "files": 1, "items": 2, "read": 1, "added": 0, "changed": 1, "written": 0,
-        "brought_back": 0, "healed": [], "problems": [], "proposals": [], "checked": False,
+        "unwritten": 0, "brought_back": 0, "healed": [], "problems": [], "proposals": [], "checked": False,
     }  # fmt: skip
 
 
@@ -106,9 +106,9 @@ def test_a_check_says_what_would_be_and_changes_nothing(repo):
     assert (done["added"], done["changed"], done["written"]) == (1, 1, 1)
 
 
-def test_a_check_without_a_board_makes_nothing(shop):
+def test_a_check_without_a_board_says_what_would_be_and_makes_nothing(shop):
     graph(shop, node("a"))
-    assert shop.fails(2, "sync", "--check", *ANA, "--json").error["code"] == "no_board"
+    assert "1 would be taken in" in shop.ok("sync", "--check").out
     assert not (shop.folder / ".git/dibs").exists()
 
 
@@ -289,11 +289,46 @@ def test_a_board_whose_whole_folder_is_gone_is_built_anew_by_its_id(shop):
     assert "there is one here" in again.err
 
 
-def test_without_its_id_another_board_is_made_which_follows_no_lease_of_the_first(shop):
+@pytest.mark.parametrize("words", [("sync", *ANA), ("init",)])
+def test_a_board_that_files_name_with_live_leases_is_not_replaced_in_silence(shop, words):
+    """Who had an item would lose it, and nobody would know."""
     from shutil import rmtree
 
     uid = held(shop)
     rmtree(shop.database.parent)
+    ran = shop.fails(1, *words)
+    assert uid in ran.err
+    assert f"dibs sync --board {uid}" in ran.err
+    assert not shop.database.exists()
+    assert shop.json("sync", "--board", uid, *ANA)["sync"]["brought_back"] == 1
+
+
+@pytest.mark.parametrize("words", [("--check",), ("--report", "x")])
+def test_a_watch_goes_on_by_itself(shop, words):
+    graph(shop, node("a"))
+    shop.fails(2, "sync", "--watch", *words, *ANA)
+    assert not shop.database.exists()
+
+
+def test_an_export_may_go_to_standard_output(shop):
+    graph(shop, node("a"))
+    shop.ok("sync", *ANA)
+    first = shop.ok("export", "-").out.splitlines()[0]
+    assert '"format"' in first
+    assert not (shop.folder / "-").exists()
+
+
+def test_an_export_of_another_tool_is_told_apart(shop):
+    put(shop, "beads.jsonl", '{"id": "bd-1", "title": "x", "status": "open"}\n')
+    assert "say --format beads" in shop.fails(2, "import", "beads.jsonl", *ANA).err
+
+
+def test_in_another_clone_a_board_of_its_own_follows_no_lease_of_the_first(shop):
+    from shutil import rmtree
+
+    uid = held(shop)
+    rmtree(shop.database.parent)
+    shop.ok("init", "--new")
     said = shop.json("sync", *ANA)["sync"]
     assert said["brought_back"] == 0
     assert any(f"it names another board, {uid}" in one["what"] for one in said["problems"])

@@ -121,6 +121,8 @@ class Backlog:
             item, problems = self.find(tx, dialect, task)
             if item is None:
                 listed = as_gone(task, f"its item file cannot be read: {problems[0].what}")
+        if item is None and board.store.remote:  # another machine may have it
+            return False, (f"the item file of {task.key} cannot be read: {problems[0].what}",)
         if item is None:
             if listed is not None:
                 board.execute(who, c.Sync((listed,)))

@@ -220,7 +220,12 @@ class Syncing:
         self.after_judging(verdicts)
 
     def take_out(self, dialect: Dialect) -> None:
-        """Items whose files are not there any more: their tasks stay, and nobody begins them."""
+        """Items whose files are not there any more: their tasks stay, and nobody begins them.
+
+        On a server another machine may have the file: nothing is said of what is missing here.
+        """
+        if self.board.store.remote:
+            return
         there = {ref for _, one in self.all_noted(dialect) for ref in (one.ref, one.id)}
         before = None
         if self.index.files and not self.options.everything:
