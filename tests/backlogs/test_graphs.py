@@ -78,6 +78,23 @@ def test_a_claim_whose_agent_lives_is_respected(yard):
     assert yard.agent().claim("a").task.state == "in_progress"
 
 
+def test_a_torn_registry_heals_nothing_and_lets_nobody_in(yard):
+    """Unreadable is not absent: whose claim it is may be at work."""
+    graph(yard, line("a", status="in-progress", assigned="agent-1"), line("b", assigned="agent-2"))
+    before = yard.text(GRAPH)
+    yard.put(".wg/service/registry.json", '{"agents": {"agent-1": {"pi')
+    report = yard.sync()
+    assert (report.healed, yard.text(GRAPH)) == ((), before)
+    assert [problem.path for problem in report.problems if problem.warns] == [
+        ".wg/service/registry.json"
+    ]
+    for id_ in ("a", "b"):
+        assert yard.agent().refused(c.Claim(id_)) == "locked_in_file"
+    yard.put(".wg/service/registry.json", '{"agents": {}}')
+    assert len(yard.sync().healed) == 2
+    assert yard.agent().claim("a").task.state == "in_progress"
+
+
 def test_dependencies_of_both_directions_are_kept(yard):
     graph(yard, line("a", before=["b"]), line("b"), line("c", after=["a"], blocked_by=["b"]))
     yard.sync()

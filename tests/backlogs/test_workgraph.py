@@ -334,10 +334,31 @@ def test_our_own_lease_is_no_lock_of_another_tool():
     assert locks(file(over), KNOWN) == {"t": Lock("agent-1", None)}
 
 
-def test_a_damaged_registry_is_told():
+def test_a_damaged_registry_is_told_to_who_begins_work():
     damaged = registry_of("service/registry.json", b"{")
     _, problems = Workgraph(damaged).read(PATH, file(node("t")), NOW)
-    assert [problem.path for problem in problems] == ["service/registry.json"]
+    told = [(problem.path, problem.warns) for problem in problems]
+    assert told == [("service/registry.json", True)]
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"agents": {"agent-1": {"pid', b"\xff\x00", b"[]", b"{}"])
+def test_with_a_registry_that_cannot_be_read_every_claim_counts(torn):
+    """Unreadable is not absent: the agent may live, and nobody may take its work."""
+    data = file(
+        node("begun", status="in-progress", assigned="agent-1", started_at=BEGUN),
+        node("early", assigned="agent-2"),
+        node("over", status="done", assigned="agent-3"),
+        node("nobody's", status="in-progress"),
+        node("ours", assigned="codex", dibs=f"{BOARD} 1.7 codex s1 2h"),
+    )
+    found, _ = Workgraph(registry_of("registry.json", torn), Machine()).read(PATH, data, NOW)
+    claims = {item.id: item.lock for item in found if item.lock is not None}
+    assert {id_: (lock.holder, lock.since) for id_, lock in claims.items()} == {
+        "begun": ("agent-1", NOW - HOUR),
+        "early": ("agent-2", None),
+    }
+    assert all("cannot be read" in lock.problem for lock in claims.values())
+    assert stale_claims(item for item in found if item.id in claims) == []
 
 
 def test_old_graphs_full_of_stale_claims_are_told_in_one_line():
