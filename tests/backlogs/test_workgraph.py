@@ -149,10 +149,37 @@ def test_edges_are_the_same_whichever_end_names_them():
     assert [found[id_].after for id_ in "abd"] == [(), (), ()]
 
 
-@pytest.mark.parametrize("after", [["a", 7, None, "", ["b"], {}], "a", 7, {"a": 1}, None])
+@pytest.mark.parametrize("after", [["a", 7, None, "", ["b"], {}], "", 7, {"a": 1}, None])
 def test_what_is_no_id_is_no_edge(after):
-    found = items(file(node("t", after=after, before=after), node("u")))
-    assert found["t"].after == (("a",) if isinstance(after, list) else ())
+    found, _ = read(file(node("t", after=after, before=after), node("u")))
+    assert found[0].after == (("a",) if isinstance(after, list) else ())
+
+
+@pytest.mark.parametrize("key", ["after", "blocked_by"])
+def test_a_text_alone_names_what_a_task_waits_for(key):
+    item, problems = only(node("t", **{key: "a"}))
+    assert (item.after, problems) == (("a",), [])
+
+
+@pytest.mark.parametrize("key", ["before", "blocks"])
+def test_a_text_alone_names_what_waits_for_a_task(key):
+    assert items(file(node("t", **{key: "later"}), node("later")))["later"].after == ("t",)
+
+
+@pytest.mark.parametrize("key", ["after", "blocked_by", "before", "blocks"])
+@pytest.mark.parametrize("value", [7, 0, True, False, 1.5, {"a": 1}, {}], ids=repr)
+def test_what_cannot_be_an_edge_is_told_and_nobody_begins_the_task(key, value):
+    """It waits for something, or something for it, and what is not known."""
+    [item], [problem] = read(file(node("t", **{key: value})))
+    assert repr(key) in item.gate
+    assert str(problem).startswith(f"{PATH}:1: {key!r} is {value!r}")
+
+
+@pytest.mark.parametrize("value", [None, [], "", ["a"], "a"], ids=repr)
+def test_what_can_be_an_edge_stops_nobody(value):
+    edges = dict.fromkeys(("after", "blocked_by", "before", "blocks"), value)
+    item, problems = only(node("t", **edges))
+    assert (item.gate, problems) == ("", [])
 
 
 def test_a_repeated_line_that_does_not_count_makes_no_edges():
