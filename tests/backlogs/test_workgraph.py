@@ -108,6 +108,22 @@ def test_a_bad_line_is_told_with_its_number_and_does_not_stop_the_rest(bad):
     assert stopped.value.line == 2
 
 
+@pytest.mark.parametrize(
+    ("id_", "why"),
+    [
+        ("7", "the id of the task is 7, and an id is text"),
+        ("0", "the id of the task is 0, and an id is text"),
+        ("1.5", "the id of the task is 1.5, and an id is text"),
+        ('["a"]', "the id of the task is ['a'], and an id is text"),
+        ("null", "the task has no id"),
+        ('""', "the task has no id"),
+    ],
+)
+def test_what_is_wrong_with_an_id_is_said(id_, why):
+    found, [problem] = read(file('{"kind":"task","id":%s}' % id_))
+    assert (found, problem.what) == ([], f"the line cannot be read: {why}")
+
+
 def test_a_line_that_is_not_utf8_is_a_bad_line_and_stays():
     data = file(node("a")) + b'{"kind":"task","id":"x\xff"}\n' + file(node("t"))
     found, problems = read(data)

@@ -262,7 +262,9 @@ def _is_task(fields: object) -> bool:
     if kind != "task":
         return False
     id_ = fields.get("id")
-    if not isinstance(id_, str) or not id_.strip():
+    if id_ is not None and not isinstance(id_, str):
+        raise ValueError(f"the id of the task is {short(repr(id_), 40)}, and an id is text")
+    if id_ is None or not id_.strip():
         raise ValueError("the task has no id")
     if len(id_) > REF_LENGTH or cleaned(id_) != id_:
         raise ValueError(f"{quoted(id_)} cannot be an id")
