@@ -142,6 +142,25 @@ def test_the_older_folder_is_found_too(yard):
     assert yard.task("a").channel == "workgraph"
 
 
+def test_of_two_folders_the_newer_name_counts_and_that_is_said_once(yard):
+    graph(yard, line("a"))
+    yard.put(".workgraph/graph.jsonl", line("b") + "\n")
+    told = [str(problem) for problem in yard.sync().problems]
+    assert told == [
+        ".workgraph/graph.jsonl: .wg has a graph.jsonl too; .wg counts, and this one is not read"
+    ]
+    with yard.store.read() as tx:
+        assert [task.key for task in tx.tasks_of("workgraph")] == ["a"]
+
+
+def test_who_says_which_folder_counts_is_told_nothing(yard):
+    graph(yard, line("a"))
+    yard.put(".workgraph/graph.jsonl", line("b") + "\n")
+    yard.put("dibs.toml", '[backlogs]\nworkgraph = ".workgraph"\n')
+    assert yard.sync().problems == ()
+    assert yard.task("b").channel == "workgraph"
+
+
 def test_the_graphs_own_lock_is_taken_while_it_is_written(yard, monkeypatch):
     """`wg` writes the whole graph under its lock: neither overwrites the other."""
     import fcntl
