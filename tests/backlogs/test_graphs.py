@@ -153,6 +153,12 @@ def test_of_two_folders_the_newer_name_counts_and_that_is_said_once(yard):
         assert [task.key for task in tx.tasks_of("workgraph")] == ["a"]
 
 
+def test_an_older_name_that_leads_to_the_newer_is_no_second_graph(yard):
+    graph(yard, line("a"))
+    (yard.root / ".workgraph").symlink_to(".wg")
+    assert yard.sync().problems == ()
+
+
 def test_who_says_which_folder_counts_is_told_nothing(yard):
     graph(yard, line("a"))
     yard.put(".workgraph/graph.jsonl", line("b") + "\n")

@@ -120,7 +120,7 @@ def test_a_bad_line_is_told_with_its_number_and_does_not_stop_the_rest(bad):
     ],
 )
 def test_what_is_wrong_with_an_id_is_said(id_, why):
-    found, [problem] = read(file('{"kind":"task","id":%s}' % id_))
+    found, [problem] = read(file(f'{{"kind":"task","id":{id_}}}'))
     assert (found, problem.what) == ([], f"the line cannot be read: {why}")
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from os.path import exists, isabs, isdir, isfile, join, normpath
+from os.path import exists, isabs, isdir, isfile, join, normpath, samefile
 
 from dibs.backlogs.item import Problem
 from dibs.core import checks
@@ -86,7 +86,8 @@ def wrong_in(root: str) -> list[Problem]:
 def both_of(root: str, name: str) -> list[Problem]:
     """A problem, if there is a folder of the older name beside the one of the newer."""
     newer, older, mark = FOLDERS[name], OLDER[name], MARKS[name]
-    if not all(exists(join(root, folder, mark)) for folder in (newer, older)):
+    places = [join(root, folder, mark) for folder in (newer, older)]
+    if not all(map(exists, places)) or samefile(*places):
         return []
     what = f"{newer} has a {mark} too"
     return [Problem(join(older, mark), what, f"{newer} counts, and this one is not read")]
