@@ -222,7 +222,24 @@ def test_an_issue_of_another_repository_is_not_waited_for():
 
 
 def test_dependencies_of_an_older_taskwarrior_stand_in_one_text():
-    assert one(taskwarrior, depends=f"{OTHER},{UUID}, {OTHER}").after == ("TW-b1c2d3e4",)
+    assert one(taskwarrior, depends=f"{OTHER}, {OTHER}").after == ("TW-b1c2d3e4",)
+
+
+@pytest.mark.parametrize(
+    ("parse", "fields"),
+    [
+        (beads, {"dependencies": [{"depends_on_id": "bd-42", "type": "blocks"}]}),
+        (github, {"blockedBy": [{"number": 12, "url": GITHUB["url"]}]}),
+        (taskwarrior, {"depends": f"{UUID},{UUID}"}),
+    ],
+)
+def test_what_waits_for_itself_is_told_and_waits_for_nothing(parse, fields):
+    item, problem = doubted(parse, **fields)
+    assert (item.after, problem.what) == ((), "it waits for itself")
+
+
+def test_what_is_only_related_to_itself_is_not_told():
+    assert one(beads, dependencies=[{"depends_on_id": "bd-42", "type": "related"}]).after == ()
 
 
 def test_the_pattern_of_a_task_that_recurs_is_no_task():

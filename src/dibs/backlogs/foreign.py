@@ -133,6 +133,8 @@ class Element:
         named, wrong = title_of(title, id)
         if wrong:
             self.doubt(wrong, f"it is called {shown(named)}")
+        if id in after:
+            self.doubt("it waits for itself", "that is left out")
         waits = tuple(dict.fromkeys(one for one in after if one and one != id))
         if len(waits) > DEPENDENCIES_MAX:
             self.doubt(f"it waits for {len(waits)} others", f"{DEPENDENCIES_MAX} of them count")
