@@ -185,7 +185,9 @@ def test_a_line_of_assignees_that_is_no_yaml_stays_as_it_is_until_somebody_else_
     data = with_line("assignee: []", f"assignee: {form}")
     assert written(free(number=0), data) == data
     assert f"\nassignee: {form}\n".encode() in written(free(BLOCKED), data)
-    assert b'\nassignee: ["@codex"]\n' in written(held(), data)
+    people = read(data).owner.split(", ")
+    listed = ", ".join(f'"{name}"' for name in ("@ana", "ben", "@eve")[: len(people)])
+    assert f'\nassignee: [{listed}, "@codex"]\n'.encode() in written(held(), data)
 
 
 def test_only_the_key_is_meant_and_not_the_text_below():
@@ -384,6 +386,68 @@ def test_a_task_that_nobody_ever_held_leaves_its_file_alone():
 def test_a_holder_who_is_named_already_is_not_named_anew(form):
     data = with_line("assignee: []", f"assignee: {form}")
     assert f"assignee: {form}\n".encode() in written(held(), data)
+
+
+PEOPLE = [
+    "['@al', '@bo']",
+    "[al, bo]",
+    "[@al, @bo]",
+    "\n  - '@al'\n  - bo",
+    "['@bo', '@al', '@di']",
+]
+
+
+@pytest.mark.parametrize("form", PEOPLE)
+def test_people_who_are_named_stay_while_somebody_holds_it_and_after(form):
+    data = with_line("assignee: []", f"assignee: {form}")
+    people = read(data).owner
+    begun = written(held(), data)
+    assert read(begun).owner == f"{people}, codex"
+    assert written(held(), begun) == begun
+    assert read(written(free(), begun)).owner == people
+
+
+@pytest.mark.parametrize("form", ["[codex]", "['@codex']", "['@codex', '@al']", "[@al, codex, bo]"])
+def test_a_holder_whom_people_named_before_stays_named_after_a_release(form):
+    data = with_line("assignee: []", f"assignee: {form}")
+    begun = written(held(), data)
+    assert written(held(), begun) == begun
+    for after in (begun, written(free(), begun), written(free(), written(free(BLOCKED), begun))):
+        assert f"assignee: {form}\n".encode() in after
+
+
+def test_a_later_holder_takes_the_place_of_the_one_before_and_of_nobody_else():
+    ana = Actor(ActorId(8), "ana", HUMAN)
+    data = with_line("assignee: []", "assignee: ['@al', '@ana']")
+    taken = written(held(holder=ana, session=""), written(held(), data))
+    assert read(taken).owner == "al, ana"
+    assert read(written(held(), taken)).owner == "al, ana, codex"
+    assert read(written(free(), taken)).owner == "al, ana"
+
+
+@pytest.mark.parametrize("end", [FAILED, BLOCKED, REVIEW])
+def test_who_worked_on_it_is_named_until_it_is_open_again(end):
+    data = with_line("assignee: []", "assignee: ['@al']")
+    over = written(free(end), written(held(), data))
+    assert read(over).owner == "al, codex"
+    assert written(free(end), over) == over
+    assert read(written(free(), over)).owner == "al"
+    ana = Actor(ActorId(8), "ana", HUMAN)
+    assert read(written(held(holder=ana, session=""), over)).owner == "al, ana"
+
+
+@pytest.mark.parametrize("end", [COMPLETE, DROPPED])
+def test_who_ended_it_stays_named_for_good(end):
+    over = written(free(end), written(held()))
+    assert b"dibs_assignee" not in over
+    assert read(written(free(), over)).owner == "codex"
+
+
+def test_a_holder_whose_name_somebody_took_away_is_named_again():
+    begun = written(held(), with_line("assignee: []", "assignee: ['@codex']"))
+    again = written(held(), with_line("assignee: ['@codex']", "assignee: ['@al']", begun))
+    assert read(again).owner == "al, codex"
+    assert read(written(free(), again)).owner == "al"
 
 
 def test_a_holder_with_an_address_for_a_name_is_read_back():

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from dibs.backlogs import foreign
 from dibs.backlogs.foreign import FORMATS, beads, github, taskwarrior
+from dibs.backlogs.importing import import_items, number_of
 from dibs.backlogs.item import Unreadable
+from dibs.channels.ask import normalised_ref
 from dibs.core.model import BLOCKED, COMPLETE, DROPPED, IN_PROGRESS, OPEN
 
 UUID = "a360fc44-315c-4366-b70c-ea7e7520b749"
@@ -22,6 +24,8 @@ GITHUB = {
     "state": "OPEN",
     "url": "https://github.com/o/r/issues/12",
 }
+BARE = GITHUB | {"url": None}
+PLACE = "https://github.com/o/r/issues"
 TASK = {"id": 1, "uuid": UUID, "description": "Fix login", "status": "pending", "urgency": 2.5}
 SAMPLES = {"beads": ISSUE, "github": GITHUB, "taskwarrior": TASK}
 
@@ -215,6 +219,83 @@ def test_an_issue_without_an_address_is_known_by_its_number():
     assert one(github, url=None).ref == one(github, url="javascript:alert(1)").ref == "#12"
 
 
+def test_an_issue_that_stands_there_with_its_url_and_without_is_one():
+    for elements in (BARE, GITHUB), (GITHUB, BARE):
+        [item], [problem] = github(lines(*elements))
+        assert (item.ref, problem.what) == (GITHUB["url"], "#12 stands in it with its url, too")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        (GITHUB | {"title": "Another"},),
+        (GITHUB | {"number": 13, "url": f"{PLACE}/13"},),
+        (GITHUB, GITHUB | {"url": "https://github.com/o/other/issues/12"}),
+    ],
+)
+def test_a_number_without_a_url_is_not_taken_for_another_issue(others):
+    items, problems = github(lines(BARE, *others))
+    assert (len(items), problems) == (len(others) + 1, [])
+
+
+def imported(yard, *elements, check=False):
+    """As `dibs import` does it, with refs as they are known everywhere."""
+    items, _ = github(lines(*elements))
+    items = [item.but(ref=normalised_ref("github", item.ref)) for item in items]
+    return import_items(yard.board, yard.person("ana").identity, items, check=check)
+
+
+def test_an_issue_that_came_without_its_url_is_known_when_it_has_one(yard):
+    assert imported(yard, BARE).added == 1
+    for check in (True, False, False):
+        done = imported(yard, GITHUB, check=check)
+        assert (done.added, done.known) == (0, 1)
+        [problem] = done.problems
+        assert problem.what.startswith("o/r#12 (GH-12) came before without a url")
+
+
+def test_what_waits_for_an_issue_that_came_without_its_url_finds_it(yard):
+    imported(yard, BARE)
+    later = GITHUB | {"number": 13, "title": "Next", "url": f"{PLACE}/13", "blockedBy": [BARE]}
+    assert imported(yard, GITHUB, later).added == 1
+    assert yard.task("GH-13").waits_on == 1
+
+
+def test_a_number_is_no_name_where_there_are_two_repositories_or_the_title_is_another(yard):
+    """Rather is one issue two tasks than two issues one."""
+    imported(yard, BARE)
+    elsewhere = GITHUB | {"url": "https://github.com/o/other/issues/12"}
+    done = imported(yard, GITHUB | {"number": 1, "url": f"{PLACE}/1"}, elsewhere)
+    assert (done.added, done.problems) == (2, ())
+    done = imported(yard, GITHUB | {"title": "Another"})
+    assert done.added == 1
+    assert "o/r#12 (GH-12) may have come before" in done.problems[0].what
+
+
+def test_a_number_that_comes_after_the_url_is_told_and_is_a_task_of_its_own(yard):
+    imported(yard, GITHUB)
+    done = imported(yard, BARE, BARE | {"number": 2})
+    assert done.added == 2
+    [problem] = done.problems
+    assert problem.what == "#12 (GH-12) without a url may be what came before with one"
+    assert imported(yard, BARE).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("ref", "number"),
+    [
+        ("o/r#12", "#12"),
+        ("ghe.example/o/r#12", "#12"),
+        ("https://x/o/r/issues/12", "#12"),
+        ("o/r#7/comment/12", ""),
+        ("#12", ""),
+        ("https://x/12", ""),
+    ],
+)
+def test_only_an_issue_that_is_named_in_full_has_a_number(ref, number):
+    assert number_of(ref) == number
+
+
 def test_an_issue_of_another_repository_is_not_waited_for():
     """It has another key here, or none."""
     there = {"number": 7, "url": "https://github.com/o/other/issues/7"}
@@ -222,7 +303,24 @@ def test_an_issue_of_another_repository_is_not_waited_for():
 
 
 def test_dependencies_of_an_older_taskwarrior_stand_in_one_text():
-    assert one(taskwarrior, depends=f"{OTHER},{UUID}, {OTHER}").after == ("TW-b1c2d3e4",)
+    assert one(taskwarrior, depends=f"{OTHER}, {OTHER}").after == ("TW-b1c2d3e4",)
+
+
+@pytest.mark.parametrize(
+    ("parse", "fields"),
+    [
+        (beads, {"dependencies": [{"depends_on_id": "bd-42", "type": "blocks"}]}),
+        (github, {"blockedBy": [{"number": 12, "url": GITHUB["url"]}]}),
+        (taskwarrior, {"depends": f"{UUID},{UUID}"}),
+    ],
+)
+def test_what_waits_for_itself_is_told_and_waits_for_nothing(parse, fields):
+    item, problem = doubted(parse, **fields)
+    assert (item.after, problem.what) == ((), "it waits for itself")
+
+
+def test_what_is_only_related_to_itself_is_not_told():
+    assert one(beads, dependencies=[{"depends_on_id": "bd-42", "type": "related"}]).after == ()
 
 
 def test_the_pattern_of_a_task_that_recurs_is_no_task():

@@ -78,6 +78,23 @@ def test_a_claim_whose_agent_lives_is_respected(yard):
     assert yard.agent().claim("a").task.state == "in_progress"
 
 
+def test_a_torn_registry_heals_nothing_and_lets_nobody_in(yard):
+    """Unreadable is not absent: whose claim it is may be at work."""
+    graph(yard, line("a", status="in-progress", assigned="agent-1"), line("b", assigned="agent-2"))
+    before = yard.text(GRAPH)
+    yard.put(".wg/service/registry.json", '{"agents": {"agent-1": {"pi')
+    report = yard.sync()
+    assert (report.healed, yard.text(GRAPH)) == ((), before)
+    assert [problem.path for problem in report.problems if problem.warns] == [
+        ".wg/service/registry.json"
+    ]
+    for id_ in ("a", "b"):
+        assert yard.agent().refused(c.Claim(id_)) == "locked_in_file"
+    yard.put(".wg/service/registry.json", '{"agents": {}}')
+    assert len(yard.sync().healed) == 2
+    assert yard.agent().claim("a").task.state == "in_progress"
+
+
 def test_dependencies_of_both_directions_are_kept(yard):
     graph(yard, line("a", before=["b"]), line("b"), line("c", after=["a"], blocked_by=["b"]))
     yard.sync()
@@ -123,6 +140,31 @@ def test_the_older_folder_is_found_too(yard):
     yard.put(".workgraph/graph.jsonl", line("a") + "\n")
     yard.sync()
     assert yard.task("a").channel == "workgraph"
+
+
+def test_of_two_folders_the_newer_name_counts_and_that_is_said_once(yard):
+    graph(yard, line("a"))
+    yard.put(".workgraph/graph.jsonl", line("b") + "\n")
+    told = [str(problem) for problem in yard.sync().problems]
+    assert told == [
+        ".workgraph/graph.jsonl: .wg has a graph.jsonl too; .wg counts, and this one is not read"
+    ]
+    with yard.store.read() as tx:
+        assert [task.key for task in tx.tasks_of("workgraph")] == ["a"]
+
+
+def test_an_older_name_that_leads_to_the_newer_is_no_second_graph(yard):
+    graph(yard, line("a"))
+    (yard.root / ".workgraph").symlink_to(".wg")
+    assert yard.sync().problems == ()
+
+
+def test_who_says_which_folder_counts_is_told_nothing(yard):
+    graph(yard, line("a"))
+    yard.put(".workgraph/graph.jsonl", line("b") + "\n")
+    yard.put("dibs.toml", '[backlogs]\nworkgraph = ".workgraph"\n')
+    assert yard.sync().problems == ()
+    assert yard.task("b").channel == "workgraph"
 
 
 def test_the_graphs_own_lock_is_taken_while_it_is_written(yard, monkeypatch):

@@ -108,6 +108,22 @@ def test_a_bad_line_is_told_with_its_number_and_does_not_stop_the_rest(bad):
     assert stopped.value.line == 2
 
 
+@pytest.mark.parametrize(
+    ("id_", "why"),
+    [
+        ("7", "the id of the task is 7, and an id is text"),
+        ("0", "the id of the task is 0, and an id is text"),
+        ("1.5", "the id of the task is 1.5, and an id is text"),
+        ('["a"]', "the id of the task is ['a'], and an id is text"),
+        ("null", "the task has no id"),
+        ('""', "the task has no id"),
+    ],
+)
+def test_what_is_wrong_with_an_id_is_said(id_, why):
+    found, [problem] = read(file(f'{{"kind":"task","id":{id_}}}'))
+    assert (found, problem.what) == ([], f"the line cannot be read: {why}")
+
+
 def test_a_line_that_is_not_utf8_is_a_bad_line_and_stays():
     data = file(node("a")) + b'{"kind":"task","id":"x\xff"}\n' + file(node("t"))
     found, problems = read(data)
@@ -149,10 +165,37 @@ def test_edges_are_the_same_whichever_end_names_them():
     assert [found[id_].after for id_ in "abd"] == [(), (), ()]
 
 
-@pytest.mark.parametrize("after", [["a", 7, None, "", ["b"], {}], "a", 7, {"a": 1}, None])
+@pytest.mark.parametrize("after", [["a", 7, None, "", ["b"], {}], "", 7, {"a": 1}, None])
 def test_what_is_no_id_is_no_edge(after):
-    found = items(file(node("t", after=after, before=after), node("u")))
-    assert found["t"].after == (("a",) if isinstance(after, list) else ())
+    found, _ = read(file(node("t", after=after, before=after), node("u")))
+    assert found[0].after == (("a",) if isinstance(after, list) else ())
+
+
+@pytest.mark.parametrize("key", ["after", "blocked_by"])
+def test_a_text_alone_names_what_a_task_waits_for(key):
+    item, problems = only(node("t", **{key: "a"}))
+    assert (item.after, problems) == (("a",), [])
+
+
+@pytest.mark.parametrize("key", ["before", "blocks"])
+def test_a_text_alone_names_what_waits_for_a_task(key):
+    assert items(file(node("t", **{key: "later"}), node("later")))["later"].after == ("t",)
+
+
+@pytest.mark.parametrize("key", ["after", "blocked_by", "before", "blocks"])
+@pytest.mark.parametrize("value", [7, 0, True, False, 1.5, {"a": 1}, {}], ids=repr)
+def test_what_cannot_be_an_edge_is_told_and_nobody_begins_the_task(key, value):
+    """It waits for something, or something for it, and what is not known."""
+    [item], [problem] = read(file(node("t", **{key: value})))
+    assert repr(key) in item.gate
+    assert str(problem).startswith(f"{PATH}:1: {key!r} is {value!r}")
+
+
+@pytest.mark.parametrize("value", [None, [], "", ["a"], "a"], ids=repr)
+def test_what_can_be_an_edge_stops_nobody(value):
+    edges = dict.fromkeys(("after", "blocked_by", "before", "blocks"), value)
+    item, problems = only(node("t", **edges))
+    assert (item.gate, problems) == ("", [])
 
 
 def test_a_repeated_line_that_does_not_count_makes_no_edges():
@@ -334,10 +377,31 @@ def test_our_own_lease_is_no_lock_of_another_tool():
     assert locks(file(over), KNOWN) == {"t": Lock("agent-1", None)}
 
 
-def test_a_damaged_registry_is_told():
+def test_a_damaged_registry_is_told_to_who_begins_work():
     damaged = registry_of("service/registry.json", b"{")
     _, problems = Workgraph(damaged).read(PATH, file(node("t")), NOW)
-    assert [problem.path for problem in problems] == ["service/registry.json"]
+    told = [(problem.path, problem.warns) for problem in problems]
+    assert told == [("service/registry.json", True)]
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"agents": {"agent-1": {"pid', b"\xff\x00", b"[]", b"{}"])
+def test_with_a_registry_that_cannot_be_read_every_claim_counts(torn):
+    """Unreadable is not absent: the agent may live, and nobody may take its work."""
+    data = file(
+        node("begun", status="in-progress", assigned="agent-1", started_at=BEGUN),
+        node("early", assigned="agent-2"),
+        node("over", status="done", assigned="agent-3"),
+        node("nobody's", status="in-progress"),
+        node("ours", assigned="codex", dibs=f"{BOARD} 1.7 codex s1 2h"),
+    )
+    found, _ = Workgraph(registry_of("registry.json", torn), Machine()).read(PATH, data, NOW)
+    claims = {item.id: item.lock for item in found if item.lock is not None}
+    assert {id_: (lock.holder, lock.since) for id_, lock in claims.items()} == {
+        "begun": ("agent-1", NOW - HOUR),
+        "early": ("agent-2", None),
+    }
+    assert all("cannot be read" in lock.problem for lock in claims.values())
+    assert stale_claims(item for item in found if item.id in claims) == []
 
 
 def test_old_graphs_full_of_stale_claims_are_told_in_one_line():

@@ -176,13 +176,14 @@ def test_the_registry_lies_below_the_folder_of_the_graph(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"agents": []}', "\x00", "[" * 100_000])
-def test_a_damaged_registry_knows_nobody_and_says_so(tmp_path, text):
+def test_a_damaged_registry_is_not_none_and_says_so(tmp_path, text):
     root = graph_in(tmp_path, ".wg")
     (tmp_path / ".wg" / "service").mkdir()
     (tmp_path / ".wg" / "service" / "registry.json").write_text(text)
     known = read_registry(root)
     assert known.dead("agent-1", this_machine()) is None
     assert str(known.problem).startswith(".wg/service/registry.json: the registry is of no use")
+    assert known.problem.warns
 
 
 def test_a_registry_that_cannot_be_read_says_so(tmp_path):

@@ -11,7 +11,7 @@ from os.path import basename, isfile, join
 
 from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document, Raw
-from dibs.backlogs.item import Item, Problem, Record, Unreadable
+from dibs.backlogs.item import UNBOUND, Item, Problem, Record, Unreadable
 from dibs.backlogs.kano import pointer_in
 from dibs.backlogs.words import Words, day_of, instant_of, minute_of, stamp, title_of
 from dibs.core.model import (
@@ -19,6 +19,7 @@ from dibs.core.model import (
     COMPLETE,
     DROPPED,
     FAILED,
+    FINAL,
     IN_PROGRESS,
     OPEN,
     PRIORITY_DEFAULT,
@@ -42,6 +43,8 @@ ARCHIVE = "archive/tasks"
 FOLDERS = ("tasks", "completed", ARCHIVE)
 ARCHIVED = "Archived"
 """What an item in the archive is taken to say: the tool leaves its status as it was."""
+OURS = "dibs_assignee"
+"""Names the assignee whom dibs wrote; `-`: nobody, the holder was named before."""
 LARGEST = 1024 * 1024
 STATUSES = ("To Do", "In Progress", "Done")
 """Those of a new backlog."""
@@ -181,19 +184,17 @@ class BacklogMd(Plain):
         values = self.shown(document, path, record)
         if document.with_values(values) != source.data:
             values["updated_date"] = dated(document, record.now)
-        return source.undone(document.with_values(values | lease_values(document, record)))
+        values |= lease_values(document, record) | ours_values(document, path, record)
+        return source.undone(document.with_values(values))
 
     def shown(self, document: Document, path: str, record: Record) -> Values:
         """What the tool itself shows of a task's state and holder."""
-        task, holder = record.task, record.holder
         values: Values = {}
         if not self.is_archived(path):
-            values["status"] = self.words.word_for(task, document.text("status").strip())
-        if task.lease is not None and holder is not None:
-            if assignees(document) != (holder.name,):
-                values["assignee"] = (f"@{holder.name}",)
-        elif task.state == OPEN and is_our_assignee(document, path):
-            values["assignee"] = ()
+            values["status"] = self.words.word_for(record.task, document.text("status").strip())
+        before, (after, _) = document.texts("assignee"), assigned(document, path, record)
+        if after != before:
+            values["assignee"] = after
         return values
 
 
@@ -239,16 +240,56 @@ def lease_values(document: Document, record: Record) -> Values:
     return {**over, "dibs": str(record.pointer)}
 
 
-def is_our_assignee(document: Document, path: str) -> bool:
-    """The file names the holder whom dibs wrote there: nobody else's word is taken away."""
+# Assignees: people's own stay, in their order, and dibs adds one and takes that one away.
+
+
+def assigned(document: Document, path: str, record: Record) -> tuple[tuple[str, ...], str]:
+    """The assignees as they are to be, and which of them is there because dibs wrote it."""
+    stated, ours = document.texts("assignee"), ours_in(document, path)
+    holder, state = holder_of(record), record.task.state
+    if not holder and state in FINAL:
+        return stated, ""  # who did it stays named for good
+    if not holder:
+        return (without(stated, ours), "") if state == OPEN else (stated, ours)
+    if holder != ours:
+        stated = without(stated, ours)
+    if holder not in map(bare, stated):
+        return (*stated, f"@{holder}"), holder
+    return stated, holder if holder == ours else ""
+
+
+def ours_in(document: Document, path: str) -> str:
+    """Whom dibs wrote there: the holder, unless `dibs_assignee` says otherwise."""
+    said = document.texts(OURS)
+    if said:
+        return "" if said[0] == UNBOUND else said[0]
     pointer = pointer_in(document, path, [])
-    return pointer is not None and pointer.held and assignees(document) == (pointer.actor,)
+    return pointer.actor if pointer is not None else ""
+
+
+def ours_values(document: Document, path: str, record: Record) -> Values:
+    """`dibs_assignee`, where it says anything else than the pointer does."""
+    _, ours = assigned(document, path, record)
+    if ours != holder_of(record):
+        return {OURS: ours or UNBOUND}
+    return {OURS: None} if document.has(OURS) else {}
+
+
+def holder_of(record: Record) -> str:
+    return record.holder.name if record.task.lease is not None and record.holder else ""
+
+
+def without(stated: tuple[str, ...], ours: str) -> tuple[str, ...]:
+    return tuple(one for one in stated if not ours or one.strip() != f"@{ours}")
+
+
+def bare(name: str) -> str:
+    """Without the `@` that the tool puts before it."""
+    return name.strip().removeprefix("@")
 
 
 def assignees(document: Document) -> tuple[str, ...]:
-    """Without the `@` that the tool puts before them."""
-    named = (one.strip().removeprefix("@") for one in document.texts("assignee"))
-    return tuple(name for name in named if name)
+    return tuple(filter(None, map(bare, document.texts("assignee"))))
 
 
 def dated(document: Document, now: Instant) -> str:

@@ -133,6 +133,8 @@ class Element:
         named, wrong = title_of(title, id)
         if wrong:
             self.doubt(wrong, f"it is called {shown(named)}")
+        if id in after:
+            self.doubt("it waits for itself", "that is left out")
         waits = tuple(dict.fromkeys(one for one in after if one and one != id))
         if len(waits) > DEPENDENCIES_MAX:
             self.doubt(f"it waits for {len(waits)} others", f"{DEPENDENCIES_MAX} of them count")
@@ -197,7 +199,25 @@ def blocker(dependency: Any, id_: str) -> str:
 
 def github(data: bytes, path: str = "") -> Read:
     """What `gh issue list --json number,title,state,stateReason,labels,assignees,url` writes."""
-    return all_of(data, path, "github", github_item)
+    items, problems = all_of(data, path, "github", github_item)
+    twice = also_with_address(items)
+    problems += [
+        Problem(item.path, f"{item.ref} stands in it with its url, too", "that counts", item.line)
+        for item in items
+        if item.ref in twice
+    ]
+    return [item for item in items if item.ref not in twice], problems
+
+
+def also_with_address(items: list[Item]) -> set[str]:
+    """Numbers without a url that another element has with one: if only one repository can be meant,
+    and the title is the same.
+    """
+    with_url = [item for item in items if item.ref[0] != "#"]
+    if len({repository(item.ref) for item in with_url}) != 1:
+        return set()
+    known = {(item.id, item.title) for item in with_url}
+    return {item.ref for item in items if item.ref[0] == "#" and (item.id, item.title) in known}
 
 
 def github_item(element: Element) -> Item:

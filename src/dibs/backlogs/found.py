@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from os.path import exists, isabs, isdir, isfile, join, normpath
+from os.path import exists, isabs, isdir, isfile, join, normpath, samefile
 
 from dibs.backlogs.item import Problem
 from dibs.core import checks
@@ -76,8 +76,21 @@ def stated_in(root: str) -> dict[str, str]:
 
 
 def wrong_in(root: str) -> list[Problem]:
-    """What of `dibs.toml` is not followed. It stops nobody: anybody can write it."""
-    return read_stated(root)[1]
+    """What of `dibs.toml` is not followed: it stops nobody, for anybody can write it. And which
+    backlog does not count, since the same tool has two.
+    """
+    stated, wrong = read_stated(root)
+    return wrong + [two for name in OLDER if name not in stated for two in both_of(root, name)]
+
+
+def both_of(root: str, name: str) -> list[Problem]:
+    """A problem, if there is a folder of the older name beside the one of the newer."""
+    newer, older, mark = FOLDERS[name], OLDER[name], MARKS[name]
+    places = [join(root, folder, mark) for folder in (newer, older)]
+    if not all(map(exists, places)) or samefile(*places):
+        return []
+    what = f"{newer} has a {mark} too"
+    return [Problem(join(older, mark), what, f"{newer} counts, and this one is not read")]
 
 
 def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.core.model import State
+    from dibs.stores.transaction import ReadTransaction
 
     Progress = Callable[[int, int], None]
+    There = dict[str, Task | None]
 
 BATCH = 200
+SHOWN = 5
+GITHUB, DIGITS = "github", "0123456789"
+SAME, OWN = "they are taken for the same", "each is a task of its own"
 
 
 class Imported(Value):
@@ -43,6 +48,8 @@ def import_items(
     after, problems = broken_cycles(items)
     with board.read() as tx:
         there = {item.ref: tx.task_of_origin(item.channel, item.ref) for item in items}
+        problems += known_by_number(tx, items, there)
+        problems += known_with_url(tx, items, there)
     new = [item for item in items if there[item.ref] is None]
     for item in items:
         task = there[item.ref]
@@ -52,8 +59,74 @@ def import_items(
         with_rows = taken_in(board, who, [first_of(item) for item in new], progress)
         assert with_rows <= len(new), "each is taken in once"
         waits = [item for item in new if after[item.ref]]
-        problems += depend(board, who, waits, after, {item.id: item.ref for item in items})
+        refs = {item.id: origin_of(item, there[item.ref]) for item in items}
+        problems += depend(board, who, waits, after, refs)
     return Imported(len(items), len(new), len(items) - len(new), tuple(problems))
+
+
+# An issue of GitHub may have come without its url, and then it is known by its number alone.
+
+
+def known_by_number(tx: ReadTransaction, items: list[Item], there: There) -> list[Problem]:
+    """Finds those that an import without urls made tasks of, and says so.
+
+    Only if all are of one repository, and with the title that the task has: a number alone is no name,
+    and rather is one issue two tasks than two issues one.
+    """
+    same, others = [], []
+    issues = [item for item in items if item.channel == GITHUB and item.ref[0] != "#"]
+    one_place = len({place_of(item.ref) for item in issues}) == 1
+    for item in issues if one_place else []:
+        task = tx.task_of_origin(GITHUB, number_of(item.ref)) if there[item.ref] is None else None
+        if task is not None and task.terms.title == item.title:
+            there[item.ref] = task
+            same.append(f"{item.ref} ({task.key})")
+        elif task is not None:
+            others.append(f"{item.ref} ({task.key})")
+    return [
+        *told(issues, same, "came before without a url, and with this title", SAME),
+        *told(issues, others, "may have come before without a url, with another title", OWN),
+    ]
+
+
+def known_with_url(tx: ReadTransaction, items: list[Item], there: There) -> list[Problem]:
+    """A number without a url may be any repository's: what it may be is said, and no more."""
+    new = {
+        item.ref: item
+        for item in items
+        if item.channel == GITHUB and item.ref[0] == "#" and there[item.ref] is None
+    }
+    tasks = tx.tasks_of(GITHUB) if new else ()
+    maybe = [
+        f"{number} ({task.key})"
+        for task in tasks
+        if (number := number_of(task.origin_ask_ref or "")) in new
+    ]
+    return told(list(new.values()), maybe, "without a url may be what came before with one", OWN)
+
+
+def told(items: list[Item], which: list[str], what: str, choice: str) -> list[Problem]:
+    """One line for all of them."""
+    if not which:
+        return []
+    more = f" and {len(which) - SHOWN} more" if len(which) > SHOWN else ""
+    return [Problem(items[0].path or GITHUB, f"{', '.join(which[:SHOWN])}{more} {what}", choice)]
+
+
+def place_of(ref: str) -> str:
+    """The repository: `o/r` of `o/r#12`, and what stands before the number of a url."""
+    return ref.rstrip(DIGITS)[:-1].casefold()
+
+
+def number_of(ref: str) -> str:
+    """`#12`, of an issue that is named in full; of anything else nothing."""
+    before = ref.rstrip(DIGITS)
+    is_issue = before.endswith(("#", "/issues/", "/pull/")) and before != "#"
+    return f"#{ref[len(before) :]}" if is_issue else ""
+
+
+def origin_of(item: Item, task: Task | None) -> str:
+    return item.ref if task is None else task.origin_ask_ref or item.ref
 
 
 def first_of(item: Item) -> Listed:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 COMMENTS = ("#", "//")
 LOCK_WAIT = 5.0
+UNKNOWN = "whether it lives is unknown: the registry cannot be read"
 
 WRITES: dict[str, str] = {
     "status": "the state's word, unless the word that stands there means the same state",
@@ -164,16 +165,20 @@ class Workgraph(Plain):
     def _lock(self, fields: Fields, state: State | None, pointer: Pointer | None) -> Lock | None:
         """A claim counts while the registry knows that its agent lives: else it is stale.
 
-        On an open task too: its agent is about to begin, or was reset and works on.
+        On an open task too: its agent is about to begin, or was reset and works on. While the
+        registry is there and cannot be read, every claim counts.
         """
         if self._registry is None or state not in (OPEN, IN_PROGRESS):
             return None
         agent = text_of(fields.get("assigned"))
         if not agent or (pointer and pointer.actor == agent):
             return None
+        begun = instant_of(fields.get("started_at"))
+        if self._registry.problem is not None:  # what cannot be read may know that it lives
+            return Lock(agent, begun, UNKNOWN)
         if self._registry.dead(agent, self._machine) is not False:
             return None
-        return Lock(agent, instant_of(fields.get("started_at")))
+        return Lock(agent, begun)
 
 
 def stale_claims(items: Iterable[Item]) -> list[Item]:
@@ -257,7 +262,9 @@ def _is_task(fields: object) -> bool:
     if kind != "task":
         return False
     id_ = fields.get("id")
-    if not isinstance(id_, str) or not id_.strip():
+    if id_ is not None and not isinstance(id_, str):
+        raise ValueError(f"the id of the task is {short(repr(id_), 40)}, and an id is text")
+    if id_ is None or not id_.strip():
         raise ValueError("the task has no id")
     if len(id_) > REF_LENGTH or cleaned(id_) != id_:
         raise ValueError(f"{quoted(id_)} cannot be an id")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.backlogs.pointer import pointer_of
-from dibs.core.checks import TITLE_LENGTH, quoted
+from dibs.core.checks import TITLE_LENGTH, quoted, short
 from dibs.core.instants import LAST_INSTANT, Instant, iso
 from dibs.core.model import (
     BLOCKED,
@@ -49,13 +49,26 @@ TIERS = ((51, 0), (11, 1), (6, 2), (1, 3), (0, PRIORITY_MAX))
 """From which number on (higher is more urgent there) a task has which priority here."""
 
 
+EDGES = ("after", "blocked_by", "before", "blocks")
+NAMING = (list, str, type(None))
+"""What names tasks: a list of ids, one id, or nothing."""
+
+
 def ids(fields: Fields, *keys: str) -> list[str]:
+    """Those that a list names; a text alone is one."""
     found: list[str] = []
     for key in keys:
         value = fields.get(key)
+        if isinstance(value, str):
+            value = [value]
         if isinstance(value, list):
             found += [id_ for id_ in value if isinstance(id_, str) and id_]
     return found
+
+
+def odd_edges(fields: Fields) -> list[str]:
+    """The keys that should name tasks, and hold what names none."""
+    return [key for key in EDGES if not isinstance(fields.get(key), NAMING)]
 
 
 def said(fields: Fields) -> str:
@@ -90,6 +103,9 @@ def oddities(
         odd.append((f"the title has {len(title)} characters", f"{TITLE_LENGTH} of them are shown"))
     if state is None:
         odd.append((f"the status {quoted(said(fields))} is not known", "the task is not offered"))
+    for key in odd_edges(fields):
+        value = short(repr(fields[key]), 40)
+        odd.append((f"{key!r} is {value}, and no list of ids", "the task is not offered"))
     if pointer is None and fields.get("dibs") is not None:
         odd.append(("the key 'dibs' cannot be read", "it counts for nothing"))
     return odd
@@ -128,6 +144,8 @@ def gate_of(fields: Fields, state: State | None, now: Instant) -> str:
         return "it is paused"
     if fields.get("cron_enabled") is True:
         return "workgraph starts it at its times"
+    for key in odd_edges(fields):
+        return f"what it is linked with is unknown: its {key!r} is no list of ids"
     for key in ("not_before", "ready_after"):
         begin = instant_of(fields.get(key))
         if begin is not None and now < begin:

@@ -84,7 +84,10 @@ class locked:  # noqa: N801 - it is read as a verb: with locked(root, 5)
 
 
 class Registry:
-    """The agents that workgraph's service has started, by their ids. `problem`: why it is of no use."""
+    """The agents that workgraph's service has started, by their ids. `problem`: why it is of no use.
+
+    One of no use knows nobody, which says nothing of who lives: ask for the problem first.
+    """
 
     def __init__(self, agents: Mapping[str, Any], problem: Problem | None = None) -> None:
         self.agents, self.problem = agents, problem
@@ -106,7 +109,7 @@ class Registry:
 
 
 def read_registry(root: str, folder: str = "") -> Registry | None:
-    """The registry below `root`, if there is one. A damaged one knows nobody, and says so."""
+    """The registry below `root`, if there is one. A damaged one is not none: it says so."""
     path = os.path.join(folder or folder_of(root) or FOLDERS[0], REGISTRY)
     try:
         with open(os.path.join(root, path), "rb") as file:
@@ -132,4 +135,5 @@ def registry_of(path: str, data: bytes) -> Registry:
 
 
 def _of_no_use(path: str, why: str) -> Registry:
-    return Registry({}, Problem(path, f"the registry is of no use: {why}", "no agent is known"))
+    what, choice = f"the registry is of no use: {why}", "every claim in the graph is kept"
+    return Registry({}, Problem(path, what, choice, warns=True))
