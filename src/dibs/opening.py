@@ -122,8 +122,12 @@ def keep_uid(place: Place, uid: str) -> None:
 
 def kept_uid(place: Place) -> str:
     """The id of a board whose database is gone; nothing while it is there."""
-    there = place.url or exists(join(place.folder, "board.db"))
-    return "" if there else kept(join(place.folder, KEPT))
+    return "" if is_here(place) else kept(join(place.folder, KEPT))
+
+
+def is_here(place: Place) -> bool:
+    """Whether there is a database in the folder; what a server has is not asked."""
+    return bool(place.url) or exists(join(place.folder, "board.db"))
 
 
 def kept(path: str) -> str:

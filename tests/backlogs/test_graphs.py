@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dibs.backlogs.sync import summary
+from dibs.backlogs.report import summary
 from dibs.core import commands as c
 
 GRAPH = ".wg/graph.jsonl"
@@ -85,7 +85,7 @@ def test_dependencies_of_both_directions_are_kept(yard):
 
 
 def test_a_bad_line_does_not_stop_the_rest_and_strict_stops(yard):
-    from dibs.backlogs.sync import Options
+    from dibs.backlogs.report import Options
     from dibs.core.refusals import Refused
 
     graph(yard, line("a"), "{broken", line("b"))

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from dibs.backlogs import index
-from dibs.backlogs.sync import Options
+from dibs.backlogs.report import Options
 from dibs.core import commands as c
 from dibs.core.instants import HOUR
 from dibs.core.model import Listed, Token
@@ -403,14 +403,64 @@ def test_a_check_changes_nothing(yard):
     assert list(yard.beside.glob("backlog-index*")) == []
 
 
-def test_a_file_that_is_gone_leaves_its_task(yard):
+def test_a_file_that_is_gone_leaves_its_task_which_nobody_begins(yard):
+    path = yard.kano(KEY)
+    other = yard.kano(SECOND_KEY)
+    yard.sync()
+    text = yard.text(path)
+    os.remove(yard.root / path)
+    os.remove(yard.root / other)
+    assert told(yard.sync()).count("not there, or cannot be read") == 2
+    assert yard.task(KEY).state == "open"
+    assert yard.agent().refused(c.Claim(KEY)) == "gate_not_met"
+    assert yard.agent().refused(c.Next()) == "nothing_ready"
+    yard.person("ana").do(c.Force(SECOND_KEY, reason="it is known what to do"))
+    yard.put(path, text)
+    assert yard.agent().claim(KEY).task.state == "in_progress"
+    assert yard.faults() == ()
+
+
+@pytest.mark.parametrize("wrong", ["state: Ready\n", "owner: bob\n"])
+def test_a_file_that_cannot_be_read_is_not_claimed(yard, wrong):
+    """What stands in it, nobody can have met."""
     path = yard.kano(KEY)
     yard.sync()
-    os.remove(yard.root / path)
+    yard.edit(path, "decisions: []\n", f"decisions: []\n{wrong}")
+    before = yard.text(path)
+    assert yard.agent().refused(c.Claim(KEY)) == "gate_not_met"
+    assert "cannot be read" in yard.task(KEY).item.gate
+    assert yard.text(path) == before
+    yard.edit(path, wrong, "")
+    assert yard.agent().claim(KEY).task.state == "in_progress"
+
+
+def test_who_holds_an_item_finishes_it_whatever_became_of_its_file(yard):
+    path = yard.kano(KEY)
     yard.sync()
-    assert yard.task(KEY).state == "open"
-    outcome = yard.agent().claim(KEY)
-    assert "cannot be read" in outcome.said[0]
+    codex = yard.agent("codex", "s1")
+    codex.claim(KEY)
+    os.remove(yard.root / path)
+    done = codex.do(c.Complete(KEY))
+    assert done.task.state == "complete"
+    assert "was not written" in done.said[-1]
+    assert yard.sync().unwritten == 0
+
+
+def test_a_changed_id_is_told_with_the_key_that_stays(yard):
+    path = yard.kano(KEY)
+    yard.sync()
+    yard.edit(path, f"id: {KEY}", "id: KABSD-TSK-0777")
+    assert f"its task keeps the key {KEY}" in told(yard.sync())
+
+
+def test_a_broken_item_that_was_never_read_says_why_it_is_no_task(yard):
+    from dibs.core.refusals import Refused
+
+    yard.put(f"{KANO}/task/KABSD-TSK-0099_x.md", b"---\nid: X\n")
+    with pytest.raises(Refused) as caught:
+        yard.agent().do(c.Claim("KABSD-TSK-0099"))
+    assert caught.value.code == "unknown_task"
+    assert "KABSD-TSK-0099_x.md" in str(caught.value)
 
 
 def test_a_file_that_moved_is_found_again(yard):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dibs.backlogs.backlog import Backlog
 from dibs.backlogs.found import dialects_at
-from dibs.backlogs.sync import NOTHING, Options, Report, sync
+from dibs.backlogs.report import NOTHING, Options, Report
+from dibs.backlogs.sync import sync
 from kit.boards import Bench
 from kit.corpus import STORY, TASK, WRK
 

@@ -7,6 +7,7 @@ from os.path import basename, join
 
 from dibs.backlogs import files
 from dibs.backlogs.compare import Ground, judge, past_of
+from dibs.backlogs.gone import as_gone, told
 from dibs.backlogs.index import Index
 from dibs.backlogs.item import Item, Problem, Unreadable
 from dibs.backlogs.showing import SHOWN, is_behind, records_of, write
@@ -16,7 +17,7 @@ from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.facts import Death
 from dibs.core.model import AGENT, Task, TaskId, TaskKey
-from dibs.core.refusals import Refused
+from dibs.core.refusals import Refused, refused
 from dibs.stores.queue import wait_for_turn
 
 TYPE_CHECKING = False
@@ -86,18 +87,30 @@ class Backlog:
         with board.read() as tx:
             task = tx.task(command.task)
         if task is None:
-            self.read(board, who)
-            with board.read() as tx:
-                task = tx.task(command.task)
+            task = self.look_for(board, who, command.task)
         if task is None or task.item is None or not isinstance(command, READS_FIRST):
             return ()
         return self.refresh(board, who, task)[1]
 
     def read(self, board: Board, who: Identity) -> str:
         """Takes in all that is new in the files; a line about it, if there was anything."""
-        from dibs.backlogs.sync import summary, sync
+        from dibs.backlogs.report import summary
+        from dibs.backlogs.sync import sync
 
         return summary(sync(self, board, who))
+
+    def look_for(self, board: Board, who: Identity, key: TaskKey) -> Task | None:
+        """A task that nobody has taken in yet; if its file says why not, so does the refusal."""
+        from dibs.backlogs.sync import sync
+
+        report = sync(self, board, who)
+        with board.read() as tx:
+            task = tx.task(key)
+        if task is None:
+            for problem in report.problems:
+                if basename(problem.path).casefold().startswith(key.casefold()):
+                    raise refused("unknown_task", f"there is no task {key}: {problem}", task=key)
+        return task
 
     def refresh(self, board: Board, who: Identity, task: Task) -> tuple[bool, tuple[str, ...]]:
         """Compares one task with its file: whether the task changed, and what is to be said."""
@@ -107,16 +120,20 @@ class Backlog:
         with board.read() as tx:
             item, problems = self.find(tx, dialect, task)
             if item is None:
-                gone = f"the item file of {task.key} cannot be read: {problems[0].what}"
-                return False, (gone,)
+                listed = as_gone(task, f"its item file cannot be read: {problems[0].what}")
+        if item is None:
+            if listed is not None:
+                board.execute(who, c.Sync((listed,)))
+            return listed is not None, ()
+        with board.read() as tx:
             ground = self.ground(tx, dialect)
             item = without_cycle(tx, item, task, ground)
             verdict = judge(item, task, task.key, ground)
         said = tuple(str(problem) for problem in (*problems, *verdict.problems) if problem.warns)
         if verdict.listed is None and not verdict.lost:
             return False, said
-        listed = () if verdict.listed is None else (verdict.listed,)
-        board.execute(who, c.Sync(listed, verdict.lost))
+        news = () if verdict.listed is None else (verdict.listed,)
+        board.execute(who, c.Sync(news, verdict.lost))
         return True, said
 
     def _look_at_offers(self, board: Board, who: Identity, command: c.Next) -> tuple[str, ...]:
@@ -168,7 +185,7 @@ class Backlog:
             except FileNotFoundError:
                 continue
             except (Unreadable, OSError) as error:
-                problem = Problem(path, str(error), "what the board knows of it holds")
+                problem = Problem(path, told(error), "what the board knows of it holds")
                 continue
             for item in items:
                 if is_item_of(item, task):
@@ -200,7 +217,7 @@ class Backlog:
         try:
             return self.read_released(board, who, outcome) + self.show(board, changed, own)
         except (Refused, OSError) as error:
-            return (f"the item file was not written ({error}); dibs sync does it later",)
+            return (f"the item file was not written ({told(error)}); dibs sync does it later",)
 
     def read_released(self, board: Board, who: Identity, outcome: Outcome) -> tuple[str, ...]:
         """Who gave an item back may have written what became of it: from now on that counts."""

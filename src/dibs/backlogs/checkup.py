@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dibs.backlogs.backlog import Backlog
-from dibs.backlogs.sync import Options, Syncing
+from dibs.backlogs.report import Options
+from dibs.backlogs.sync import Syncing
 from dibs.core.refusals import Refused
 from dibs.stores.store import Finding
 

@@ -75,7 +75,8 @@ class Kano(Plain):
         self.folder = folder
 
     def paths(self, root: str) -> Iterator[str]:
-        for folder, folders, names in os.walk(join(root, self.folder)):
+        closed: list[OSError] = []
+        for folder, folders, names in os.walk(join(root, self.folder), onerror=closed.append):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             inside = relpath(folder, root)
             if "items" not in inside.split(os.sep):
@@ -83,6 +84,7 @@ class Kano(Plain):
             for name in sorted(names):
                 if name.endswith(".md") and not name.endswith(".index.md") and name != "README.md":
                     yield join(inside, name)
+        yield from (relpath(error.filename, root) for error in closed)  # told when it is read
 
     def read(
         self, path: str, data: bytes, now: Instant, *, strict: bool = False
@@ -95,6 +97,8 @@ class Kano(Plain):
         if wrong:
             problems.append(Problem(path, wrong, f"it is called {title}"))
         state = self.words.state(said)
+        if state is None:
+            problems.append(Problem(path, f"its state is {said!r}", "it cannot be begun"))
         pointer = pointer_in(document, path, problems)
         item = Item(
             channel=self.channel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from dibs.backlogs import files
+from dibs.backlogs.gone import told
 from dibs.backlogs.item import Record, Step, Unreadable
 from dibs.core import events as e
 from dibs.core.evolve import evolve
@@ -100,7 +101,7 @@ def write(root: str, path: str, dialect: Dialect, records: dict[str, Record]) ->
                 if files.replace(root, path, seen, data):
                     return True, ""
         except (Unreadable, OSError) as error:
-            return False, f"{path} was not written: {error}"
+            return False, f"{path} was not written: {told(error)}"
     return False, f"{path} was not written: somebody keeps changing it; dibs sync does it later"
 
 

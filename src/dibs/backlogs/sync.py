@@ -10,9 +10,11 @@ from dibs.backlogs import files
 from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.cycles import broken_cycles
 from dibs.backlogs.found import wrong_in
+from dibs.backlogs.gone import GONE, as_gone, missing, told
 from dibs.backlogs.index import File, counts_before, noted
 from dibs.backlogs.item import Item, Problem, Unreadable
 from dibs.backlogs.names import proposals
+from dibs.backlogs.report import NOTHING, Options, Report
 from dibs.backlogs.showing import SHOWN
 from dibs.backlogs.words import key_of
 from dibs.core import commands as c
@@ -42,51 +44,6 @@ GIT_WAIT, GIT_LOOK, GIT_STALE = 5.0, 0.05, 600.0
 """Seconds: how long git is waited for, how often it is looked, and when its lock is a leftover."""
 
 NOT_YET = "what it waits for is being taken in"
-
-
-class Options(Value):
-    check: bool = False
-    """Only say what would be done."""
-    everything: bool = False
-    """Read every file, whether it has changed or not."""
-    strict: bool = False
-    """What cannot be read stops everything."""
-    progress: Progress | None = None
-
-
-class Report(Value):
-    """What a sync found and did."""
-
-    files: int = 0
-    items: int = 0
-    read: int = 0
-    added: int = 0
-    changed: int = 0
-    written: int = 0
-    brought_back: int = 0
-    healed: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    proposals: tuple[str, ...] = ()
-
-
-NOTHING = Options()
-
-
-def summary(report: Report) -> str:
-    """One line, however much there was; nothing if there was nothing."""
-    counts = (
-        (report.added, "taken in", "taken in"),
-        (report.changed, "changed", "changed"),
-        (report.brought_back, "lease brought back", "leases brought back"),
-        (report.written, "file written", "files written"),
-    )
-    told = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
-    if report.healed:
-        first = ", ".join(report.healed[:5])
-        more = f" and {len(report.healed) - 5} more" if len(report.healed) > 5 else ""
-        noun = "claim" if len(report.healed) == 1 else "claims"
-        told.append(f"{len(report.healed)} stale {noun} healed: {first}{more}")
-    return f"item files: {', '.join(told)}" if told else ""
 
 
 def sync(backlog: Backlog, board: Board, who: Identity, options: Options = NOTHING) -> Report:
@@ -138,6 +95,8 @@ class Syncing:
         self.added = self.changed = self.brought_back = 0
         self.done = self.total = 0
         self.shows: set[TaskKey] = set()
+        self.gone: set[TaskKey] = set()
+        self.unwritten = 0
         self.healed: list[Item] = []
         self.entries = 0
 
@@ -150,6 +109,7 @@ class Syncing:
             self.scan(dialect)
         for dialect in self.backlog.dialects:
             self.take_in(dialect)
+            self.take_out(dialect)
         written = self.write()
         if not self.options.check:
             self.keep(began)
@@ -162,6 +122,7 @@ class Syncing:
             written=written,
             brought_back=self.brought_back,
             healed=tuple(f"{item.id} ({item.owner or 'nobody'})" for item in self.healed),
+            unwritten=self.unwritten,
             problems=tuple(self.problems),
             proposals=self.names(),
         )
@@ -194,9 +155,9 @@ class Syncing:
 
     def unreadable(self, path: str, error: Exception) -> None:
         if self.options.strict:
-            raise refused("bad_argument", f"{path} cannot be read: {error}")
+            raise refused("bad_argument", f"{path} cannot be read: {told(error)}")
         line = getattr(error, "line", 0)
-        self.problems.append(Problem(path, str(error), "it is not a task", line))
+        self.problems.append(Problem(path, told(error), "it is not a task", line))
 
     def all_noted(self, dialect: Dialect) -> list[tuple[str, Noted]]:
         return [
@@ -238,7 +199,6 @@ class Syncing:
         with self.board.read() as tx:
             self.load(tx, dialect, len(fresh))
             verdicts = [(self.candidate(item), self.judged(tx, dialect, item)) for item in fresh]
-        self.doubled_ids(verdicts)
         lost = max((verdict.lost for _, verdict in verdicts), default=0)
         self.total += sum(verdict.listed is not None for _, verdict in verdicts)
         new = [(one, verdict) for one, verdict in verdicts if one.task is None]
@@ -256,7 +216,27 @@ class Syncing:
             self.execute(second)
             self.changed = before  # they are new, not changed
             self.execute(known)
+        self.doubled_ids(verdicts)
         self.after_judging(verdicts)
+
+    def take_out(self, dialect: Dialect) -> None:
+        """Items whose files are not there any more: their tasks stay, and nobody begins them."""
+        there = {ref for _, one in self.all_noted(dialect) for ref in (one.ref, one.id)}
+        before = None
+        if self.index.files and not self.options.everything:
+            before = {one.ref for _, one in self.index.items() if one.channel == dialect.channel}
+        with self.board.read() as tx:
+            gone = missing(tx, dialect.channel, before, there)
+        self.gone |= {task.key for task in gone}
+        listed = [one for task in gone if (one := as_gone(task))]
+        if self.options.check:
+            self.changed += len(listed)
+        else:
+            self.execute(listed)
+        self.problems += [
+            Problem(dialect.channel, f"{task.key}: {GONE}", "its task stays, and nobody begins it")
+            for task in gone
+        ]
 
     def after_judging(self, verdicts: list[tuple[Candidate, Verdict]]) -> None:
         for one, verdict in verdicts:
@@ -293,6 +273,9 @@ class Syncing:
         if task is None and not as_it_is:
             what = f"its id {item.id!r} cannot be a key"
             self.problems.append(Problem(item.path, what, f"its task is {key}", item.line))
+        if task is not None and not task.key.casefold().startswith(key.casefold()):
+            what = f"its id is {item.id} now"
+            self.problems.append(Problem(item.path, what, f"its task keeps the key {task.key}"))
         return Candidate(item, task, task.key if task else key)
 
     def judged(self, tx: ReadTransaction, dialect: Dialect, item: Item) -> Verdict:
@@ -349,7 +332,9 @@ class Syncing:
             first = seen.setdefault(one.item.id.casefold(), one.item.path)
             if first != one.item.path:
                 what = f"another item, {first}, has the same id {one.item.id}"
-                self.problems.append(Problem(one.item.path, what, "it gets a key of its own"))
+                task = self.rows.get(one.item.ref)
+                choice = f"its task is {task.key}" if task else "it gets a key of its own"
+                self.problems.append(Problem(one.item.path, what, choice))
 
     def outdo(self, lost: int) -> None:
         """Tokens that only files know were given out: the next ones are above them."""
@@ -387,7 +372,7 @@ class Syncing:
 
     def write(self) -> int:
         """Files that are behind, and those of tasks that changed."""
-        shows = self.shows | self.behind
+        shows = (self.shows | self.behind) - self.gone
         if not shows:
             return 0
         if self.options.check:
@@ -396,9 +381,8 @@ class Syncing:
         before = self.backlog.written
         with self.board.read() as tx:
             said = self.backlog.show_now(tx, sorted(shows), frozenset())
-        self.problems += [
-            Problem(self.backlog.root, line, "the next sync tries again") for line in said
-        ]
+        self.unwritten = len(said)
+        self.problems += [Problem("written", line, "the next sync tries again") for line in said]
         return self.backlog.written - before
 
     def keep(self, began: int) -> None:

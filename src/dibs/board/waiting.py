@@ -242,9 +242,9 @@ def bars_of_the_file(task: Task) -> Iterator[Reason]:
     """What its item file says, if it has one."""
     item = task.item
     if item is not None and item.gate:
-        yield Reason(f"its file lets nobody begin: {item.gate}", "dibs sync")
+        yield Reason(f"its file lets nobody begin: {item.gate}", f"dibs show {task.key}")
     if item is not None and item.locked:
-        yield Reason(f"its file says that it is locked by {item.locked}", "dibs sync")
+        yield Reason(f"its file says that it is locked by {item.locked}", f"dibs show {task.key}")
 
 
 def later_ones(tx: ReadTransaction, task: Task) -> Iterator[Reason]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import timedelta
 
-    from dibs.backlogs.sync import Report
+    from dibs.backlogs.report import Report
     from dibs.board.execute import Board as Rules
     from dibs.board.identity import Identity
     from dibs.interfaces.records import Answer, Changed

@@ -144,6 +144,10 @@ SURFACES = {
     "board_lost": Surface(
         REFUSED, "dibs sync builds it anew from the files; dibs board takes it from a backup"
     ),
+    "board_elsewhere": Surface(
+        REFUSED,
+        "if it was here and is lost: dibs sync --board {board}; if this is another clone: dibs init --new",
+    ),
     "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),
     "paused": Surface(AGAIN, "dibs claim KEY takes one task all the same; dibs status"),
     "at_limit": Surface(AGAIN, "finish what is held first: dibs list --held"),

@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 
 from dibs.board import views
+from dibs.board.locate import Place
 from dibs.core import checks
 from dibs.core import commands as c
+from dibs.core.instants import Instant
 from dibs.core.refusals import bad_argument, refused
 from dibs.interfaces import payloads
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
 from dibs.interfaces.cli.progress import bar
 from dibs.interfaces.cli.say import count
+from dibs.opening import is_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.backlog import Backlog
     from dibs.backlogs.item import Item, Problem
-    from dibs.backlogs.sync import Options, Report
+    from dibs.backlogs.report import Options, Report
 
 SHOWN = 20
 """Problems that are shown; all of them with --report."""
@@ -33,33 +36,82 @@ LOOK = 0.5
 
 
 def sync(call: Call) -> Answer | Iterator[Answer | None]:
+    if call["watch"] and (call["check"] or call["report"]):
+        raise bad_argument("--watch goes on by itself: neither --check nor --report goes with it")
+    if call["check"] and not is_here(call.place):
+        return preview(call)
     backlog = backlog_of(call)
     return watch(call, backlog) if call["watch"] else once(call, backlog)
+
+
+def preview(call: Call) -> Answer:
+    """What a first sync would do, on a board that is thrown away."""
+    import tempfile
+
+    from dibs.backlogs.backlog import Backlog
+    from dibs.backlogs.sync import Syncing
+    from dibs.opening import create_at
+
+    found = backlog_here(call)
+    with tempfile.TemporaryDirectory(prefix="dibs-check-") as folder:
+        board, _ = create_at(Place(folder))
+        call.adopt(board)
+        backlog = Backlog(found.root, folder, found.dialects)
+        report = Syncing(backlog, board, None, options(call)).run()
+        board.store.close()
+    if call["report"]:
+        write_report(call["report"], report)
+    return told(report, check=True)
 
 
 def backlog_of(call: Call) -> Backlog:
     """The backlog of the repository; the board is made, if it was not there."""
     from dibs.backlogs.backlog import Backlog
-    from dibs.board.settings import load
-    from dibs.opening import backlog_at
 
-    if backlog_at(call.place, load(call.place.folder)) is None:
-        raise refused(
-            "no_backlog",
-            "there is no backlog here: no _kano/backlog, .claude/work-queue, .wg or backlog",
-        )
+    found = backlog_here(call)
     if not call["check"]:
-        make_board(call)
+        make_board(call, found)
     backlog = call.board.backlog
     assert isinstance(backlog, Backlog), "found before"
     return backlog
 
 
-def make_board(call: Call) -> None:
+def backlog_here(call: Call) -> Backlog:
+    from dibs.board.settings import load
+    from dibs.opening import backlog_at
+
+    found = backlog_at(call.place, load(call.place.folder))
+    if found is None:
+        raise refused(
+            "no_backlog",
+            "there is no backlog here: no _kano/backlog, .claude/work-queue, .wg or backlog",
+        )
+    return found
+
+
+def check_not_elsewhere(backlog: Backlog) -> None:
+    """Live leases that item files tell of a board that is not here: it may be lost, or a clone's."""
+    import time
+
+    from dibs.backlogs.gone import boards_named
+
+    for named in boards_named(backlog, Instant(time.time_ns() // 1000)):
+        if named.holders:
+            raise refused(
+                "board_elsewhere",
+                f"{count(named.files, 'item')} here {'names' if named.files == 1 else 'name'} the board "
+                f"{named.board}, which is not here, with live leases of {', '.join(named.holders)}",
+                board=named.board,
+            )
+
+
+def make_board(call: Call, found: Backlog) -> None:
     """A board that was lost keeps its id, and gives out higher tokens than any before."""
     from dibs.opening import create_at, keep_uid, kept_uid
 
     lost = kept_uid(call.place) if call["board"] is None else checks.board_id(call["board"])
+    if not lost and not is_here(call.place):
+        check_not_elsewhere(found)
     board, made = create_at(call.place, uid=lost)
     call.adopt(board)
     if call["board"] is not None and not made:
@@ -79,7 +131,7 @@ def once(call: Call, backlog: Backlog) -> Answer:
 
 
 def options(call: Call) -> Options:
-    from dibs.backlogs.sync import Options
+    from dibs.backlogs.report import Options
 
     everything = call["check"] or bool(call["report"])
     return Options(call["check"], everything, call["strict"], bar("items", at_least=200))
@@ -95,7 +147,7 @@ def watch(call: Call, backlog: Backlog) -> Iterator[Answer | None]:
     who, first = call.who(), True
     while True:
         felt = watching.pulse(call.board)
-        report = run(backlog, call.board, who)
+        report = run(backlog, call.board, who, options(call))
         worth = report.added or report.changed or report.written or report.brought_back
         if first or worth:
             yield told(report, check=False)
@@ -111,7 +163,8 @@ def told(report: Report, *, check: bool) -> Answer:
         "problems": [problem.named() for problem in report.problems],
         "checked": check,
     }
-    return Answer(payloads.answer(sync=payload), tuple(lines(report, check=check)))
+    failed = 1 if report.unwritten else 0
+    return Answer(payloads.answer(sync=payload), tuple(lines(report, check=check)), exit=failed)
 
 
 def lines(report: Report, *, check: bool) -> Iterator[str]:
@@ -198,6 +251,10 @@ def import_board(call: Call) -> Answer:
 
     if call["check"]:
         raise bad_argument(f"--check does not go with --format {OWN}")
+    if not is_own(call["file"]):
+        raise bad_argument(
+            f"{call['file']} is no export of dibs; say --format beads, github or taskwarrior"
+        )
     place = call.board_or_none()
     done = run(place, call["file"], call.who(), call.reason, bar("rows"))
     line = (
@@ -207,12 +264,35 @@ def import_board(call: Call) -> Answer:
     return Answer(payloads.answer(**done.named()), (line,))
 
 
+def is_own(path: str) -> bool:
+    """What cannot be read is told about later."""
+    try:
+        with open(path, "rb") as file:
+            return b'"format"' in file.read(200)
+    except OSError:
+        return True
+
+
 def export(call: Call) -> Answer:
     from dibs.board.carrying import export as run
 
+    if call["file"] == "-":
+        return export_here(call)
     done = run(call.board, call["file"], bar("rows"))
     line = f"{count(done.tasks, 'task')} and {count(done.events, 'event')} written to {done.target}"
     return Answer(payloads.answer(file=done.target, **done.named()), (line,))
+
+
+def export_here(call: Call) -> Answer:
+    """To standard output: nothing else is printed there."""
+    from dibs.board.carrying import export_to
+
+    if call["json"]:
+        raise bad_argument("--json prints an answer, and - the export: to which of them?")
+    sys.stdout.flush()
+    done = export_to(call.board, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+    return Answer(payloads.answer(**done.named()))
 
 
 def contents(path: str) -> bytes:

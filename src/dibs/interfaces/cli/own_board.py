@@ -27,7 +27,8 @@ CHANGES = ("kind", "tier", "capability", "zone", "alias", "no_alias", "rename")
 def init(call: Call) -> Answer:
     from dibs.opening import create_at
 
-    check_not_lost(call)
+    if not call["new"]:
+        check_not_lost(call)
     board, made = create_at(call.place)
     call.adopt(board)
     uid = views.uid(board)
@@ -47,6 +48,14 @@ def check_not_lost(call: Call) -> None:
     if uid:
         what = f"the board {uid} was here, and its database is gone; item files remember it"
         raise refused("board_lost", what, board=uid)
+    from dibs.board.settings import load
+    from dibs.opening import backlog_at, is_here
+
+    backlog = None if is_here(call.place) else backlog_at(call.place, load(call.place.folder))
+    if backlog is not None:
+        from dibs.interfaces.cli.files import check_not_elsewhere
+
+        check_not_elsewhere(backlog)
 
 
 def config(call: Call) -> Answer:
@@ -216,7 +225,16 @@ def set_clock(call: Call) -> Answer:
 
 
 VERBS = {
-    "init": Verb(init),
+    "init": Verb(
+        init,
+        (
+            argument(
+                "--new",
+                action="store_true",
+                help="make one, though item files name another board that is not here",
+            ),
+        ),
+    ),
     "config": Verb(
         config,
         (
