@@ -262,6 +262,45 @@ def test_who_does_not_hold_the_lock_cannot_release_it(queue):
     assert lock(queue.folder / QUEUE / "pending" / "WRK-157.md")[0] == "s1"
 
 
+@pytest.mark.parametrize("status", ["pending", "working", "blocked"])
+def test_the_lock_that_another_sessions_script_wrote_is_not_given_back(queue, status):
+    path = queue.put(locked_by="old", locked_at=ago(60), status=status)
+    before = path.read_text()
+    said = queue.sh("release_wrk WRK-157")
+    assert said.code == 4 and not said.out, said.err
+    assert "the lock in the file of WRK-157 stays" in said.err
+    assert ("WRK-157 is locked by old since" in said.err) == (status != "blocked")
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("session", ["s1", "ünï"])
+def test_the_lock_that_an_old_script_of_this_session_wrote_is_given_back(queue, session):
+    path = queue.put(locked_by=session, locked_at=ago(60))
+    said = queue.sh("release_wrk WRK-157", session=session)
+    assert (said.code, said.out) == (0, "WRK-157 is given back\n"), said.err
+    assert lock(path) == ("", "")
+    get = f"session_get() {{ echo {session}; }}\n"
+    queue.put(locked_by=session, locked_at=ago(60))
+    assert queue.sh(get + "release_wrk WRK-157", session="other").code == 0
+    assert lock(path) == ("", "")
+
+
+def test_a_release_of_what_nobody_has_is_done_and_leaves_no_trace(queue):
+    before = queue.json("log", "WRK-157")["events"]
+    said = queue.sh("release_wrk WRK-157")
+    assert (said.code, said.out) == (0, "WRK-157 is open: nothing to do\n"), said.err
+    assert queue.json("log", "WRK-157")["events"] == before
+
+
+def test_a_release_after_the_lock_was_lost_is_done_and_takes_nothing_from_the_next(queue):
+    """As the page says: what a script gives back at its end is not its own any more; a claim is 4."""
+    queue.sh("claim_wrk WRK-157")
+    queue.ok("takeover", "WRK-157", "--force", "--reason", "wrong branch", "--as", "ana")
+    assert queue.sh("claim_wrk WRK-157").code == 4
+    assert queue.sh("release_wrk WRK-157").code == 0
+    assert lock(queue.folder / QUEUE / "pending" / "WRK-157.md")[0] == "ana"
+
+
 # Stale lock recovery: locks older than 2 hours are auto-released with warning.
 
 
@@ -289,7 +328,7 @@ def test_exactly_two_hours_is_not_older(age, held):
     assert [problem.warns for problem in problems] == ([] if held else [True])
 
 
-@pytest.mark.parametrize("at", ["garbage", '""', "2099-01-01T00:00:00Z", "1770000000"])
+@pytest.mark.parametrize("at", ["garbage", '""', "2099-01-01T00:00:00Z", "17700000"])
 def test_a_lock_from_no_known_instant_holds_until_a_person_forces_it(hub, at):
     path = hub.put(locked_by="old", locked_at=at)
     said = hub.sh("claim_wrk WRK-157")
@@ -541,7 +580,7 @@ def names_in(path: Path) -> set[str]:
 def test_it_defines_its_own_names_only(hub):
     library = hub.ok("shellenv").out
     assert set(re.findall(r"^(\w+)\(\)", library, re.MULTILINE)) == {
-        "claim_wrk", "release_wrk", "wrk_claim", "wrk_release", "_dibs_wrk",
+        "claim_wrk", "release_wrk", "wrk_claim", "wrk_release", "_dibs_wrk", "_dibs_in_file",
     }  # fmt: skip
     assert all(
         name.startswith("_dibs_") for name in re.findall(r"^ *(\w+)=", library, re.MULTILINE)

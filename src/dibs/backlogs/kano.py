@@ -130,8 +130,8 @@ class Kano(Plain):
             values["updated"] = Raw(day_of(record.now))  # a lease that runs on is no change
         changed = document.with_values(values)
         for step in steps:
-            word = str(values.get("state") or "") if step.state == record.task.state else ""
-            line = self.told(step, word or self.words.writes[step.state])
+            word = self.words.word_for(record.task.but(state=step.state), document.text("state"))
+            line = self.told(step, word)
             changed = Document(changed).with_line("Worklog", line)
         return changed
 
@@ -164,10 +164,16 @@ class Kano(Plain):
     def told(self, step: Step, word: str) -> str:
         """One line of the Worklog, with the file's own word for the state."""
         said = f": {in_one_line(step.text)}" if step.text else ""
+        agent, model = in_brackets(step.actor), in_brackets(step.model) or "unknown"
         return (
-            f"{minute_of(step.at)} [agent={step.actor}] [model={step.model or 'unknown'}] "
+            f"{minute_of(step.at)} [agent={agent}] [model={model}] "
             f"{word}: {step.verb.replace('_', ' ')}{said} {step.mark}"
         )
+
+
+def in_brackets(name: str) -> str:
+    """A name that ends neither its brackets nor its line; a variable may hold anything."""
+    return in_one_line(name).replace("[", "(").replace("]", ")")
 
 
 def is_told(step: Step, data: bytes) -> bool:

@@ -40,12 +40,18 @@ _dibs_wrk() (
         fi
         set -- "$1" "--session=$_dibs_session"
     fi
-    case $_dibs_name in
-        *claim*) set -- claim "$@" --reserve --ttl 2h ;;
-        *) set -- release "$@" ;;
-    esac
+    set -- "$@" "--agent=${DIBS_AGENT:-claude}"
     _dibs_code=0
-    dibs "$@" "--agent=${DIBS_AGENT:-claude}" </dev/null || _dibs_code=$?
+    case $_dibs_name in
+        *claim*) dibs claim "$@" --reserve --ttl 2h </dev/null || _dibs_code=$? ;;
+        *)
+            _dibs_said=$(dibs release "$@" </dev/null) || _dibs_code=$?
+            case $_dibs_code$_dibs_said in
+                0*": nothing to do") _dibs_in_file "$@" || _dibs_code=$? ;;
+            esac
+            [ -z "$_dibs_said" ] || [ "$_dibs_code" -ne 0 ] || printf '%s\n' "$_dibs_said"
+            ;;
+    esac
     case $_dibs_code in
         [0-4]) exit "$_dibs_code" ;;
         5) exit 4 ;; # the lock was lost: it is another's, or free for others
@@ -53,3 +59,21 @@ _dibs_wrk() (
     echo "$_dibs_name: dibs ended with code $_dibs_code, given as 1" >&2
     exit 1
 )
+
+# dibs has no lease to give back; but another script may have locked the item in its file. What is this
+# session's own can be claimed, and given back then; of another session's, the claim says whose it is.
+_dibs_in_file() {
+    _dibs_id=$1
+    shift
+    dibs sync "$@" </dev/null >/dev/null 2>&1 || : # what the file says now
+    case $(dibs show "$_dibs_id" --json </dev/null) in
+        *'"locked": ""'*) return 0 ;;
+        *'"locked": "'*) ;;
+        *) return 0 ;;
+    esac
+    if ! dibs claim "$_dibs_id" "$@" --reserve --ttl 2h </dev/null >/dev/null; then
+        echo "$_dibs_name: the lock in the file of $_dibs_id stays" >&2
+        return 4
+    fi
+    _dibs_said=$(dibs release "$_dibs_id" "$@" </dev/null)
+}

@@ -10,10 +10,10 @@ from os.path import dirname, join, relpath
 
 from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document
-from dibs.backlogs.item import UNBOUND, Item, Lock, Problem, Record
+from dibs.backlogs.item import PERSON, UNBOUND, Item, Lock, Problem, Record
 from dibs.backlogs.kano import id_of, known_actions, pointer_in, priority_of, title_in
 from dibs.backlogs.words import Words, instant_of, said_yes, stamp, title_of, until
-from dibs.core.instants import HOUR, MINUTE, Duration
+from dibs.core.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from dibs.core.model import BLOCKED, COMPLETE, DROPPED, FAILED, IN_PROGRESS, OPEN, REVIEW
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dibs.backlogs.item import Pointer
-    from dibs.core.instants import Instant
 
     Values = dict[str, str | tuple[str, ...] | None]
 
@@ -33,6 +32,11 @@ SESSIONS = (
     "session-state.yaml",
 )
 """Where the list of running sessions is looked for."""
+
+LISTS = ("sessions", "active_sessions", "active")
+IDS = ("session_id", "id")
+DEEPEST = 12
+"""What lies deeper in such a list is not looked at."""
 
 STALE = Duration(2 * HOUR)
 """A lock that is older is released; exactly so old is not older."""
@@ -92,7 +96,7 @@ class Wrk(Plain):
         state = self.words.state(said)
         self.compare_with_folder(path, said, problems)
         pointer = pointer_in(document, path, problems)
-        since = instant_of(document.text("locked_at"))
+        since = locked_since(document.text("locked_at"))
         item = Item(
             channel=self.channel,
             ref=id_,
@@ -134,7 +138,7 @@ class Wrk(Plain):
         holder, at = document.text("locked_by").strip(), document.text("locked_at").strip()
         if not holder or (pointer is not None and pointer.held and holder in names_of(pointer)):
             return None
-        since = instant_of(at)
+        since = locked_since(at)
         if since is None or since > now + SKEW:
             what = (
                 f"its lock by {holder} is from {at!r}, which "
@@ -191,8 +195,17 @@ class Wrk(Plain):
 
 def names_of(pointer: Pointer) -> tuple[str, ...]:
     """How `locked_by` may name a holder: by the session, or, where there is none, by the actor."""
-    named = pointer.session.isascii() and pointer.session not in ("*", UNBOUND)
+    named = pointer.session not in ("", PERSON, UNBOUND)
     return (pointer.session, pointer.actor) if named else (pointer.actor,)
+
+
+def locked_since(text: str) -> Instant | None:
+    """When a script says that it locked: without a zone it means UTC, and `date +%s` is an instant."""
+    at = text.strip()
+    if len(at) == 10 and at.isascii() and at.isdigit():
+        return Instant(int(at) * SECOND)
+    read = (instant_of(stated) for stated in (at, f"{at}Z", f"{at}T00:00:00Z"))
+    return next((since for since in read if since is not None), None)
 
 
 def gate_of(document: Document) -> str:
@@ -213,30 +226,117 @@ def running_sessions(root: str, stated: str | None = None) -> frozenset[str]:
     return frozenset()
 
 
+# The list of sessions is whatever the scripts of a repository write: YAML of the simple kind, or JSON.
+
+
 def sessions_in(text: str) -> frozenset[str]:
     """The ids of the sessions that a `session-state.yaml` lists."""
-    found: set[str] = set()
-    inside = -1
-    for line in text.splitlines():
-        bare = line.strip()
-        if not bare or bare.startswith("#"):
-            continue
-        indent = len(line) - len(line.lstrip())
-        entry = bare.removeprefix("- ").strip()
-        name, colon, value = entry.partition(":")
-        if name.strip() in ("session_id", "id") and value.strip():
-            found.add(plain(value))
-        elif name.strip() in ("sessions", "active_sessions") and not value.strip():
-            inside = indent
-            continue
-        elif inside >= 0 and (indent > inside or bare.startswith("- ")):
-            if bare.startswith("- ") and not colon:
-                found.add(plain(entry))
-            elif not bare.startswith("- ") and not value.strip():
-                found.add(plain(name))
-        if indent <= inside and not bare.startswith("- "):
-            inside = -1
-    return frozenset(found - {""})
+    data = data_in(text)
+    found = names_in(data, listed=isinstance(data, list))
+    return frozenset(found) - {"", "null", "~"}
+
+
+def names_in(data: object, *, listed: bool = False) -> Iterator[str]:
+    """`session_id` counts anywhere. In a list of sessions so do `id`, plain names, and keys."""
+    if isinstance(data, list):
+        for one in data:
+            if isinstance(one, str) and listed:
+                yield one
+            yield from names_in(one, listed=listed)
+    elif isinstance(data, dict):
+        own = own_id(data, listed=listed)
+        if own:
+            yield own
+        for key, value in data.items():
+            if listed and not own and not own_id(value, listed=True):
+                yield str(key)
+            inside = key in LISTS or (listed and not own and bool(own_id(value, listed=True)))
+            yield from names_in(value, listed=inside)
+
+
+def own_id(data: object, *, listed: bool) -> str:
+    """What a mapping that is one session calls itself."""
+    stated = [data.get(key) for key in IDS[: 2 if listed else 1]] if isinstance(data, dict) else []
+    return next((one for one in stated if isinstance(one, str)), "")
+
+
+def data_in(text: str) -> object:
+    if text.lstrip()[:1] in ("{", "["):
+        from json import loads
+
+        try:
+            return loads(text)
+        except (ValueError, RecursionError):
+            return flow(" ".join(text.split()), DEEPEST)
+    lines = [(len(line) - len(line.lstrip()), line.strip()) for line in text.splitlines()]
+    told = [line for line in lines if line[1] and not line[1].startswith(("#", "---", "..."))]
+    return block(told, DEEPEST)
+
+
+def block(lines: list[tuple[int, str]], deep: int) -> object:
+    """Lists, mappings and texts by their indents."""
+    if not lines or not deep:
+        return ""
+    indent, first = lines[0]
+    dash = is_dash(first)
+    groups: list[list[tuple[int, str]]] = []
+    for line in lines:
+        if not groups or (line[0] <= indent and is_dash(line[1]) == dash):
+            groups.append([])
+        groups[-1].append(line)
+    if dash:
+        return [block(undashed(*group), deep - 1) for group in groups]
+    if ":" not in first or first[0] in "[{":
+        return flow(" ".join(line for _, line in lines), deep)
+    return dict(entry(group, deep) for group in groups)
+
+
+def is_dash(line: str) -> bool:
+    return line == "-" or line.startswith("- ")
+
+
+def undashed(first: tuple[int, str], *rest: tuple[int, str]) -> list[tuple[int, str]]:
+    inside = first[1][1:].lstrip()
+    own = [(first[0] + len(first[1]) - len(inside), inside)] if inside else []
+    return [*own, *rest]
+
+
+def entry(lines: list[tuple[int, str]], deep: int) -> tuple[str, object]:
+    name, _, value = f"{lines[0][1]} ".partition(": ")
+    if value.strip() and not value.startswith("#"):
+        return plain(name), flow(" ".join([value, *(line for _, line in lines[1:])]), deep)
+    return plain(name), block(lines[1:], deep - 1)
+
+
+def flow(text: str, deep: int) -> object:
+    """`[a, b]`, `{a: 1, b: 2}`, or a text."""
+    text = text.strip()
+    if text[:1] not in ("[", "{") or not deep:
+        return plain(text)
+    parts = parted(text[1:])
+    if text[0] == "[":
+        return [flow(part, deep - 1) for part in parts]
+    pairs = [f"{part} ".partition(": ") for part in parts]
+    return {plain(name): flow(value, deep - 1) for name, _, value in pairs}
+
+
+def parted(text: str) -> list[str]:
+    """What stands between the commas, up to the bracket that closes; within quotes neither counts."""
+    parts, inside, quote = [""], 0, ""
+    for sign in text:
+        if quote or sign in "\"'":
+            quote = "" if sign == quote else quote or sign
+        elif sign in "[{":
+            inside += 1
+        elif sign in "]}":
+            inside -= 1
+        if inside < 0:
+            break
+        if sign == "," and not inside and not quote:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts if part.strip()]
 
 
 def plain(text: str) -> str:
