@@ -370,6 +370,7 @@ def test_001_a_lease_of_another_clone_is_shown_and_not_followed(backlog, tmp_pat
     backlog.ok("claim", KEY, *CODEX)
     other = Repo.create(tmp_path / "other")
     shutil.copytree(backlog.repo.folder / "_kano", other.folder / "_kano")
+    other.ok("init", "--new")
     said = other.ok("sync", *ANA).out
     assert "it names another board" in said
     assert "held by codex" in said
