@@ -222,7 +222,8 @@ def test_one_origin_is_one_task(board):
     first = board.intake("mail", "<1@example.org>", "Please fix")
     again = board.intake("Mail", "<1@example.org>", "Please fix it")
     assert (first.task.key, bool(first.events)) == (again.task.key, True)
-    assert again.events == ()
+    assert (first.created, again.created) == (True, False)
+    assert len(again.events) == 1, "its receipt"
 
 
 def test_a_request_id_makes_asking_again_safe(board):

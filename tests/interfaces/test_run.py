@@ -566,3 +566,38 @@ def test_an_end_that_could_not_be_written_down_is_told(repo, told):
     assert f"the command exited with 0, and complete {key} was not written down" in error["message"]
     assert (error["facts"]["verb"], error["facts"]["token"]) == ("complete", "1.1")
     assert os.path.exists(repo.database)
+
+
+def test_the_last_words_of_a_command_are_passed_on_though_it_ends_as_silence_does(monkeypatch):
+    """It speaks and ends between the end of a silence and the look whether it has ended."""
+    import os
+    import select
+
+    from dibs.workers import child
+
+    reading, writing = os.pipe()
+    command = child.Child.__new__(child.Child)
+    command._status = None
+    real = select.poll
+
+    class Ended:
+        """The first silence ends just as the command says something, and ends."""
+
+        def __init__(self):
+            self._poll, self._first = real(), True
+
+        def register(self, *what):
+            self._poll.register(*what)
+
+        def poll(self, timeout):
+            if self._first:
+                self._first = False
+                os.write(writing, b"built")
+                os.close(writing)
+                command._status = 0
+                return []
+            return self._poll.poll(timeout)
+
+    monkeypatch.setattr(child.select, "poll", Ended)
+    with open(reading, "rb", buffering=0) as source:
+        assert command._read(source) == b"built"

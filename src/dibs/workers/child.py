@@ -116,7 +116,7 @@ class Child:
         poll = select.poll()
         poll.register(source, select.POLLIN)
         while not poll.poll(SILENCE * 1_000):
-            if self._status is not None:
+            if self._status is not None and not poll.poll(0):  # its last words may just have come
                 return b""
         return source.read(CHUNK)
 
