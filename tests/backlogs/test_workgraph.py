@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from dibs.backlogs.item import Lock, Pointer, Unreadable
 from dibs.backlogs.jsonlines import Line
-from dibs.backlogs.workgraph import WRITES, Workgraph, stale_claims, summary
+from dibs.backlogs.report import Report, summary
+from dibs.backlogs.workgraph import WRITES, Workgraph
 from dibs.backlogs.workgraph_fields import STATES, WORDS, instant_of, stamp
 from dibs.backlogs.workgraph_files import registry_of
 from dibs.core.instants import HOUR, MINUTE, SECOND, iso
@@ -401,20 +402,22 @@ def test_with_a_registry_that_cannot_be_read_every_claim_counts(torn):
         "early": ("agent-2", None),
     }
     assert all("cannot be read" in lock.problem for lock in claims.values())
-    assert stale_claims(item for item in found if item.id in claims) == []
+    assert graphs.stale_claims(item for item in found if item.id in claims) == []
 
 
 def test_old_graphs_full_of_stale_claims_are_told_in_one_line():
     found, problems = read(graphs.old_graph(agents=3, tasks=100))
-    stale = stale_claims(found)
+    stale = graphs.stale_claims(found)
     assert problems == []
     assert len(stale) == 50
     assert {item.state for item in stale} == {OPEN, IN_PROGRESS}
-    assert summary(stale) == (
-        "50 stale claims of 3 agents: t1 (agent-0), t3 (agent-1), t5 (agent-2), t7 (agent-0),"
+    healed = tuple(f"{item.id} ({item.owner})" for item in stale)
+    assert summary(Report(healed=healed)) == (
+        "item files: 50 stale claims healed: t1 (agent-0), t3 (agent-1), t5 (agent-2), t7 (agent-0),"
         " t9 (agent-1) and 45 more"
     )
-    assert summary(stale[:1]) == "1 stale claim of 1 agent: t1 (agent-0)"
+    one = summary(Report(healed=healed[:1]))
+    assert one == "item files: 1 stale claim healed: t1 (agent-0)"
 
 
 def test_a_claim_of_the_living_a_lease_and_what_is_over_are_not_stale():
@@ -426,16 +429,16 @@ def test_a_claim_of_the_living_a_lease_and_what_is_over_are_not_stale():
         node("e", status="open", assigned="agent-2"),
     )
     found, _ = Workgraph(KNOWN, Machine()).read(PATH, data, NOW)
-    assert [item.id for item in stale_claims(found)] == ["e"]
+    assert [item.id for item in graphs.stale_claims(found)] == ["e"]
 
 
 def test_an_old_graph_is_healed_with_its_claims_and_nothing_else():
     data = graphs.old_graph(agents=3, tasks=20)
-    stale = stale_claims(read(data)[0])
+    stale = graphs.stale_claims(read(data)[0])
     healed = Workgraph().written(
         PATH, data, {item.ref: record(OPEN, token=(0, 0)) for item in stale}
     )
-    assert stale_claims(read(healed)[0]) == []
+    assert graphs.stale_claims(read(healed)[0]) == []
     for before, after in zip(data.splitlines()[1:], healed.splitlines()[1:], strict=True):
         told = json.loads(before) | {"status": "open"}
         assert json.loads(after) == {

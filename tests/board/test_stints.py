@@ -138,6 +138,12 @@ def test_toggl_gets_its_columns_and_no_formula(done):
     assert not rows[1][5].startswith("=")
 
 
+def test_an_actor_is_known_by_any_of_its_names(done):
+    done.ok("actor", "set", "ana", "--alias", "anna", "--as", "ana")
+    assert len(done.json("timesheet", "--actor", "Anna")["timesheet"]["rows"]) == 1
+    assert done.json("day", "anna")["actor"] == "ana"
+
+
 def test_a_day_reads_like_a_diary(done):
     lines = done.ok("day", "ana", "--tz", "UTC").out
     assert "ana" in lines.splitlines()[0]

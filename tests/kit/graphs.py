@@ -212,3 +212,16 @@ def records(draw) -> Record:
         state, "codex-2" if held else "", steps, attempts=draw(st.integers(0, 5)),
         token=(1, draw(st.integers(int(held or state in FINAL or state == COMPLETE), 2))),
     )  # fmt: skip
+
+
+def stale_claims(items):
+    """Those that somebody is said to have, and nobody has: no live agent, no lease of a board.
+
+    On an open task as on one in progress: its agent may have died before it began.
+    """
+    return [
+        item
+        for item in items
+        if item.owner and item.state in HOLDABLE and item.lock is None
+        if item.pointer is None or not item.pointer.held
+    ]

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.outcome import Outcome
-    from dibs.core.instants import Instant
     from dibs.stores.queue import Turn
     from dibs.stores.transaction import ReadTransaction
 
@@ -315,8 +314,3 @@ def without_cycle(tx: ReadTransaction, item: Item, task: Task, ground: Ground) -
         return other is not None and tx.is_upstream(task.id, other.id)
 
     return item.but(after=tuple(id_ for id_ in item.after if not waits_for_it(id_)))
-
-
-def now_of(board: Board) -> Instant:
-    with board.read() as tx:
-        return tx.now

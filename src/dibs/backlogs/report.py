@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 
+NAMED = 5
+"""How many of many are named in a line."""
+
+
 class Options(Value):
     check: bool = False
     """Only say what would be done."""
@@ -51,8 +55,12 @@ def summary(report: Report) -> str:
     )
     told = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
     if report.healed:
-        first = ", ".join(report.healed[:5])
-        more = f" and {len(report.healed) - 5} more" if len(report.healed) > 5 else ""
         noun = "claim" if len(report.healed) == 1 else "claims"
-        told.append(f"{len(report.healed)} stale {noun} healed: {first}{more}")
+        told.append(f"{len(report.healed)} stale {noun} healed: {some(report.healed)}")
     return f"item files: {', '.join(told)}" if told else ""
+
+
+def some(names: tuple[str, ...]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -181,28 +181,6 @@ class Workgraph(Plain):
         return Lock(agent, begun)
 
 
-def stale_claims(items: Iterable[Item]) -> list[Item]:
-    """Those that somebody is said to have, and nobody has: no live agent, no lease of a board.
-
-    On an open task as on one in progress: its agent may have died before it began.
-    """
-    return [
-        item
-        for item in items
-        if item.owner and item.state in HOLDABLE and item.lock is None
-        if item.pointer is None or not item.pointer.held
-    ]
-
-
-def summary(stale: list[Item]) -> str:
-    """One line for all of them, however many."""
-    first = ", ".join(f"{item.id} ({item.owner})" for item in stale[:5])
-    more = f" and {len(stale) - 5} more" if len(stale) > 5 else ""
-    agents = len({item.owner for item in stale})
-    claims = "1 stale claim" if len(stale) == 1 else f"{len(stale)} stale claims"
-    return f"{claims} of {agents} {'agent' if agents == 1 else 'agents'}: {first}{more}"
-
-
 # From lines to tasks.
 
 

@@ -28,6 +28,8 @@ class Record(Value):
     stints: tuple[Worked, ...]
     actors: Mapping[ActorId, Actor]
     titles: Mapping[TaskKey, str]
+    actor: Actor | None = None
+    """Whose stints they are, if only one actor's were asked for, by any of its names."""
 
 
 def worked(board: Board, since: Instant, until: Instant, actor: str | None = None) -> Record:
@@ -45,13 +47,9 @@ def worked(board: Board, since: Instant, until: Instant, actor: str | None = Non
             if stint.end >= since and stint.start < until
             if wanted is None or stint.actor == wanted.id
         ]
-        titles = {key: tx_title(tx, key) for key in {stint.key for stint in found}}
-        return Record(tx.board.uid, tx.now, tuple(in_order(found)), actors, titles)
-
-
-def tx_title(tx: ReadTransaction, key: TaskKey) -> str:
-    task = tx.task(key)
-    return task.terms.title if task else ""
+        tasks = (tx.task(key) for key in {stint.key for stint in found})
+        titles = {task.key: task.terms.title for task in tasks if task is not None}
+        return Record(tx.board.uid, tx.now, tuple(in_order(found)), actors, titles, wanted)
 
 
 def over(tx: ReadTransaction) -> Iterator[Worked]:

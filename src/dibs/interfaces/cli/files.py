@@ -177,9 +177,9 @@ def lines(report: Report, *, check: bool) -> Iterator[str]:
     if report.brought_back:
         yield f"{count(report.brought_back, 'lease')} brought back from the files, under new tokens"
     if report.healed:
-        first = ", ".join(report.healed[:5])
-        more = f" and {len(report.healed) - 5} more" if len(report.healed) > 5 else ""
-        yield f"healed {count(len(report.healed), 'stale claim')}: {first}{more}"
+        from dibs.backlogs.report import some
+
+        yield f"healed {count(len(report.healed), 'stale claim')}: {some(report.healed)}"
     yield from problem_lines(report.problems, "dibs sync --report FILE lists them all")
     yield from (f"  {proposal}" for proposal in report.proposals)
 

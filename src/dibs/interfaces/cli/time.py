@@ -7,7 +7,7 @@ from dibs.core import checks, rounding
 from dibs.core import timesheet as sheets
 from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked
 from dibs.core.instants import Duration, Instant, brief, iso
-from dibs.core.refusals import Refused, bad_argument, unknown_actor
+from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads, zones
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
@@ -17,7 +17,6 @@ from dibs.interfaces.sheets import hms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.stints import Record
-    from dibs.core.model import Actor, ActorId
     from dibs.core.worked import Worked
 
 FORMATS = ("table", "csv", "json", "ics", "markdown", "toggl")
@@ -71,7 +70,7 @@ def timesheet(call: Call) -> Answer:
         by_of(call),
         call["bill_by"],
         rounding.named(call["round"]),
-        actor_of(call, record),
+        record.actor.id if record.actor else None,
     )
     if call["format"] in ("ics", "toggl"):
         return listed(call, record, asked)
@@ -86,20 +85,6 @@ def by_of(call: Call) -> tuple[str, ...]:
         if name not in BY:
             raise bad_argument(f"--by is {checks.quoted(name)}; it is one of {', '.join(BY)}")
     return names
-
-
-def actor_of(call: Call, record: Record) -> ActorId | None:
-    if call["actor"] is None:
-        return None
-    return found(record.actors.values(), call["actor"]).id
-
-
-def found(actors: object, name: str) -> Actor:
-    """By its name; the board has looked at aliases before."""
-    for actor in actors:  # type: ignore[attr-defined]
-        if actor.name.casefold() == name.casefold():
-            return actor  # type: ignore[no-any-return]
-    raise Refused(unknown_actor(name))
 
 
 def written(call: Call, made: sheets.Sheet) -> Answer:
@@ -144,7 +129,8 @@ def day(call: Call) -> Answer:
     )
     name = call["actor"] or call.who().name
     record = stints.worked(call.board, since, until, name)
-    actor = found(record.actors.values(), name)
+    actor = record.actor
+    assert actor is not None, "one was asked for"
     happened = [
         Moment(one.at, one.what, one.key, one.text)
         for one in stints.moments(call.board, actor.id, since, until)
