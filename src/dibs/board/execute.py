@@ -30,7 +30,7 @@ from dibs.stores.transaction import Request, folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Protocol
 
     from dibs.core.facts import Death
@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 
         def read(self, board: Board, who: Identity) -> str:
             """Takes in all that is new in the files; a line about it, if there was anything."""
+            ...
+
+        def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
+            """Where the item files of these tasks are, relative to the repository."""
             ...
 
         def deaths(self, board: Board) -> Mapping[TaskId, Death]:

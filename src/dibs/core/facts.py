@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.core.commands import Add, Command
 from dibs.core.event import Ending
+from dibs.core.ground import Ground
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import (
     TTL_AGENT,
@@ -36,6 +37,7 @@ class Rules(Value):
     ttl_human: Duration = TTL_HUMAN
     self_review: bool = False
     max_attempts: int = 3
+    ground: Ground = Ground()
 
     def ttl_for(self, actor: Actor) -> Duration:
         return self.ttl_human if actor.is_human else self.ttl_agent
@@ -120,7 +122,9 @@ class Facts(Value):
     living: frozenset[TaskId] = frozenset()
     """Tasks whose holder's process is known to live."""
     rivals: tuple[Rival, ...] = ()
-    """Live leases of other sessions whose scope overlaps the task's."""
+    """Live leases of other sessions whose scope overlaps the task's, and which therefore bar it."""
+    beside: tuple[Rival, ...] = ()
+    """The same on a board that only warns of them."""
     swept: Ending | None = None
     """The last lease of a free task, if a sweep ended it; and why."""
     why_swept: str = ""

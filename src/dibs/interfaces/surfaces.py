@@ -107,6 +107,10 @@ SURFACES = {
         REFUSED, "look at the secret on both sides; several may stand in the file"
     ),
     "file_says_it": Surface(REFUSED, "change it in the item file, then: dibs sync"),
+    "outside_scope": Surface(
+        REFUSED, "dibs scope {task} --add PATH, if the task is to touch it; or leave it as it was"
+    ),
+    "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
     "not_granted": Surface(REFUSED, "ask who owns the database: dibs board grant ROLE"),
@@ -122,12 +126,17 @@ SURFACES = {
     "parked": Surface(GATE, "dibs next, or ask {parked_by} to unpark it"),
     "assigned_to_another": Surface(GATE, "dibs next, or ask {assignee}"),
     "not_allowed": Surface(GATE, "dibs submit {task}, or ask a person to edit its constraints"),
+    "action_not_allowed": Surface(GATE, "ask a person to edit the constraints of {task}"),
     # Held, lost.
     "held": Surface(HELD, "dibs next, or dibs wait {task} --for free"),
     "locked_in_file": Surface(HELD, "dibs next; or ask a person, if nobody works on {task}"),
     "scope_held": Surface(HELD, "dibs next, or dibs wait {other} --for free"),
+    "path_held": Surface(HELD, "work on something else, or dibs wait {other} --for free"),
     "held_here": Surface(HELD, "give each worker a session of its own, and a board of its own"),
     "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),
+    "work_lost": Surface(
+        LOST, "dibs show {task} says who has it; dibs claim KEY, or dibs release {task} to go on"
+    ),
     "token_ahead": Surface(LOST, "stop working on it; dibs doctor"),
     # Storage.
     "bug": Surface(BUG, "run it again with DIBS_DEBUG=1, and report what it prints"),
