@@ -300,6 +300,17 @@ CASES = {
             ("held", lambda s: s.task(lease=None)),
         ],
     ),
+    "allow": (
+        c.Allow(K, ("src/a",), to="nobody", span=60_000_000),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="a hotfix")),
+            ("unknown_actor", lambda s: s.fact(receiver=ANA)),
+            ("final", lambda s: s.task(state="review")),
+            ("wrong_state", lambda s: s.task(state="open", lease=None)),
+            ("not_held", lambda s: s.task(lease=OTHERS_LEASE)),
+        ],
+    ),
     "add": (
         c.Add(EASY, key=K),
         [("key_taken", lambda s: s.fact(key_is_taken=False))],

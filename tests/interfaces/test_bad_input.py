@@ -221,7 +221,6 @@ WITH_KEY = {
     "reset": f"reset KEY {PERSON}",
     "run": f"run KEY {AGENT} -- true",
     "log": "log KEY",
-    "who": "who KEY",
     "watch": "watch KEY --timeout 1s",
     "wait": "wait KEY --for free --timeout 1s",
 }
@@ -240,6 +239,8 @@ WITHOUT_KEY = {
     "export": f"export nowhere/x.jsonl {PERSON}",
     "dispatch": f"dispatch --once {PERSON}",
     "status": "status",
+    "who": "who T-1",
+    "guard": f"guard allow src/a --reason why {PERSON}",
     "init": "init",
     "config": "config",
     "actor": "actor list",

@@ -119,7 +119,7 @@ class Board:
             return self._asked(who, command, request_id)
         said = backlog.before(self, who, command)
         outcome = self._asked(who, command, request_id)
-        return outcome.but(said=said + backlog.after(self, who, outcome))
+        return outcome.but(said=said + outcome.said + backlog.after(self, who, outcome))
 
     def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
         asked = request_id
@@ -291,6 +291,17 @@ def questions(
     return tuple(ahead)
 
 
+def overlapping(facts: Facts, now: Instant) -> tuple[str, ...]:
+    """Where the board only warns of it: who may touch the same paths."""
+    from dibs.core.refusals import scope_held
+
+    task = facts.task
+    assert task is not None, "a scope is a task's"
+    return tuple(
+        scope_held(task, rival, facts.actors[rival.actor], now).message for rival in facts.beside
+    )
+
+
 # What is written.
 
 
@@ -320,7 +331,8 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
     events = decision.events + tuple(e for change in decision.others for e in change.events)
     named = actors_named(tx, task, events)
     keys = {other.id: other.key for other in changed}
-    return Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
+    outcome = Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
+    return outcome.but(said=overlapping(facts, tx.now)) if facts.beside else outcome
 
 
 def begun_anew(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dibs.board.execute import Board
 from dibs.board.known import found
 from dibs.core import board_events, ledger
+from dibs.core import events as e
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, ActorId, Task
@@ -123,8 +124,17 @@ def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str
         faults.append("its ended leases are not those of the ledger")
     if {one.key for one in tx.dependencies(task.id)} != folded.after:
         faults.append("its dependencies are not those of the ledger")
+    if tx.allowances_of(task.id) != allowed_in(entries):
+        faults.append("what others may touch of it is not what the ledger says")
     faults += note_faults(entries, tx, task)
     return [f"{task.key}: {fault}" for fault in faults]
+
+
+def allowed_in(entries: list[Entry]) -> list[tuple[int, tuple[str, ...], ActorId, Instant]]:
+    events = ((entry.seq, entry.event) for entry in entries if entry.verb == e.Allowed.verb)
+    return [
+        (seq, one.paths, one.to, one.until) for seq, one in events if isinstance(one, e.Allowed)
+    ]
 
 
 def note_faults(entries: list[Entry], tx: ReadTransaction, task: Task) -> list[str]:

@@ -16,6 +16,7 @@ from dibs.core.ledger import Entry
 from dibs.core.model import (
     Actor,
     ActorId,
+    Allowance,
     EndedLease,
     KeptNote,
     LoggedRefusal,
@@ -49,6 +50,8 @@ class TaskView(Value):
     after: tuple[Linked, ...] = ()
     before: tuple[Linked, ...] = ()
     receipts: tuple[Receipt, ...] = ()
+    allowed: tuple[tuple[Allowance, Actor], ...] = ()
+    """What others may touch of it now, by a person's word."""
 
 
 class Receipt(Value):
@@ -120,7 +123,11 @@ def show(board: Board, key: TaskKey) -> TaskView:
         )
         after, before = tuple(tx.dependencies(task.id)), tuple(tx.dependants(task.id))
         receipts = tuple(receipt(one) for one in tx.receipts_of(task.id)) if task.channel else ()
-        return TaskView(task, tx.now, named, notes, ended, session, after, before, receipts)
+        allowed = [one for one in tx.allowances() if one.task == task.key] if task.scope else []
+        return TaskView(
+            *(task, tx.now, named, notes, ended, session, after, before, receipts),
+            allowed=tuple((one, tx.actor(one.actor)) for one in allowed),
+        )
 
 
 def receipt(entry: Entry) -> Receipt:
@@ -137,6 +144,11 @@ def receipt(entry: Entry) -> Receipt:
 def task_by_key(board: Board, key: TaskKey) -> Task:
     with board.read() as tx:
         return found(tx, key)
+
+
+def has_task(board: Board, key: TaskKey) -> bool:
+    with board.read() as tx:
+        return tx.task(key) is not None
 
 
 def listing(

@@ -322,6 +322,11 @@ def scope(case: Case, command: c.Scope) -> Decision:
     return as_holder(case, *((e.Scoped(scope=after),) if after != before else ()))
 
 
+def allow(case: Case, command: c.Allow) -> Decision:
+    until, reason = later(case.now, command.span), command.reason.strip()
+    return Decision((e.Allowed(command.paths, case.subject.id, until, reason),))
+
+
 def depend(case: Case, _command: c.Depend) -> Decision:
     now = case.facts.after
     on = tuple(key for key in case.facts.on if key not in now)
@@ -414,7 +419,7 @@ OF_MANY = ("retry", "reset", "sweep")
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act
     for act in (
-        add, intake, edit, scope, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
+        add, intake, edit, scope, allow, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
         renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
     )
 }  # fmt: skip

@@ -285,6 +285,16 @@ class EndedLease(Value):
     acknowledged: bool = False
 
 
+class Allowance(Value):
+    """A person has let somebody touch paths that a task reserves, for a while."""
+
+    seq: int
+    task: TaskKey
+    paths: tuple[str, ...]
+    actor: ActorId
+    until: Instant
+
+
 class Linked(Value):
     """A task at the other end of a dependency."""
 

@@ -94,6 +94,13 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.scope_is_free_if_late,
     ),
     "scope": (*TO_CHANGE, g.scope_is_free_if_late, g.scope_is_free_if_wider),
+    "allow": (
+        g.caller_has_the_right,
+        g.reason_is_given,
+        g.receiver_exists,
+        g.state_allows_it,
+        g.somebody_holds_it,
+    ),
     "depend": (
         *TO_CHANGE,
         g.no_file_says_it,

@@ -110,6 +110,7 @@ SURFACES = {
     "outside_scope": Surface(
         REFUSED, "dibs scope {task} --add PATH, if the task is to touch it; or leave it as it was"
     ),
+    "not_reserved": Surface(REFUSED, "touch them; dibs who PATH says who holds a path"),
     "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),

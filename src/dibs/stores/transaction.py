@@ -288,6 +288,15 @@ class WriteTransaction(ReadTransaction):
             for key in event.not_on:
                 self._change("remove_dependency", task=task.id, on=self.id_of(key))
             self._change("count_waits", task=task.id)
+        if isinstance(event, e.Allowed):
+            self._change(
+                "add_allowance",
+                seq=entry.seq,
+                task=task.id,
+                paths=rows.listed(event.paths),
+                actor=event.to,
+                until=event.until,
+            )
         if isinstance(event, e.Acknowledged):
             lost = event.lost
             self._change(

@@ -43,7 +43,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "look": {
         "status": "the board at a glance",
         "log": "the ledger: who owned what when",
-        "who": "who owns a task, or owned it at an instant",
+        "who": "who owns a task, or owned it at an instant; who holds paths",
         "watch": "see events as they happen",
         "wait": "wait until a task is complete, free or ready",
     },
@@ -71,6 +71,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "board": "list, move, save or restore boards, and say who may use them",
         "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
     },
+    "inner": {
+        "guard": "ask whether paths may be touched: before a commit, a push, a merge",
+    },
 }
 
 ALIASES = {"done": "complete"}
@@ -81,6 +84,7 @@ MODULES = {
     for verb in verbs
 } | {
     "demo": "dibs.interfaces.cli.demo",
+    "guard": "dibs.interfaces.cli.guard",
     "board": "dibs.interfaces.cli.boards",
     "intake": "dibs.interfaces.cli.intake",
     "sweep": "dibs.interfaces.cli.several",

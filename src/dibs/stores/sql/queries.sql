@@ -201,6 +201,19 @@ SELECT {task} FROM task WHERE board = :board AND preferred = :actor ORDER BY pri
 SELECT id, key, holder, session, expires, scope FROM task
 WHERE board = :board AND holder IS NOT NULL AND scope <> '[]'
 
+-- name: add_allowance
+INSERT INTO allowance (board, seq, task, paths, actor, until)
+VALUES (:board, :seq, :task, :paths, :actor, :until)
+
+-- name: allowances
+SELECT allowance.seq, task.key, allowance.paths, allowance.actor, allowance.until
+FROM allowance CROSS JOIN task
+WHERE allowance.board = :board AND allowance.until >= :now
+AND task.board = :board AND task.id = allowance.task ORDER BY allowance.until DESC, allowance.seq DESC
+
+-- name: allowances_of
+SELECT seq, paths, actor, until FROM allowance WHERE board = :board AND task = :task ORDER BY seq
+
 -- name: count_held_by
 SELECT count(*) FROM task WHERE board = :board AND holder = :actor AND session IS NOT NULL
 

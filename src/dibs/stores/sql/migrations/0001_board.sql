@@ -210,6 +210,23 @@ CREATE TABLE event (
 
 CREATE UNIQUE INDEX event_by_task ON event (board, task, position);
 
+-- Paths that a person let somebody touch although a task reserves them.
+CREATE TABLE allowance (
+    board INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    task  INTEGER NOT NULL,
+    paths TEXT    NOT NULL,
+    actor INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq) REFERENCES event (board, seq),
+    FOREIGN KEY (board, task) REFERENCES task (board, id),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX allowance_by_end ON allowance (board, until);
+CREATE INDEX allowance_by_task ON allowance (board, task, seq);
+
 -- Free text, beside the ledger, which keeps its digest.
 CREATE TABLE note (
     board INTEGER NOT NULL,
