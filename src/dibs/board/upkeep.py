@@ -11,7 +11,7 @@ from dibs.core.ledger import Entry
 from dibs.core.model import Actor, ActorId, Task
 from dibs.core.refusals import Refused
 from dibs.core.values import Value
-from dibs.stores.transaction import NO_TASK
+from dibs.stores.history import NO_TASK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def verified(tx: ReadTransaction) -> Verification:
     faults += [f"{key}: its open dependencies are miscounted" for key in tx.wrong_waits()]
     faults += readable(lambda: pause_faults(own, tx), "the board: its pause")
     faults += time_faults(tx.events())
+    faults += [f"the stint {number} has no task" for number in tx.stray_stints()]
     return Verification(count, tasks, tuple(faults))
 
 
@@ -122,6 +123,8 @@ def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str
     faults = list(folded.faults) + ledger.differences(task, folded.task)
     if tuple(tx.ended_leases(task.id)) != folded.ended:
         faults.append("its ended leases are not those of the ledger")
+    if tuple(tx.stints_of(task.id)) != folded.stints:
+        faults.append("its stints are not those of the ledger")
     if {one.key for one in tx.dependencies(task.id)} != folded.after:
         faults.append("its dependencies are not those of the ledger")
     if tx.allowances_of(task.id) != allowed_in(entries):

@@ -283,6 +283,28 @@ class EndedLease(Value):
     cause: str
     lost: bool
     acknowledged: bool = False
+    seq: int = 0
+    """Of the event that ended it."""
+    stint_started: Instant | None = None
+    stint_ended: Instant | None = None
+    tokens: int | None = None
+    cost: int | None = None
+    spending: str = ""
+
+
+class EndedStint(Value):
+    """A stint that is over and did not end with its lease, by the event that ended it."""
+
+    seq: int
+    actor: ActorId
+    started: Instant
+    ended: Instant
+    source: str
+    amends: int | None = None
+    """The stint that it replaces."""
+    tokens: int | None = None
+    cost: int | None = None
+    spending: str = ""
 
 
 class Allowance(Value):

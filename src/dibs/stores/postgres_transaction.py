@@ -17,6 +17,7 @@ from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from dibs.stores.postgres_line import Session
     from dibs.stores.store import Question
 
+
+PAGE = 2_000
+"""Rows that are fetched at a time, where there may be very many."""
 
 IDLE = "1min"
 """How long a writer may keep the others waiting without a word, such as one that was stopped."""
@@ -113,6 +117,15 @@ class ReadContext(Guarded):
         params["board"] = self._store.number
         known = self._ahead.pop(_key(query, params), None)
         return self._line.hear(known or self._say(query, params))
+
+    def stream(self, query: str, **params: Any) -> Iterator[Any]:
+        """By a cursor of the server: an answer as a whole would be kept here before it is read."""
+        assert self._line is not None, "inside a transaction"
+        params["board"] = self._store.number
+        self._line.say(f"DECLARE {query} NO SCROLL CURSOR FOR {self._store.queries[query]}", params)
+        while page := self._line.hear(self._line.say(f"FETCH {PAGE} FROM {query}")):
+            yield from page
+        self._line.say(f"CLOSE {query}")
 
     def change(self, query: str, **params: Any) -> None:
         """Said, not waited for: an error comes with the next answer, at the latest the commit's."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dibs.core import events as e
 from dibs.core import ledger
-from dibs.core.evolve import ended_lease, evolve
+from dibs.core.evolve import ended_lease, ended_stint, evolve
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import (
@@ -27,7 +27,7 @@ from dibs.core.model import (
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
-from dibs.stores.history import BATCH, History
+from dibs.stores.history import BATCH, NO_TASK, History
 from dibs.stores.offers import Offers
 
 TYPE_CHECKING = False
@@ -44,11 +44,14 @@ if TYPE_CHECKING:
 
         def change(self, query: str, **params: Any) -> None: ...
 
+        def stream(self, query: str, **params: Any) -> Iterator[rows.Row]:
+            """The same rows as of `ask`, a few at a time."""
+            ...
+
 
 FORGETS_EVERY = 32
 """Events between two looks for requests that are old enough to be forgotten."""
 
-NO_TASK = TaskId(0)
 ARRIVING, ARRIVED = 1, 2
 
 
@@ -112,6 +115,7 @@ class ReadTransaction(Offers, History):
         self.new_home = new_home
         self._ask = link.ask
         self._change = link.change
+        self._stream = link.stream
         self._read = self.board = board
         self.now = now
         self.skewed = skewed
@@ -279,9 +283,17 @@ class WriteTransaction(ReadTransaction):
             self._save_item(task)
         if (before.terms, before.scope) != (task.terms, task.scope):
             self._reworded |= {task.id}
-        over = ended_lease(event, self.now)
+        over = ended_lease(event, self.now, entry.seq)
         if over is not None:
             self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
+        stint = ended_stint(event, before, entry.seq)
+        if stint is not None:
+            self._change("add_stint", task=task.id, **stint.named())
+        self._write_beside(task, event, entry)
+        return task, entry
+
+    def _write_beside(self, task: Task, event: e.TaskEvent, entry: Entry) -> None:
+        """What some events say stands in rows of its own."""
         if isinstance(event, e.Depended):
             for key in event.on:
                 self._depend(task, key)
@@ -305,7 +317,6 @@ class WriteTransaction(ReadTransaction):
                 token_epoch=lost.epoch,
                 token_number=lost.number,
             )
-        return task, entry
 
     def _save_item(self, task: Task) -> None:
         """Apart from the rest of the row: only what comes from a file has it, and it changes rarely."""

@@ -184,8 +184,15 @@ CREATE TABLE ended_lease (
     cause        TEXT    NOT NULL CHECK (cause <> ''),
     lost         INTEGER NOT NULL CHECK (lost IN (0, 1)),
     acknowledged INTEGER NOT NULL CHECK (acknowledged IN (0, 1)),
+    seq          INTEGER NOT NULL,  -- of the event that ended it: a stint that ended with it is known by that
+    stint_started INTEGER,
+    stint_ended  INTEGER,
+    tokens       INTEGER CHECK (tokens >= 0),
+    cost         INTEGER CHECK (cost >= 0),  -- in millionths
+    spending     TEXT    NOT NULL CHECK (spending IN ('', 'actual', 'estimated', 'unknown')),
     PRIMARY KEY (board, task, token_epoch, token_number),
-    FOREIGN KEY (board, task) REFERENCES task (board, id)
+    FOREIGN KEY (board, task) REFERENCES task (board, id),
+    CHECK ((stint_started IS NULL) = (stint_ended IS NULL) AND coalesce(stint_ended >= stint_started, 1 = 1))
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX lost_lease ON ended_lease (board, actor, session) WHERE lost = 1 AND acknowledged = 0;
@@ -226,6 +233,32 @@ CREATE TABLE allowance (
 
 CREATE INDEX allowance_by_end ON allowance (board, until);
 CREATE INDEX allowance_by_task ON allowance (board, task, seq);
+
+-- Stints that are over and did not end with their lease, by the event that ended them: stopped, gone on
+-- with after a silence, added or amended by a person. One that another amends counts no more, and stays.
+CREATE TABLE stint (
+    board    INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    task     INTEGER NOT NULL,
+    actor    INTEGER NOT NULL,
+    started  INTEGER NOT NULL,
+    ended    INTEGER NOT NULL,
+    source   TEXT    NOT NULL CHECK (source IN ('claim', 'added', 'amended')),
+    amends   INTEGER,
+    tokens   INTEGER CHECK (tokens >= 0),
+    cost     INTEGER CHECK (cost >= 0),
+    spending TEXT    NOT NULL CHECK (spending IN ('', 'actual', 'estimated', 'unknown')),
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq)   REFERENCES event (board, seq),
+    FOREIGN KEY (board, task)  REFERENCES task (board, id),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id),
+    CHECK (ended >= started),
+    CHECK ((amends IS NULL) = (source <> 'amended')),
+    CHECK (amends < seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX stint_by_task ON stint (board, task, seq);
+CREATE UNIQUE INDEX stint_by_amended ON stint (board, amends) WHERE amends IS NOT NULL;
 
 -- Free text, beside the ledger, which keeps its digest.
 CREATE TABLE note (
