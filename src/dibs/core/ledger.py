@@ -184,7 +184,7 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
     task: Task | None = None
     faults: list[str] = []
     beside = Beside()
-    for entry in _in_order(entries, clock):
+    for entry in in_order(entries, clock):
         if entry.task is None:
             if task is not None:
                 task = evolve(task, entry.event, entry.at).but(updated=task.updated)  # type: ignore[arg-type]
@@ -206,7 +206,8 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
     return Folded(task, tuple(ended), tuple(faults), frozenset(after), tuple(stints))
 
 
-def _in_order(entries: Iterable[Entry], clock: Iterable[Entry]) -> Iterator[Entry]:
+def in_order(entries: Iterable[Entry], clock: Iterable[Entry]) -> Iterator[Entry]:
+    """A task's events with those of the clock among them."""
     changes = list(clock)
     for entry in entries:
         while changes and changes[0].seq < entry.seq:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dibs.stores.transaction import BoardRow
 
 
+CLOCK_SET = ClockSet.verb
 BATCH = 1_000
 """Rows read at a time where all are wanted: a read transaction holds one page of them."""
 
@@ -52,6 +53,17 @@ class History:
         while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
             last = rows.beyond(last, page[-1][2])
+
+    def clock_events(self) -> list[Entry]:
+        """How the board's clock was set, oldest first."""
+        return [one for one in self.events_of(TaskId(0)) if one.verb == CLOCK_SET]
+
+    def digests(self) -> Iterator[tuple[int, str]]:
+        """Number and digest of every event, oldest first."""
+        last = 0
+        while page := self._ask("digests_after", after=last, limit=BATCH):
+            yield from page
+            last = rows.beyond(last, page[-1][0])
 
     def first_event(self, task: TaskId) -> Event | None:
         page = self._ask("events_of_task", task=task, after=0, limit=1)

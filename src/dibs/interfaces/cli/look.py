@@ -19,7 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dibs.board.heads import Head
     from dibs.core.instants import Instant
+
+KEPT_MAX = 1_000_000
+"""Characters of kept heads that are read."""
 
 
 def status(call: Call) -> Answer | Iterator[Answer]:
@@ -57,10 +61,13 @@ def typed(call: Call, name: str) -> Instant | None:
 
 
 def log(call: Call) -> Answer:
-    if call["verify"]:
-        if any(call[name] for name in ("key", "forced", "refused", "actor", "since", "until")):
-            raise bad_argument("--verify looks at the whole ledger: it goes with nothing else")
-        return verify(call)
+    for name, look in {"head": head, "verify": verify}.items():
+        if call[name]:
+            if any(call[other] for other in (*FILTERS, *NOT_WITH[name])):
+                raise bad_argument(f"--{name} looks at the whole ledger: it goes with nothing else")
+            return look(call)
+    if call["against"]:
+        raise bad_argument("--against goes with --verify")
     wanted = views.LogFilter(
         task=None if call["key"] is None else call.key,
         actor=None if call["actor"] is None else checks.actor_name(call["actor"]),
@@ -91,21 +98,70 @@ def echoed(name: str, at: Instant | None) -> tuple[str, ...]:
     return (f"{name} {times.both(at)}",)
 
 
-def verify(call: Call) -> Answer:
-    from dibs.board import upkeep
+FILTERS = ("key", "forced", "refused", "actor", "since", "until")
+NOT_WITH = {"head": ("verify", "against"), "verify": ("head",)}
 
-    found = upkeep.verify(call.board)
+
+def head(call: Call) -> Answer:
+    """One line that can be kept as it is."""
+    from dibs.board import heads
+
+    found = heads.head(call.board)
+    payload = payloads.answer(board=views.uid(call.board), head=str(found), **found.named())
+    return Answer(payload, (str(found),))
+
+
+def verify(call: Call) -> Answer:
+    from dibs.board import heads
+
+    proof = heads.prove(call.board, kept_heads(call["against"]))
+    found, faults = proof.found, proof.faults
     summary = f"{count(found.events, 'event')}, {count(found.tasks, 'task')}"
+    against = [
+        {"head": str(one.head), "ok": not one.fault, "fault": one.fault or None}
+        for one in proof.compared
+    ]
     payload = payloads.answer(
-        ok=not found.faults, events=found.events, tasks=found.tasks, faults=list(found.faults)
+        ok=not faults,
+        events=found.events,
+        tasks=found.tasks,
+        faults=list(faults),
+        against=against,
     )
-    if found.faults:
+    if faults:
         lines = (
-            f"the ledger is NOT sound: {summary}, {count(len(found.faults), 'fault')}",
-            *found.faults,
+            f"the ledger is NOT sound: {summary}, {count(len(faults), 'fault')}",
+            *faults,
         )
         return Answer(payload, lines, exit=REFUSED)
-    return Answer(payload, (f"the ledger is sound: {summary}",))
+    fits = f", {count(len(against), 'kept head')} fit" if against else ""
+    fits += "s" if len(against) == 1 else ""
+    return Answer(payload, (f"the ledger is sound: {summary}{fits}",))
+
+
+def kept_heads(given: str | None) -> tuple[Head, ...]:
+    """A head, a file of them, or standard input."""
+    if given is None:
+        return ()
+    from dibs.board import heads
+
+    return heads.parsed(given if heads.is_head(given) else kept_text(given))
+
+
+def kept_text(path: str) -> str:
+    import sys
+
+    try:
+        if path == "-":
+            return "" if sys.stdin is None else sys.stdin.read(KEPT_MAX)
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(KEPT_MAX)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "its name is not a path"
+        raise bad_argument(
+            f"--against is {checks.quoted(path)}: neither a head like 42:9f86..., nor a file "
+            f"that can be read ({why})"
+        ) from None
 
 
 def who(call: Call) -> Answer:
@@ -195,6 +251,14 @@ VERBS = {
             argument("key", nargs="?", metavar="KEY", help="one task; else all"),
             argument(
                 "--verify", action="store_true", help="recompute the chains, compare the rows"
+            ),
+            argument(
+                "--against",
+                metavar="HEAD",
+                help="with --verify: a head that was kept; or a file of them; - for standard input",
+            ),
+            argument(
+                "--head", action="store_true", help="one digest of the whole ledger, to be kept"
             ),
             argument("--forced", action="store_true", help="only what people forced"),
             argument("--refused", action="store_true", help="the log of refusals instead"),

@@ -396,6 +396,9 @@ SELECT seq, at FROM event WHERE board = :board AND seq > :after ORDER BY seq LIM
 -- name: events_after
 SELECT {event} FROM event WHERE board = :board AND seq > :after ORDER BY seq LIMIT :limit
 
+-- name: digests_after
+SELECT seq, digest FROM event WHERE board = :board AND seq > :after ORDER BY seq LIMIT :limit
+
 -- name: count_events
 SELECT count(*), coalesce(max(seq), 0) FROM event WHERE board = :board
 
