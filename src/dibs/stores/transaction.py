@@ -9,7 +9,7 @@ from __future__ import annotations
 from dibs.core import events as e
 from dibs.core import ledger
 from dibs.core.evolve import ended_lease, evolve
-from dibs.core.instants import Duration, Instant
+from dibs.core.instants import MINUTE, Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     COMPLETE,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
         def change(self, query: str, **params: Any) -> None: ...
 
 
-FORGETS_EVERY = 32
-"""Events between two looks for requests that are old enough to be forgotten."""
+FORGETS_EVERY = MINUTE
+"""How often requests are looked for that are old enough to be forgotten."""
 
 NO_TASK = TaskId(0)
 ARRIVING, ARRIVED = 1, 2
@@ -345,7 +345,7 @@ class WriteTransaction(ReadTransaction):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        if self.board.seq // FORGETS_EVERY > self._read.seq // FORGETS_EVERY:
+        if self.now // FORGETS_EVERY > self._read.floor // FORGETS_EVERY:
             self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 
