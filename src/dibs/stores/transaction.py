@@ -9,7 +9,7 @@ from __future__ import annotations
 from dibs.core import events as e
 from dibs.core import ledger
 from dibs.core.evolve import ended_lease, ended_stint, evolve
-from dibs.core.instants import Duration, Instant
+from dibs.core.instants import MINUTE, Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     COMPLETE,
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
             ...
 
 
-FORGETS_EVERY = 32
-"""Events between two looks for requests that are old enough to be forgotten."""
+FORGETS_EVERY = MINUTE
+"""How often requests are looked for that are old enough to be forgotten."""
 
 ARRIVING, ARRIVED = 1, 2
 
@@ -365,7 +365,7 @@ class WriteTransaction(ReadTransaction):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        if self.board.seq // FORGETS_EVERY > self._read.seq // FORGETS_EVERY:
+        if self.now // FORGETS_EVERY > self._read.floor // FORGETS_EVERY:
             self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 
