@@ -71,21 +71,30 @@ GROUPS: dict[str, dict[str, str]] = {
         "board": "list, move, save or restore boards, and say who may use them",
         "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
     },
+    "inner": {
+        "hook": "what an agent harness calls before an edit, and when a session begins or ends",
+        "prime": "what a session is told at its start: what it holds, what is ready",
+        "statusline": "one line for a prompt: what this session holds, and how long still",
+    },
 }
 
 ALIASES = {"done": "complete"}
 
-MODULES = {
-    verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
-    for group, verbs in GROUPS.items()
-    for verb in verbs
-} | {
-    "demo": "dibs.interfaces.cli.demo",
-    "board": "dibs.interfaces.cli.boards",
-    "intake": "dibs.interfaces.cli.intake",
-    "sweep": "dibs.interfaces.cli.several",
-    "dispatch": "dibs.interfaces.cli.dispatch",
-}
+MODULES = (
+    {
+        verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
+        for group, verbs in GROUPS.items()
+        for verb in verbs
+    }
+    | {
+        "demo": "dibs.interfaces.cli.demo",
+        "board": "dibs.interfaces.cli.boards",
+        "intake": "dibs.interfaces.cli.intake",
+        "sweep": "dibs.interfaces.cli.several",
+        "dispatch": "dibs.interfaces.cli.dispatch",
+    }
+    | dict.fromkeys(("hook", "prime", "statusline"), "dibs.interfaces.cli.hook")
+)
 
 
 def meaning(verb: str) -> str:
