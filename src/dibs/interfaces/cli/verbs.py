@@ -73,22 +73,24 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "inner": {
         "guard": "ask whether paths may be touched: before a commit, a push, a merge",
+        "hook": "what an agent harness calls before an edit, and when a session begins or ends",
+        "prime": "what a session is told at its start: what it holds, what is ready",
+        "statusline": "one line for a prompt: what this session holds, and how long still",
     },
 }
 
 ALIASES = {"done": "complete"}
 
+APART = {
+    "board": "boards", "demo": "demo", "dispatch": "dispatch", "guard": "guard", "hook": "hook",
+    "intake": "intake", "prime": "hook", "statusline": "hook", "sweep": "several",
+}  # fmt: skip
+"""Verbs that are not written in the module of their group."""
+
 MODULES = {
-    verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
+    verb: f"dibs.interfaces.cli.{APART.get(verb) or ('own_board' if group == 'board' else group)}"
     for group, verbs in GROUPS.items()
     for verb in verbs
-} | {
-    "demo": "dibs.interfaces.cli.demo",
-    "guard": "dibs.interfaces.cli.guard",
-    "board": "dibs.interfaces.cli.boards",
-    "intake": "dibs.interfaces.cli.intake",
-    "sweep": "dibs.interfaces.cli.several",
-    "dispatch": "dibs.interfaces.cli.dispatch",
 }
 
 
