@@ -10,6 +10,7 @@ from dibs.core import events as e
 from dibs.core import ledger
 from dibs.core.evolve import ended_lease, ended_stint, evolve
 from dibs.core.instants import MINUTE, Duration, Instant
+from dibs.core.jsontext import listed
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     COMPLETE,
@@ -305,7 +306,7 @@ class WriteTransaction(ReadTransaction):
                 "add_allowance",
                 seq=entry.seq,
                 task=task.id,
-                paths=rows.listed(event.paths),
+                paths=listed(event.paths),
                 actor=event.to,
                 until=event.until,
             )
