@@ -233,6 +233,8 @@ WITHOUT_KEY = {
     "sync": f"sync {PERSON}",
     "timesheet": "timesheet",
     "day": "day ana",
+    "approve": f"approve ana --week 2026-W40 {PERSON}",
+    "reopen": f"reopen ana --week 2026-W40 --reason why {PERSON}",
     "stint": "stint list",
     "shellenv": "shellenv",
     "import": f"import nowhere.jsonl {PERSON}",

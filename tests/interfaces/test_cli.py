@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.core import commands, refusals
-from dibs.core.decide import OF_MANY, OF_THE_BOARD
+from dibs.core.decide import OF_MANY, OF_PERIODS, OF_THE_BOARD
 from dibs.core.order import GUARDS
 from dibs.core.refusals import Refusal
 from dibs.interfaces import surfaces
@@ -54,6 +54,7 @@ def test_every_command_of_the_core_is_reached_by_a_verb():
         "intake",
         "sync",
         *OF_MANY,
+        *OF_PERIODS,
         *OF_THE_BOARD,
     }
     assert classes == set(GUARDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dibs.board import approving
 from dibs.board.execute import Board
 from dibs.board.known import found
 from dibs.core import board_events, ledger
@@ -80,6 +81,7 @@ def verified(tx: ReadTransaction) -> Verification:
     faults += counter_faults(tx, epoch_in(own))
     faults += [f"{key}: its open dependencies are miscounted" for key in tx.wrong_waits()]
     faults += readable(lambda: pause_faults(own, tx), "the board: its pause")
+    faults += readable(lambda: approving.faults(own, tx), "the board: its approved periods")
     faults += time_faults(tx.events())
     faults += [f"the stint {number} has no task" for number in tx.stray_stints()]
     return Verification(count, tasks, tuple(faults))

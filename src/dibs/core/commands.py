@@ -288,6 +288,28 @@ class Resume(Command):
     verb = "resume"
 
 
+class Approve(Command):
+    """Confirm the hours of an actor in a period; `label` is how people name it."""
+
+    verb = "approve"
+    actor: str
+    since: Instant
+    until: Instant
+    zone: str
+    label: str
+
+
+class Reopen(Command):
+    """Let an approved period be corrected again."""
+
+    verb = "reopen"
+    actor: str
+    since: Instant
+    until: Instant
+    label: str
+    reason: str = ""
+
+
 class SetActor(Command):
     """A person changes an actor: name, kind, tier, capabilities, zone, aliases."""
 

@@ -69,6 +69,10 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
         from dibs.core.mirroring import sync
 
         return sync(case, command)  # type: ignore[arg-type]
+    if verb in OF_PERIODS:
+        from dibs.core.approving import ACTS as APPROVALS
+
+        return APPROVALS[verb](case, command)
     if verb in OF_MANY:
         from dibs.core.recovery import ACTS as MANY
 
@@ -414,6 +418,7 @@ def started_first(case: Case) -> tuple[Event, ...]:
 OF_THE_BOARD = (
     "set_actor", "set_clock", "set_settings", "move_board", "restore_board", "pause", "resume",
 )  # fmt: skip
+OF_PERIODS = ("approve", "reopen")
 OF_MANY = ("retry", "reset", "sweep")
 
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {

@@ -317,6 +317,21 @@ class Allowance(Value):
     until: Instant
 
 
+class Approval(Value):
+    """A period of an actor that a person has approved, and what it came to; not opened again since."""
+
+    seq: int
+    actor: ActorId
+    since: Instant
+    until: Instant
+    zone: str
+    label: str
+    stints: int
+    effort: int
+    working: int
+    digest: str
+
+
 class Linked(Value):
     """A task at the other end of a dependency."""
 

@@ -127,6 +127,8 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "sync": (),
     "pause": (),
     "resume": (),
+    "approve": (g.caller_has_the_right,),
+    "reopen": (g.caller_has_the_right, g.reason_is_given),
     "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),
     "set_clock": (g.caller_has_the_right, g.reason_is_given),
     "set_settings": (g.caller_has_the_right,),

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 TABLES = (
     "board", "actor", "actor_name", "session", "task", "dependency", "ended_lease", "event", "stint",
-    "allowance", "note", "request", "refusal",
+    "allowance", "approval", "note", "request", "refusal",
 )  # fmt: skip
 """In an order in which no row refers to one that comes later."""
 
@@ -50,7 +50,7 @@ KEYS = {
     "board": "uid", "actor": "id", "actor_name": "folded", "session": "actor, name", "task": "id",
     "dependency": "task, on_task",
     "ended_lease": "task, token_epoch, token_number", "event": "seq", "stint": "seq",
-    "allowance": "seq", "note": "seq", "request": "actor, id", "refusal": "id",
+    "allowance": "seq", "approval": "seq", "note": "seq", "request": "actor, id", "refusal": "id",
 }  # fmt: skip
 """The order of rows, the same everywhere."""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Protocol
 
+    from dibs.core.board_events import Approved
     from dibs.core.model import State
 
     class Link(Protocol):
@@ -341,6 +342,12 @@ class WriteTransaction(ReadTransaction):
         entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, token=None)
         self.board = self.board.but(head=entry.digest, events=entry.position)
         return entry
+
+    def add_approval(self, seq: int, approved: Approved) -> None:
+        self._change("add_approval", seq=seq, **approved.named())
+
+    def reopen(self, approval: int, seq: int) -> None:
+        self._change("reopen_approval", seq=approval, reopened=seq)
 
     def pause(self, by: ActorId | None, why: str) -> None:
         self.board = self.board.but(paused_by=by, paused_why=why)

@@ -51,6 +51,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "timesheet": "what the periods of work add up to, by actor, task, day, week or month",
         "day": "one actor's day: stints, notes, claims and takeovers",
         "stint": "list periods of work",
+        "approve": "confirm somebody else's hours in a period, which closes it",
+        "reopen": "let an approved period be corrected again",
     },
     "work": {
         "sweep": "end the leases of the dead, and offer their tasks again",
@@ -82,7 +84,7 @@ GROUPS: dict[str, dict[str, str]] = {
 ALIASES = {"done": "complete"}
 
 APART = {
-    "board": "boards", "demo": "demo", "dispatch": "dispatch", "guard": "guard", "hook": "hook",
+    "approve": "approval", "reopen": "approval", "board": "boards", "demo": "demo", "dispatch": "dispatch", "guard": "guard", "hook": "hook",
     "intake": "intake", "prime": "hook", "statusline": "hook", "sweep": "several",
 }  # fmt: skip
 """Verbs that are not written in the module of their group."""

@@ -342,6 +342,17 @@ WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_n
 -- Stints.
 
 -- All that touch a period, by actor, then by start. Read row by row: they may not fit into memory.
+-- name: add_approval
+INSERT INTO approval (board, seq, actor, since, until, zone, label, stints, effort, working, digest)
+VALUES (:board, :seq, :actor, :since, :until, :zone, :label, :stints, :effort, :working, :digest)
+
+-- name: reopen_approval
+UPDATE approval SET reopened = :reopened WHERE board = :board AND seq = :seq
+
+-- name: approvals
+SELECT seq, actor, since, until, zone, label, stints, effort, working, digest FROM approval
+WHERE board = :board AND actor = coalesce(:actor, actor) AND reopened IS NULL ORDER BY seq
+
 -- name: stints
 SELECT actor, started, ended, source, tokens, cost, spending FROM ({stints}) AS stints
 WHERE ended >= :since AND actor = coalesce(:actor, actor)

@@ -260,6 +260,29 @@ CREATE TABLE stint (
 CREATE INDEX stint_by_task ON stint (board, task, seq);
 CREATE UNIQUE INDEX stint_by_amended ON stint (board, amends) WHERE amends IS NOT NULL;
 
+-- Periods of an actor's work that a person approved, and what they came to then.
+CREATE TABLE approval (
+    board    INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    actor    INTEGER NOT NULL,
+    since    INTEGER NOT NULL,
+    until    INTEGER NOT NULL CHECK (until > since),
+    zone     TEXT    NOT NULL,
+    label    TEXT    NOT NULL,
+    stints   INTEGER NOT NULL CHECK (stints >= 0),
+    effort   INTEGER NOT NULL CHECK (effort >= 0),
+    working  INTEGER NOT NULL CHECK (working >= 0),
+    digest   TEXT    NOT NULL CHECK (length(digest) = 64),
+    reopened INTEGER,  -- the event after which it is in force no more
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq) REFERENCES event (board, seq),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id),
+    CHECK (working <= effort),
+    CHECK (reopened > seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX approval_by_actor ON approval (board, actor) WHERE reopened IS NULL;
+
 -- Free text, beside the ledger, which keeps its digest.
 CREATE TABLE note (
     board INTEGER NOT NULL,
