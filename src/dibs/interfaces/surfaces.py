@@ -110,6 +110,7 @@ SURFACES = {
     "outside_scope": Surface(
         REFUSED, "dibs scope {task} --add PATH, if the task is to touch it; or leave it as it was"
     ),
+    "bad_trailer": Surface(REFUSED, "amend the commit: its trailers are those of a lease"),
     "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
@@ -145,6 +146,7 @@ SURFACES = {
     "corrupt": Surface(STORAGE, "keep the file as it is; go back to a backup"),
     "storage_failed": Surface(STORAGE, "dibs doctor"),
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
+    "unguarded": Surface(STORAGE, 'dibs doctor; guard_failure = "warn" lets it through'),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
     "output_failed": Surface(STORAGE, "dibs log says what was done"),
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),

@@ -68,8 +68,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "config": "show every setting and where it comes from",
         "actor": "list or change actors",
         "doctor": "check the board, its file or its server, its ledger and its clock",
+        "setup": "put the guards into git, or take them out",
         "board": "list, move, save or restore boards, and say who may use them",
         "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
+    },
+    "inner": {
+        "guard": "what hooks ask before a repository is written to; range A..B is for CI",
     },
 }
 
@@ -85,6 +89,8 @@ MODULES = {
     "intake": "dibs.interfaces.cli.intake",
     "sweep": "dibs.interfaces.cli.several",
     "dispatch": "dibs.interfaces.cli.dispatch",
+    "setup": "dibs.interfaces.cli.setup",
+    "guard": "dibs.interfaces.cli.guard",
 }
 
 
