@@ -70,11 +70,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "config": "show every setting and where it comes from",
         "actor": "list or change actors",
         "doctor": "check the board, its file or its server, its ledger and its clock",
+        "setup": "put the guards into git, or take them out",
         "board": "list, move, save or restore boards, and say who may use them",
         "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
     },
     "inner": {
-        "guard": "ask whether paths may be touched: before a commit, a push, a merge",
+        "guard": "what hooks ask before a repository is written to; range A..B is for CI",
         "hook": "what an agent harness calls before an edit, and when a session begins or ends",
         "prime": "what a session is told at its start: what it holds, what is ready",
         "statusline": "one line for a prompt: what this session holds, and how long still",
@@ -84,8 +85,9 @@ GROUPS: dict[str, dict[str, str]] = {
 ALIASES = {"done": "complete"}
 
 APART = {
-    "approve": "approval", "reopen": "approval", "board": "boards", "demo": "demo", "dispatch": "dispatch", "guard": "guard", "hook": "hook",
-    "intake": "intake", "prime": "hook", "statusline": "hook", "sweep": "several",
+    "approve": "approval", "reopen": "approval", "board": "boards", "demo": "demo",
+    "dispatch": "dispatch", "guard": "guard", "hook": "hook", "intake": "intake", "prime": "hook",
+    "setup": "setup", "statusline": "hook", "sweep": "several",
 }  # fmt: skip
 """Verbs that are not written in the module of their group."""
 
