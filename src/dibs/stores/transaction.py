@@ -276,11 +276,11 @@ class WriteTransaction(ReadTransaction):
 
     def append(self, task: Task, event: e.TaskEvent, caller: Caller) -> tuple[Task, Entry]:
         """The task after the event, and the event in the ledger. The row is saved by `save`."""
-        before = task
-        task, entry = self._enter(evolve(task, event, self.now), event, caller)
+        before, task = task, evolve(task, event, self.now)
         if (before.state == COMPLETE) != (task.state == COMPLETE):
             by = -1 if task.state == COMPLETE else 1
             self._change("settle_dependants", task=task.id, by=by)
+        task, entry = self._enter(task, event, caller)
         if task.item != before.item:
             self._save_item(task)
         if (before.terms, before.scope) != (task.terms, task.scope):
