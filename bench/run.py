@@ -16,6 +16,7 @@ import files
 import graphs
 import peer
 import postgres
+import scopes
 import size
 import start
 import writers
@@ -32,6 +33,7 @@ FULL = (
     cycles.measure,
     size.measure,
     graphs.measure,
+    scopes.measure,
     files.measure,
     writers.measure,
     peer.measure,
@@ -42,6 +44,7 @@ QUICK = (
     lambda: cycles.measure(5),
     lambda: size.measure((1_000, 100_000), 3),
     lambda: graphs.measure((1_000, 100_000), 3),
+    lambda: scopes.measure(200, 5, 1),
     lambda: files.measure(1_000, 5_000, 2),
     lambda: writers.measure((2, 8), 2.0, 1),
     lambda: peer.measure(4),

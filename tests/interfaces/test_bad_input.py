@@ -745,7 +745,7 @@ BAD_SCOPES = {
     "file://x": OUTSIDE, "a//b": NOT_PLAIN, "./a": NOT_PLAIN, ".": NOT_PLAIN, "a/./b": NOT_PLAIN,
     "a\nb": "holds control characters", "a\x1b[31m": "holds control characters",
     "a\x7f": "holds control characters", "a\0b": NOT_TEXT, "a\ud800": NOT_TEXT,
-    "s" * 257: "a scope has 257 characters; the most is 256", HUGE: "a scope has 100000",
+    "**/" * 17 + "a": "has more than 16 times **", "s" * 257: "a scope has 257 characters; the most is 256", HUGE: "a scope has 100000",
 }  # fmt: skip
 SCOPES = [
     *(bad(f"add t --scope='{scope}' {PERSON}", says) for scope, says in BAD_SCOPES.items()),
