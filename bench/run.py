@@ -14,6 +14,7 @@ import apsw
 import cycles
 import files
 import graphs
+import intake
 import peer
 import postgres
 import size
@@ -33,6 +34,7 @@ FULL = (
     size.measure,
     graphs.measure,
     files.measure,
+    intake.measure,
     writers.measure,
     peer.measure,
     postgres.measure,
@@ -43,6 +45,7 @@ QUICK = (
     lambda: size.measure((1_000, 100_000), 3),
     lambda: graphs.measure((1_000, 100_000), 3),
     lambda: files.measure(1_000, 5_000, 2),
+    lambda: intake.measure(5_000, 200, 1),
     lambda: writers.measure((2, 8), 2.0, 1),
     lambda: peer.measure(4),
     lambda: postgres.measure((1, 8), 0.5, 1),

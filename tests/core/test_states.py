@@ -33,6 +33,7 @@ COMMANDS = {
     "edit": c.Edit(K, title="other"),
     "scope": c.Scope(K, add=("src/**",)),
     "note": c.Note(K, note="look here"),
+    "redact": c.Redact(K, 1, "a secret"),
     "depend": c.Depend(K, on=(TaskKey("T-2"),)),
     "retry": c.Retry(K),
     "reset": c.Reset((K,)),
@@ -63,6 +64,7 @@ unpark     open         in_progress  blocked      review       failed       fina
 edit       open         in_progress  blocked      review       failed       final     final
 scope      open         in_progress  blocked      review       failed       final     final
 note       open         in_progress  blocked      review       failed       complete  dropped
+redact     people_only  people_only  people_only  people_only  people_only  people_only  people_only
 depend     open         in_progress  blocked      review       failed       final     final
 retry      held         held         wrong_state  wrong_state  open         final     final
 reset      open         open         open         open         open         open      open
@@ -93,6 +95,7 @@ unpark     open         in_progress  blocked      review       failed       fina
 edit       held         held         held         review       failed       final     final
 scope      held         held         held         review       failed       final     final
 note       open         in_progress  blocked      review       failed       complete  dropped
+redact     people_only  people_only  people_only  people_only  people_only  people_only  people_only
 depend     held         held         held         review       failed       final     final
 retry      held         held         wrong_state  wrong_state  open         final     final
 reset      people_only  people_only  people_only  open         open         open      open
@@ -123,6 +126,7 @@ unpark     open         blocked
 edit       open         blocked
 scope      open         blocked
 note       open         blocked
+redact     people_only  people_only
 depend     open         blocked
 retry      open         wrong_state
 reset      open         open

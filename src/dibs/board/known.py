@@ -81,6 +81,8 @@ def facts_for(
     if isinstance(command, c.Block) and command.on:
         check_cause(tx, command.on)
     facts = facts_of_task(tx, facts, task, command)
+    if isinstance(command, c.Redact):
+        return facts.but(noted=tx.text_of(task.id, command.seq))
     if isinstance(command, WIDE):
         from dibs.board.many import widened
 

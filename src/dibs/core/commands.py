@@ -25,7 +25,7 @@ class Command(Value):
 
 
 TYPED = {
-    "force": "takeover --force", "set_actor": "actor set", "set_clock": "doctor --set-clock",
+    "force": "takeover --force", "set_actor": "actor set", "redact": "note --redact", "set_clock": "doctor --set-clock",
     "move_board": "board move", "restore_board": "board restore",
     "set_settings": "config --load", "pause": "dispatch --pause", "resume": "dispatch --resume",
 }  # fmt: skip
@@ -105,6 +105,14 @@ class Depend(HoldersCommand):
 class Note(TaskCommand):
     verb = "note"
     note: str
+
+
+class Redact(TaskCommand):
+    """Removes the text of the note that event `seq` brought."""
+
+    verb = "redact"
+    seq: int
+    reason: str = ""
 
 
 class Claim(TaskCommand):
@@ -313,6 +321,6 @@ class SetClock(Command):
 
 
 TASK_COMMANDS: tuple[type[TaskCommand], ...] = (
-    Edit, Scope, Depend, Note, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
+    Edit, Scope, Depend, Note, Redact, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
     Release, Handoff, Block, Unblock, Submit, Accept, Reject, Complete, Fail, Drop, Retry,
 )  # fmt: skip

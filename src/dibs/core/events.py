@@ -142,6 +142,17 @@ class Noted(TaskEvent):
         return task
 
 
+class Redacted(TaskEvent):
+    """The text of the note of event `of` was removed. That event keeps its digest."""
+
+    verb = "redacted"
+    of: int
+    reason: str = ""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task
+
+
 class Claimed(LeaseBegun):
     verb = "claimed"
 
@@ -427,7 +438,7 @@ class Unparked(TaskEvent):
 
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
-    Received, Edited, Scoped, Depended, Synced, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
+    Received, Edited, Scoped, Depended, Synced, Noted, Redacted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
     Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip

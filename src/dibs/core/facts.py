@@ -152,6 +152,8 @@ class Facts(Value):
     """The last number of a key that is given out to them."""
     first: str = ""
     """The digest of the first delivery of a request that is known already."""
+    noted: str | None = None
+    """The text of the note that is named; empty, if it was redacted."""
     newcomers: tuple[Actor, ...] = ()
     """Who is to be registered beside the caller."""
 

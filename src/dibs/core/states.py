@@ -64,6 +64,7 @@ MOVES = {
         Move("scope", NOT_FINAL, SAME, "change the paths it may touch"),
         Move("depend", NOT_FINAL, SAME, "change what it waits for"),
         Move("note", STATES, SAME, "add a note"),
+        Move("redact", STATES, SAME, "remove the text of a note"),
     )
 }
 

@@ -196,6 +196,18 @@ def put_aside(store: SqliteStore) -> None:
             turn.end()
 
 
+def scrub(store: SqliteStore) -> str:
+    """What was overwritten in the file is not left in the log beside it; or why it may be."""
+    with Guarded(store):
+        busy, *_ = next(store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+    log = f"{store.path}-wal"
+    return (
+        f"somebody still reads an older state: {log} has the text until they are done"
+        if busy
+        else ""
+    )
+
+
 def make_single(store: SqliteStore) -> None:
     """One file, without a log beside it."""
     with Guarded(store):

@@ -243,7 +243,7 @@ CREATE TABLE stint (
 CREATE INDEX stint_by_task ON stint (board, task, seq);
 CREATE UNIQUE INDEX stint_by_amended ON stint (board, amends) WHERE amends IS NOT NULL;
 
--- Free text, beside the ledger, which keeps its digest.
+-- Free text, beside the ledger, which keeps its digest. One without text was redacted.
 CREATE TABLE note (
     board INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
@@ -255,6 +255,7 @@ CREATE TABLE note (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX note_by_task ON note (board, task, seq);
+CREATE INDEX late_note ON note (board, seq) WHERE kind = 'late';
 
 -- Answers by request id, so that asking again is safe.
 CREATE TABLE request (
