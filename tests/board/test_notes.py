@@ -81,6 +81,16 @@ def test_a_note_of_any_kind_can_be_redacted(noted, text):
     assert noted.faults() == ()
 
 
+def test_what_the_next_one_should_know_is_a_note_and_can_be_redacted(noted):
+    codex, ana = noted.agent("codex", "s1"), noted.person("ana")
+    ana.do(c.Unblock(K))
+    codex.do(c.Handoff(K, to="ana", reason="lunch", note=" look at auth.py "))
+    kept = show(noted.board, K).notes[-1]
+    assert (kept.kind, kept.text) == ("handed_off", "look at auth.py")
+    ana.do(c.Redact(K, kept.seq, WHY))
+    assert noted.faults() == ()
+
+
 def test_a_block_reason_that_was_redacted_is_said_to_be(noted):
     noted.person("ana").do(c.Redact(K, seq_of(noted, "no keys"), WHY))
     [waiting] = [one for one in status(noted.board).waiting if one.task.key == K]

@@ -193,6 +193,7 @@ class Handoff(HoldersCommand):
     to: str = ""
     ttl: Duration | None = None
     reason: str = ""
+    note: str = ""
 
 
 class Block(HoldersCommand):

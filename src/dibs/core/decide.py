@@ -151,7 +151,8 @@ def assign(case: Case, command: c.Assign) -> Decision:
 
 
 def handoff(case: Case, command: c.Handoff) -> Decision:
-    return Decision((for_another(case, e.HandedOff, command.ttl, command.reason),))
+    handed = for_another(case, e.HandedOff, command.ttl, command.reason)
+    return Decision((handed.but(note=command.note.strip()),))
 
 
 def for_another(

@@ -178,6 +178,7 @@ class HandedOff(LeaseBegun):
     verb = "handed_off"
     cause = "handoff"
     is_attempt = False
+    note: str = ""
 
 
 class BroughtBack(LeaseBegun):

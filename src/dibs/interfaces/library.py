@@ -272,16 +272,13 @@ class Board(Moves):
         return self._do(command, request_id)
 
     def handoff(
-        self, key: str, to: str, *, ttl: Ttl = None, reason: str = "",
+        self, key: str, to: str, *, ttl: Ttl = None, reason: str = "", note: str = "",
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         command = c.Handoff(
-            key_of(key),
-            token=token_of(token),
-            to=checks.actor_name(to),
-            ttl=records.ttl(ttl),
-            reason=checks.reason(reason),
-        )
+            key_of(key), token=token_of(token), to=checks.actor_name(to), ttl=records.ttl(ttl),
+            reason=checks.reason(reason), note=checks.note(note),
+        )  # fmt: skip
         return self._do(command, request_id)
 
     def takeover(
