@@ -141,7 +141,7 @@ def test_every_query_is_known_to_the_database_and_used_by_the_code(apart, kind):
 
 
 WHOLE = {
-    "actors", "boards", "count_events", "count_task_events", "count_tasks", "digests_after", "redact_note", "strays", "wrong_leases", "events_after",
+    "actors", "boards", "count_events", "count_task_events", "count_tasks", "digests_after", "strays", "wrong_leases", "events_after",
     "events_before", "events_without_task", "highest", "keys", "leases_without_task", "names",
     "names_of_actor", "notes_of_task", "stints", "stints_and_tasks", "stints_without_task", "refusals", "remove_names_of_actor", "wrong_waits",
     "forget_refusals", "forget_requests", "add_refusal",

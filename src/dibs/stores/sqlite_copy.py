@@ -9,6 +9,7 @@ from os.path import join
 import apsw
 
 from dibs.core.instants import Instant
+from dibs.core.refusals import Refused
 from dibs.stores import faults
 from dibs.stores.clock import anchor_here, read_clock
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
@@ -197,15 +198,22 @@ def put_aside(store: SqliteStore) -> None:
 
 
 def scrub(store: SqliteStore) -> str:
-    """What was overwritten in the file is not left in the log beside it; or why it may be."""
-    with Guarded(store):
-        busy, *_ = next(store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
-    log = f"{store.path}-wal"
-    return (
-        f"somebody still reads an older state: {log} has the text until they are done"
-        if busy
-        else ""
-    )
+    """No byte of what was removed is left in the file or in the log beside it; or why some may be.
+
+    SQLite leaves copies of a row in parts of the file that it does not use: all of it is written anew.
+    """
+    try:
+        with Guarded(store):
+            turn = wait_for_turn(store.lock, "note --redact", store.wait, store.machine)
+            try:
+                store.connection.execute("VACUUM")
+                busy, *_ = next(store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+            finally:
+                turn.end()
+    except Refused as problem:
+        return f"unused parts of {store.path} may have the text still: {problem}; run it again"
+    left = f"somebody reads an older state: {store.path}-wal has the text still; run it again later"
+    return left if busy else ""
 
 
 def make_single(store: SqliteStore) -> None:

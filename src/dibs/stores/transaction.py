@@ -292,7 +292,7 @@ class WriteTransaction(ReadTransaction):
         if isinstance(event, e.Depended):
             self._change_dependencies(task, event)
         elif isinstance(event, e.Redacted):
-            self._ask("redact_note", seq=event.of)
+            self._change("redact_note", seq=event.of)
         elif isinstance(event, e.Acknowledged):
             lost = event.lost
             self._change(

@@ -82,7 +82,3 @@ SELECT settings FROM home WHERE board = :board
 
 -- name: save_settings
 UPDATE home SET settings = :settings WHERE board = :board
-
--- Differs because a server overwrites what is removed when it likes.
--- name: redact_note
-UPDATE note SET text = '' WHERE board = :board AND seq = :seq RETURNING seq

@@ -448,6 +448,9 @@ SELECT note.seq, note.kind, note.text, event.at, event.actor, event.session
 FROM note JOIN event ON event.board = note.board AND event.seq = note.seq
 WHERE note.board = :board AND note.task = :task ORDER BY note.seq
 
+-- name: redact_note
+UPDATE note SET text = '' WHERE board = :board AND seq = :seq
+
 -- name: note_text
 SELECT text FROM note WHERE board = :board AND seq = :seq AND task = :task
 

@@ -23,9 +23,3 @@ VALUES (:board, :boot, :anchor, :boottime, :skewed)
 ON CONFLICT (board) DO UPDATE
 SET boot = excluded.boot, anchor = excluded.anchor, boottime = excluded.boottime,
     skewed = excluded.skewed
-
--- Differs because a file keeps the bytes of what is removed, unless it is told to overwrite them.
--- name: redact_note
-PRAGMA secure_delete = ON;
-UPDATE note SET text = '' WHERE board = :board AND seq = :seq;
-PRAGMA secure_delete = OFF
