@@ -32,6 +32,7 @@ COMMANDS = {
     "unpark": c.Unpark(K),
     "edit": c.Edit(K, title="other"),
     "scope": c.Scope(K, add=("src/**",)),
+    "allow": c.Allow(K, ("src/a",), "dora", 60_000_000, "a hotfix"),
     "note": c.Note(K, note="look here"),
     "redact": c.Redact(K, 1, "a secret"),
     "depend": c.Depend(K, on=(TaskKey("T-2"),)),
@@ -63,6 +64,7 @@ park       open         in_progress  blocked      review       failed       fina
 unpark     open         in_progress  blocked      review       failed       final     final
 edit       open         in_progress  blocked      review       failed       final     final
 scope      open         in_progress  blocked      review       failed       final     final
+allow      people_only  people_only  people_only  people_only  people_only  people_only  people_only
 note       open         in_progress  blocked      review       failed       complete  dropped
 redact     people_only  people_only  people_only  people_only  people_only  people_only  people_only
 depend     open         in_progress  blocked      review       failed       final     final
@@ -94,6 +96,7 @@ park       open         in_progress  blocked      review       failed       fina
 unpark     open         in_progress  blocked      review       failed       final     final
 edit       held         held         held         review       failed       final     final
 scope      held         held         held         review       failed       final     final
+allow      people_only  people_only  people_only  people_only  people_only  people_only  people_only
 note       open         in_progress  blocked      review       failed       complete  dropped
 redact     people_only  people_only  people_only  people_only  people_only  people_only  people_only
 depend     held         held         held         review       failed       final     final
@@ -125,6 +128,7 @@ park       open         blocked
 unpark     open         blocked
 edit       open         blocked
 scope      open         blocked
+allow      people_only  people_only
 note       open         blocked
 redact     people_only  people_only
 depend     open         blocked

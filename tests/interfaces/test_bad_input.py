@@ -221,7 +221,6 @@ WITH_KEY = {
     "reset": f"reset KEY {PERSON}",
     "run": f"run KEY {AGENT} -- true",
     "log": "log KEY",
-    "who": "who KEY",
     "watch": "watch KEY --timeout 1s",
     "wait": "wait KEY --for free --timeout 1s",
 }
@@ -234,17 +233,22 @@ WITHOUT_KEY = {
     "sync": f"sync {PERSON}",
     "timesheet": "timesheet",
     "day": "day ana",
+    "approve": f"approve ana --week 2026-W40 {PERSON}",
+    "reopen": f"reopen ana --week 2026-W40 --reason why {PERSON}",
     "stint": "stint list",
     "shellenv": "shellenv",
     "import": f"import nowhere.jsonl {PERSON}",
     "export": f"export nowhere/x.jsonl {PERSON}",
     "dispatch": f"dispatch --once {PERSON}",
     "status": "status",
+    "who": "who T-1",
     "init": "init",
     "config": "config",
     "actor": "actor list",
     "doctor": "doctor",
     "board": "board list",
+    "setup": "setup git --check",
+    "guard": "guard commit",
     "demo": "demo",
 }
 KEY_IS_OPTIONAL = ("renew", "log", "watch", "run")
@@ -445,6 +449,19 @@ INSTANTS = [
     bad("list --free --held", "--free goes neither"),
     bad("doctor --reason why", "--reason goes with --set-clock"),
     bad("board", "the following arguments are required"),
+    bad("setup everything", "cannot be set up; there are git"),
+    bad("setup", "arguments are required: TARGET"),
+    bad("setup git --check --remove", "one at a time"),
+    bad("guard", "arguments are required: WHAT"),
+    bad("guard everything", "is nothing that is guarded; there are commit"),
+    bad("guard commit more", "it is: dibs guard commit"),
+    bad("guard message", "it is: dibs guard message FILE"),
+    bad("guard message nowhere", "is no file with a message"),
+    bad("guard refs", "it is: dibs guard refs STATE"),
+    bad("guard receive more", "it is: dibs guard receive"),
+    bad("guard range", "it is: dibs guard range A..B"),
+    bad("guard range main..nowhere", "git does not know"),
+    bad("guard range -- --output=x", "is no range of commits"),
     bad("board copy", "say one of list, move, backup, restore, grant"),
     bad("board list more", "goes with nothing else"),
     bad(f"board move {PERSON}", "dibs board move --to"),
@@ -919,7 +936,8 @@ def test_the_table_covers_every_verb_there_is():
     [
         line.replace("KEY", "T-1")
         for verb, line in {**WITH_KEY, **WITHOUT_KEY}.items()
-        if verb not in ("init", "config", "demo", "sync", "import", "export", "shellenv")
+        if verb
+        not in ("init", "config", "demo", "sync", "import", "export", "shellenv", "setup", "guard")
     ]
     + [f"renew {AGENT}", "list --mine --as ana", "actor set codex --tier 2 --as ana"],
 )

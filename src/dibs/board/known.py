@@ -11,6 +11,7 @@ from dibs.core import commands as c
 from dibs.core import refusals
 from dibs.core.event import Ending
 from dibs.core.facts import Death, Facts, Left, Rival
+from dibs.core.ground import OFF, WARN
 from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
@@ -20,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dibs.core.ground import Ground
+    from dibs.core.instants import Instant
     from dibs.stores.transaction import ReadTransaction
 
 
@@ -27,8 +30,8 @@ TAKES = (c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Next)
 """Commands after which somebody may hold a task who did not before."""
 
 OF_MANY = (c.Next, c.Reset, c.Sweep)
-WIDE = (c.Depend, c.Drop, c.Retry)
-"""Commands about one task for which its neighbours matter."""
+WIDE = (c.Depend, c.Drop, c.Retry, c.Redact)
+"""Commands about one task for which more than itself matters."""
 
 
 class Evidence(Value):
@@ -72,6 +75,10 @@ def facts_for(
         return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
     if isinstance(command, c.SetClock | c.Pause | c.Resume):
         return facts
+    if isinstance(command, c.Approve | c.Reopen):
+        from dibs.board.approving import facts_for_approval
+
+        return facts_for_approval(tx, facts, command)
     if isinstance(command, OF_MANY):
         from dibs.board.many import facts_for_many
 
@@ -81,8 +88,6 @@ def facts_for(
     if isinstance(command, c.Block) and command.on:
         check_cause(tx, command.on)
     facts = facts_of_task(tx, facts, task, command)
-    if isinstance(command, c.Redact):
-        return facts.but(noted=tx.text_of(task.id, command.seq))
     if isinstance(command, WIDE):
         from dibs.board.many import widened
 
@@ -118,7 +123,8 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         session = None if facts.receiver else caller.holding_session
         if lease is not None and isinstance(command, c.Scope):
             actor, session = lease.actor, lease.session  # whoever asks, it is the holder's scope
-        rivals = rivals_of(tx, tx.held_scopes(), task.id, scope, actor, session)
+        ground = facts.rules.ground
+        rivals = rivals_of(tx, ground, tx.held_scopes(), task.id, scope, actor, session)
         return with_rivals(tx, facts, rivals)
     return facts
 
@@ -142,25 +148,42 @@ def asks_for_scope(tx: ReadTransaction, facts: Facts, task: Task, command: c.Com
 
 def rivals_of(
     tx: ReadTransaction,
+    ground: Ground,
     held: list[Rival],
     task: TaskId,
     scope: tuple[str, ...],
     actor: ActorId,
     session: str | None,
 ) -> tuple[Rival, ...]:
-    """Live leases of other sessions that reserve a path of the scope. No session: that of any."""
-    from dibs.core.scopes import overlap
+    """Live leases of other sessions that reserve a path of the scope. No session: that of any.
 
-    def is_another(rival: Rival) -> bool:
-        own = rival.actor == actor and (session is None or rival.session in (None, session))
-        return not own and rival.task != task and tx.now <= rival.expires
+    Each distinct scope is compared once.
+    """
+    if ground.conflict == OFF:
+        return ()
+    verdicts: dict[tuple[str, ...], bool] = {}
 
-    return tuple(rival for rival in held if is_another(rival) and overlap(scope, rival.scope))
+    def is_in_the_way(rival: Rival) -> bool:
+        if rival.task == task or not is_another(rival, actor, session, tx.now):
+            return False
+        if rival.scope not in verdicts:
+            verdicts[rival.scope] = ground.overlap(scope, rival.scope)
+        return verdicts[rival.scope]
+
+    return tuple(filter(is_in_the_way, held))
+
+
+def is_another(rival: Rival, actor: ActorId, session: str | None, now: Instant) -> bool:
+    """Whether a lease is live, and of another session. What is assigned to the actor is its own."""
+    own = rival.actor == actor and (session is None or rival.session in (None, session))
+    return not own and now <= rival.expires
 
 
 def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[Rival, ...]) -> Facts:
     named = {rival.actor: tx.actor(rival.actor) for rival in rivals}
-    return facts.but(rivals=rivals, actors={**facts.actors, **named})
+    facts = facts.but(actors={**facts.actors, **named})
+    warns = facts.rules.ground.conflict == WARN
+    return facts.but(beside=rivals) if warns else facts.but(rivals=rivals)
 
 
 # Former holders.

@@ -17,6 +17,7 @@ from dibs.core.ledger import Entry
 from dibs.core.model import (
     Actor,
     ActorId,
+    Allowance,
     EndedLease,
     KeptNote,
     LoggedRefusal,
@@ -52,6 +53,9 @@ class TaskView(Value):
     receipts: tuple[Receipt, ...] = ()
     redactions: Mapping[int, Redaction] = {}
     """By the number of the note's event."""
+
+    allowed: tuple[tuple[Allowance, Actor], ...] = ()
+    """What others may touch of it now, by a person's word."""
 
 
 class Redaction(Value):
@@ -133,8 +137,10 @@ def show(board: Board, key: TaskKey) -> TaskView:
         )
         after, before = tuple(tx.dependencies(task.id)), tuple(tx.dependants(task.id))
         receipts = tuple(receipt(one) for one in tx.receipts_of(task.id)) if task.channel else ()
+        allowed = [one for one in tx.allowances() if one.task == task.key] if task.scope else []
         return TaskView(
-            task, tx.now, named, notes, ended, session, after, before, receipts, redactions
+            *(task, tx.now, named, notes, ended, session, after, before, receipts, redactions),
+            allowed=tuple((one, tx.actor(one.actor)) for one in allowed),
         )
 
 
@@ -159,6 +165,11 @@ def receipt(entry: Entry) -> Receipt:
 def task_by_key(board: Board, key: TaskKey) -> Task:
     with board.read() as tx:
         return found(tx, key)
+
+
+def has_task(board: Board, key: TaskKey) -> bool:
+    with board.read() as tx:
+        return tx.task(key) is not None
 
 
 def listing(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.board.views import LogFilter, LogLine, TaskView
+    from dibs.core.ground import Ground
     from dibs.stores.transaction import ReadTransaction
 
 FILE_SLICE = 0.1
@@ -202,7 +203,7 @@ def look(board: Board, key: TaskKey, goal: str, *, in_vain: bool) -> tuple[TaskV
         if task.state in LOST[goal]:
             raise never(task, goal)
         if in_vain:
-            raise timed_out(tx, task, goal)
+            raise timed_out(tx, task, goal, board.settings.rules.ground)
         return None, by_itself(task, tx.now)
 
 
@@ -224,11 +225,11 @@ def never(task: Task, goal: str) -> Refused:
     )
 
 
-def timed_out(tx: ReadTransaction, task: Task, goal: str) -> Refused:
+def timed_out(tx: ReadTransaction, task: Task, goal: str, ground: Ground) -> Refused:
     holder = None if task.lease is None else tx.actor(task.lease.actor).name
     return refused(
         "timed_out",
-        f"{task.key} is not {goal} yet: {why_it_waits(tx, task).why}",
+        f"{task.key} is not {goal} yet: {why_it_waits(tx, task, ground).why}",
         task=task.key,
         state=task.state,
         goal=goal,

@@ -74,13 +74,44 @@ def overlap(one: tuple[str, ...], other: tuple[str, ...], *, fold: bool = False)
 
 def matches(scope: tuple[str, ...], path: str, *, fold: bool = False) -> bool:
     """Whether a path, relative to the repository, lies in a scope."""
-    named = tuple(
+    names = names_of(path, fold)
+    return any(lies_in(compiled(pattern, fold), names) for pattern in scope)
+
+
+# For those who ask about many paths: each pattern and each path is read once.
+
+
+def compiled(pattern: str, fold: bool) -> Pattern:
+    return _pattern(_composed(pattern), fold)
+
+
+def names_of(path: str, fold: bool) -> Pattern:
+    """The names in a path, relative to the repository."""
+    return tuple(
         tuple(_code(character, fold) for character in name)
         for name in _composed(path).split("/")
         if name
     )
-    compiled = (_pattern(_composed(pattern), fold) for pattern in scope)
-    return any(_share_a_path(pattern, named) for pattern in compiled)
+
+
+def lies_in(pattern: Pattern, names: Pattern) -> bool:
+    return _share_a_path(pattern, names)
+
+
+def is_plain(pattern: str) -> bool:
+    """Whether it is a path, and no glob."""
+    return not _is_wild(pattern)
+
+
+def folded(path: str, fold: bool) -> str:
+    """A path as it is compared with others."""
+    text = _composed(path)
+    return "".join(_lower(character) for character in text) if fold else text
+
+
+def head_of(pattern: str, fold: bool) -> str:
+    """The first name of all paths that it matches, if there is only one; else ""."""
+    return _head(_composed(pattern), fold)
 
 
 def _areas(scope: tuple[str, ...]) -> Iterable[str]:

@@ -18,6 +18,7 @@ from dibs.board import waiting as causes
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Repository, locate
+from dibs.board.meeting import Registry
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.model import NOT_FINAL, STATES, Process, Terms
@@ -136,6 +137,9 @@ class Board(Moves):
         def registered(name: str, process: Process) -> str | None:
             return views.session_of_process(self._rules, name, process)
 
+        def registry() -> Registry:
+            return Registry(self._rules)
+
         around = Surroundings(
             self._environment,
             self._rules.store.machine,
@@ -143,7 +147,9 @@ class Board(Moves):
             sys.stderr is not None and sys.stderr.isatty(),
         )
         strict = self._rules.settings.identity == "strict"
-        return identify(self._given, around, strict=strict, registered=registered)
+        return identify(
+            self._given, around, strict=strict, registered=registered, registry=registry
+        )
 
     def _do(self, command: c.Command, request_id: str | None = None) -> Answer:
         checked = None if request_id is None else checks.request_id(request_id)

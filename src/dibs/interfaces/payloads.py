@@ -200,6 +200,10 @@ def view(shown: TaskView) -> Payload:
         ],
         ended_leases=[ended(lease, shown.actors) for lease in shown.ended],
         receipts=[one.named() | {"at": iso(one.at)} for one in shown.receipts],
+        allowed=[
+            {"to": actor.name, "paths": list(one.paths), "until": iso(one.until), "event": one.seq}
+            for one, actor in shown.allowed
+        ],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dibs.core.board_events import ClockSet
 from dibs.core.ledger import Entry
-from dibs.core.model import ActorId, EndedStint, KeptNote, LoggedRefusal, TaskId
+from dibs.core.model import ActorId, Approval, EndedStint, KeptNote, LoggedRefusal, TaskId
 from dibs.core.values import Value
 from dibs.stores import rows
 
@@ -112,6 +112,14 @@ class History:
             else:
                 last = row[0]
         return last
+
+    def approvals(self, actor: ActorId | None) -> list[Approval]:
+        """Approved periods that were not opened again, of one actor or of all."""
+        return [Approval(*row) for row in self._ask("approvals", actor=actor)]
+
+    def author_of(self, seq: int) -> ActorId:
+        """Who is behind an event."""
+        return self.entries(seq, 1)[0].actor
 
     def entries(self, first: int, count: int) -> list[Entry]:
         """Some events that follow each other."""

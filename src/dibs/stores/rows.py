@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.checks import short
+from dibs.core.jsontext import listed, read
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, EndedLease, Lease, Mirrored, Process, Session, Task, Terms, Token
 from dibs.core.refusals import unreadable
@@ -19,22 +20,12 @@ def texts(column: str) -> tuple[str, ...]:
     if column == "[]":
         return ()
     try:
-        import json
-
-        values = json.loads(column)
+        values = read(column)
     except ValueError:
         values = None
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise unreadable(f"a list, {short(column, 40)}")
     return tuple(values)
-
-
-def listed(values: tuple[str, ...]) -> str:
-    if not values:
-        return "[]"
-    import json
-
-    return json.dumps(values, ensure_ascii=False)
 
 
 def actor_of(row: Row) -> Actor:

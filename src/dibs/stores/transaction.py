@@ -9,7 +9,8 @@ from __future__ import annotations
 from dibs.core import events as e
 from dibs.core import ledger
 from dibs.core.evolve import ended_lease, ended_stint, evolve
-from dibs.core.instants import Duration, Instant
+from dibs.core.instants import MINUTE, Duration, Instant
+from dibs.core.jsontext import listed
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     COMPLETE,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Protocol
 
+    from dibs.core.board_events import Approved
     from dibs.core.model import State
 
     class Link(Protocol):
@@ -49,8 +51,8 @@ if TYPE_CHECKING:
             ...
 
 
-FORGETS_EVERY = 32
-"""Events between two looks for requests that are old enough to be forgotten."""
+FORGETS_EVERY = MINUTE
+"""How often requests are looked for that are old enough to be forgotten."""
 
 ARRIVING, ARRIVED = 1, 2
 
@@ -274,11 +276,11 @@ class WriteTransaction(ReadTransaction):
 
     def append(self, task: Task, event: e.TaskEvent, caller: Caller) -> tuple[Task, Entry]:
         """The task after the event, and the event in the ledger. The row is saved by `save`."""
-        before = task
-        task, entry = self._enter(evolve(task, event, self.now), event, caller)
+        before, task = task, evolve(task, event, self.now)
         if (before.state == COMPLETE) != (task.state == COMPLETE):
             by = -1 if task.state == COMPLETE else 1
             self._change("settle_dependants", task=task.id, by=by)
+        task, entry = self._enter(task, event, caller)
         if task.item != before.item:
             self._save_item(task)
         if (before.terms, before.scope) != (task.terms, task.scope):
@@ -289,10 +291,24 @@ class WriteTransaction(ReadTransaction):
         stint = ended_stint(event, before, entry.seq)
         if stint is not None:
             self._change("add_stint", task=task.id, **stint.named())
+        self._write_beside(task, event, entry)
+        return task, entry
+
+    def _write_beside(self, task: Task, event: e.TaskEvent, entry: Entry) -> None:
+        """What some events say stands in rows of its own."""
         if isinstance(event, e.Depended):
             self._change_dependencies(task, event)
         elif isinstance(event, e.Redacted):
             self._change("redact_note", seq=event.of)
+        elif isinstance(event, e.Allowed):
+            self._change(
+                "add_allowance",
+                seq=entry.seq,
+                task=task.id,
+                paths=listed(event.paths),
+                actor=event.to,
+                until=event.until,
+            )
         elif isinstance(event, e.Acknowledged):
             lost = event.lost
             self._change(
@@ -301,7 +317,6 @@ class WriteTransaction(ReadTransaction):
                 token_epoch=lost.epoch,
                 token_number=lost.number,
             )
-        return task, entry
 
     def _change_dependencies(self, task: Task, event: e.Depended) -> None:
         for key in event.on:
@@ -333,6 +348,12 @@ class WriteTransaction(ReadTransaction):
         self.board = self.board.but(head=entry.digest, events=entry.position)
         return entry
 
+    def add_approval(self, seq: int, approved: Approved) -> None:
+        self._change("add_approval", seq=seq, **approved.named())
+
+    def reopen(self, approval: int, seq: int) -> None:
+        self._change("reopen_approval", seq=approval, reopened=seq)
+
     def pause(self, by: ActorId | None, why: str) -> None:
         self.board = self.board.but(paused_by=by, paused_why=why)
 
@@ -357,7 +378,7 @@ class WriteTransaction(ReadTransaction):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        if self.board.seq // FORGETS_EVERY > self._read.seq // FORGETS_EVERY:
+        if self.now // FORGETS_EVERY > self._read.floor // FORGETS_EVERY:
             self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from dibs.board import views
 from dibs.core import checks
 from dibs.core.instants import SECOND
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import Refused, bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import pages
 from dibs.interfaces.cli.arguments import argument
@@ -163,9 +165,25 @@ def kept_text(path: str) -> str:
 
 
 def who(call: Call) -> Answer:
-    at = typed(call, "at")
-    owner = views.who(call.board, call.key, at)
+    """Who owns a task; or, if it is none, who holds paths."""
+    at, [first, *more] = typed(call, "at"), call["what"]
+    if at is None and (more or not is_task(call, first)):
+        from dibs.interfaces.cli.paths import held_paths
+
+        return held_paths(call, [first, *more])
+    if more:
+        raise bad_argument("--at goes with one task")
+    owner = views.who(call.board, checks.task_key(first), at)
     return Answer(payloads.owner(owner), (*echoed("at", at), pages.owner(owner)))
+
+
+def is_task(call: Call, what: str) -> bool:
+    """A name that is a task's is the task: `./T-1` is the file. What is neither reads like a task."""
+    try:
+        key = checks.task_key(what)
+    except Refused:
+        return False
+    return views.has_task(call.board, key) or not os.path.lexists(what)
 
 
 def watch(call: Call) -> Iterator[Answer | None]:
@@ -255,7 +273,9 @@ VERBS = {
     "who": Verb(
         who,
         (
-            KEY,
+            argument(
+                "what", nargs="+", metavar="KEY|PATH", help="a task, or paths; ./NAME is a path"
+            ),
             argument("--at", metavar="WHEN", help="2026-11-15T14:30:00Z, 15:30 (local), 2h (ago)"),
         ),
     ),

@@ -222,6 +222,19 @@ SELECT {task} FROM task WHERE board = :board AND preferred = :actor ORDER BY pri
 SELECT id, key, holder, session, expires, scope FROM task
 WHERE board = :board AND holder IS NOT NULL AND scope <> '[]'
 
+-- name: add_allowance
+INSERT INTO allowance (board, seq, task, paths, actor, until)
+VALUES (:board, :seq, :task, :paths, :actor, :until)
+
+-- name: allowances
+SELECT allowance.seq, task.key, allowance.paths, allowance.actor, allowance.until
+FROM allowance CROSS JOIN task
+WHERE allowance.board = :board AND allowance.until >= :now
+AND task.board = :board AND task.id = allowance.task ORDER BY allowance.until DESC, allowance.seq DESC
+
+-- name: allowances_of
+SELECT seq, paths, actor, until FROM allowance WHERE board = :board AND task = :task ORDER BY seq
+
 -- name: count_held_by
 SELECT count(*) FROM task WHERE board = :board AND holder = :actor AND session IS NOT NULL
 
@@ -329,6 +342,17 @@ WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_n
 -- Stints.
 
 -- All that touch a period, by actor, then by start. Read row by row: they may not fit into memory.
+-- name: add_approval
+INSERT INTO approval (board, seq, actor, since, until, zone, label, stints, effort, working, digest)
+VALUES (:board, :seq, :actor, :since, :until, :zone, :label, :stints, :effort, :working, :digest)
+
+-- name: reopen_approval
+UPDATE approval SET reopened = :reopened WHERE board = :board AND seq = :seq
+
+-- name: approvals
+SELECT seq, actor, since, until, zone, label, stints, effort, working, digest FROM approval
+WHERE board = :board AND actor = coalesce(:actor, actor) AND reopened IS NULL ORDER BY seq
+
 -- name: stints
 SELECT actor, started, ended, source, tokens, cost, spending FROM ({stints}) AS stints
 WHERE ended >= :since AND actor = coalesce(:actor, actor)
