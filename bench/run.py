@@ -14,6 +14,7 @@ import apsw
 import cycles
 import files
 import graphs
+import intake
 import peer
 import postgres
 import scopes
@@ -35,6 +36,7 @@ FULL = (
     graphs.measure,
     scopes.measure,
     files.measure,
+    intake.measure,
     writers.measure,
     peer.measure,
     postgres.measure,
@@ -46,6 +48,7 @@ QUICK = (
     lambda: graphs.measure((1_000, 100_000), 3),
     lambda: scopes.measure(200, 5, 1),
     lambda: files.measure(1_000, 5_000, 2),
+    lambda: intake.measure(5_000, 200, 1),
     lambda: writers.measure((2, 8), 2.0, 1),
     lambda: peer.measure(4),
     lambda: postgres.measure((1, 8), 0.5, 1),

@@ -30,8 +30,8 @@ TAKES = (c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Next)
 """Commands after which somebody may hold a task who did not before."""
 
 OF_MANY = (c.Next, c.Reset, c.Sweep)
-WIDE = (c.Depend, c.Drop, c.Retry)
-"""Commands about one task for which its neighbours matter."""
+WIDE = (c.Depend, c.Drop, c.Retry, c.Redact)
+"""Commands about one task for which more than itself matters."""
 
 
 class Evidence(Value):
