@@ -121,7 +121,8 @@ def receive(call: Call) -> Answer:
         from dibs.git.received import arriving, judged
 
         commits = arriving(updates)
-        return told(judged(call.board, commits) if commits else [], len(commits))
+        found = judged(call.board, commits) if commits else []
+        return told(found, len(commits)) if found else OK
 
     return guarded(call, received)
 
