@@ -157,7 +157,7 @@ def test_existing_hooks_run_first_with_their_arguments_and_input_and_their_failu
     before = kept(plain)
     states(plain)
     plain.commit("a", message="words")
-    assert plain.message() == "words\n\nmore"
+    assert plain.message() == "words\nmore"
     ran = (plain.folder / ".git/ran").read_text().splitlines()
     assert ran[0].startswith("pre-commit 0 .git/hooks/")
     assert ran[1:] == ["message message", "commit-msg .git/COMMIT_EDITMSG"]
