@@ -110,6 +110,14 @@ SURFACES = {
     "outside_scope": Surface(
         REFUSED, "dibs scope {task} --add PATH, if the task is to touch it; or leave it as it was"
     ),
+    "not_reserved": Surface(REFUSED, "touch them; dibs who PATH says who holds a path"),
+    "own_timesheet": Surface(REFUSED, "ask another person to approve it"),
+    "period_not_over": Surface(REFUSED, "approve it after {until}"),
+    "stint_open": Surface(
+        REFUSED, "dibs stop {task} ends a stint, dibs sweep those of the dead; dibs stint list"
+    ),
+    "approved": Surface(REFUSED, "a person opens it again: dibs reopen {actor}, with its period"),
+    "not_approved": Surface(REFUSED, "dibs timesheet --verify shows what is approved"),
     "bad_trailer": Surface(REFUSED, "amend the commit: its trailers are those of a lease"),
     "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),

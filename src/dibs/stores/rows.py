@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.checks import short
+from dibs.core.jsontext import listed, read
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, EndedLease, Lease, Mirrored, Process, Session, Task, Terms, Token
 from dibs.core.refusals import unreadable
@@ -16,32 +17,15 @@ if TYPE_CHECKING:
 
 
 def texts(column: str) -> tuple[str, ...]:
-    """From a list of texts in JSON. The plain case is read at once: guards read scopes, and hurry."""
     if column == "[]":
         return ()
-    if column[:2] == '["' and column[-2:] == '"]' and "\\" not in column:
-        plain = column[2:-2].split('", "')
-        if not any('"' in value for value in plain):
-            return tuple(plain)
     try:
-        import json
-
-        values = json.loads(column)
+        values = read(column)
     except ValueError:
         values = None
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise unreadable(f"a list, {short(column, 40)}")
     return tuple(values)
-
-
-def listed(values: tuple[str, ...]) -> str:
-    if not values:
-        return "[]"
-    if all(value.isprintable() and not {'"', "\\"} & set(value) for value in values):
-        return '["' + '", "'.join(values) + '"]'
-    import json
-
-    return json.dumps(values, ensure_ascii=False)
 
 
 def actor_of(row: Row) -> Actor:
@@ -123,21 +107,8 @@ def task_columns(task: Task) -> Columns:
 
 
 def ended_lease_of(row: Row) -> EndedLease:
-    epoch, number, actor, session, acquired, renewed, expires, renewals, ended, cause, *flags = row
-    token, (lost, acknowledged) = Token(epoch, number), map(bool, flags)
-    return EndedLease(
-        token,
-        actor,
-        session,
-        acquired,
-        renewed,
-        expires,
-        renewals,
-        ended,
-        cause,
-        lost,
-        acknowledged,
-    )
+    lost, acknowledged = map(bool, row[10:12])
+    return EndedLease(Token(row[0], row[1]), *row[2:10], lost, acknowledged, *row[12:])  # type: ignore[call-arg]
 
 
 def ended_lease_columns(lease: EndedLease) -> Columns:

@@ -177,12 +177,18 @@ class Call:
 
             return session_of_process(board, name, process)
 
+        def registry() -> Any:
+            from dibs.board.meeting import Registry
+
+            return Registry(board)
+
         around = Surroundings(os.environ, board.store.machine, self.place.repository, on_terminal())
         return identify(
             Given(self["agent"], self["person"], self["session"]),
             around,
             strict=board.settings.identity == "strict",
             registered=registered,
+            registry=registry,
         )
 
     @property

@@ -12,7 +12,7 @@ import sys
 from dibs.core.checks import quoted
 from dibs.core.refusals import Refusal, Refused, bad_argument, refused
 from dibs.interfaces.cli.arguments import argument
-from dibs.interfaces.cli.call import Answer, Call, Verb
+from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def where_git_says(call: Call) -> None:
 
 def words(call: Call, least: int, most: int, what: str) -> list[str]:
     """What stands after the name of the guard."""
-    given = [word for word in (call["first"], call["second"], call["third"]) if word is not None]
+    given: list[str] = call["rest"]
     if not least <= len(given) <= most:
         raise bad_argument(f"it is: dibs guard {what}")
     return given + [""] * (most - len(given))
@@ -245,34 +245,37 @@ def failure(call: Call) -> str:
     return known
 
 
+def allow(call: Call) -> Answer:
+    from dibs.interfaces.cli.paths import allow
+
+    return allow(call, call["rest"])
+
+
 ACTIONS: dict[str, Callable[[Call], Answer]] = {
     "commit": commit,
     "message": message,
     "refs": refs,
     "receive": receive,
     "range": range_,
+    "allow": allow,
 }
 
 VERBS = {
     "guard": Verb(
         guard,
         (
-            argument("action", metavar="WHAT", help="commit, message, refs, receive or range"),
+            argument("action", metavar="WHAT", help=", ".join(ACTIONS)),
             argument(
-                "first",
-                nargs="?",
-                metavar="FIRST",
-                help="message: its file; refs: the state; range: A..B",
+                "rest",
+                nargs="*",
+                metavar="REST",
+                help="allow: paths; range: A..B; message, refs: what git says",
             ),
             argument(
-                "second",
-                nargs="?",
-                metavar="SECOND",
-                help="message: where it comes from, as git says",
+                "--for", dest="span", metavar="TIME", default="15m", help="allow: how long (15m)"
             ),
-            argument(
-                "third", nargs="?", metavar="THIRD", help="message: the commit, if it is of one"
-            ),
+            argument("--to", metavar="NAME", help="allow: who may touch them; else you yourself"),
+            REASON,
         ),
     ),
 }
