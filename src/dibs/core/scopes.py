@@ -109,11 +109,6 @@ def folded(path: str, fold: bool) -> str:
     return "".join(_lower(character) for character in text) if fold else text
 
 
-def head_of(pattern: str, fold: bool) -> str:
-    """The first name of all paths that it matches, if there is only one; else ""."""
-    return _head(_composed(pattern), fold)
-
-
 def _areas(scope: tuple[str, ...]) -> Iterable[str]:
     return (pattern for pattern in scope if pattern.startswith(AREA))
 
