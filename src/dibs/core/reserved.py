@@ -53,6 +53,8 @@ class Reserved:
 
     def of(self, path: str) -> list[int]:
         """The places of all scopes that a path lies in, in their order."""
+        if not (self._whole or self._below or self._wild):
+            return []
         text = folded(path, self._fold)
         found: list[int] = []
         end = text.find("/")
@@ -68,4 +70,4 @@ class Reserved:
         if wild:
             names = names_of(path, self._fold)
             found += [place for pattern, place in wild if lies_in(pattern, names)]
-        return sorted(set(found))
+        return sorted(set(found)) if len(found) > 1 else found

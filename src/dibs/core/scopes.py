@@ -44,7 +44,7 @@ LAST_CASED = 0x1FFFF
 SLASH = ord("/")
 ANY: Ranges = ((FIRST, SLASH - 1), (SLASH + 1, LAST))
 ANY_SEGMENT: Segment = (ANY, GAP)
-WILD = "*?["
+WILD = frozenset("*?[")
 AREA = "@"
 
 
@@ -116,7 +116,7 @@ def _areas(scope: tuple[str, ...]) -> Iterable[str]:
 def _head(text: str, fold: bool) -> str:
     """The first segment, if it is a plain name: two that differ have no path in common."""
     first = text.partition("/")[0]
-    if any(character in WILD for character in first):
+    if _is_wild(first):
         return ""
     return "".join(chr(_code(character, fold)) for character in first) if fold else first
 
@@ -146,7 +146,7 @@ def _at_a_glance(one: str, other: str) -> bool | None:
 
 
 def _is_wild(name: str) -> bool:
-    return any(character in WILD for character in name)
+    return not WILD.isdisjoint(name)
 
 
 # Sequences with gaps.
