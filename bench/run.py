@@ -14,6 +14,7 @@ import apsw
 import cycles
 import files
 import graphs
+import guards
 import intake
 import peer
 import postgres
@@ -31,6 +32,7 @@ RESULTS = HERE / "RESULTS.md"
 
 FULL = (
     start.measure,
+    guards.measure,
     cycles.measure,
     size.measure,
     graphs.measure,
@@ -43,6 +45,7 @@ FULL = (
 )
 QUICK = (
     lambda: start.measure(10, 1),
+    lambda: guards.measure(5, repeats=1),
     lambda: cycles.measure(5),
     lambda: size.measure((1_000, 100_000), 3),
     lambda: graphs.measure((1_000, 100_000), 3),

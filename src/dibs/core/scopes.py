@@ -124,11 +124,6 @@ def folded(path: str, fold: bool) -> str:
     return "".join(_lower(character) for character in text) if fold else text
 
 
-def head_of(pattern: str, fold: bool) -> str:
-    """The first name of all paths that it matches, if there is only one; else ""."""
-    return _head(_composed(pattern), fold)
-
-
 def _areas(scope: tuple[str, ...]) -> Iterable[str]:
     return (pattern for pattern in scope if pattern.startswith(AREA))
 
@@ -136,7 +131,7 @@ def _areas(scope: tuple[str, ...]) -> Iterable[str]:
 def _head(text: str, fold: bool) -> str:
     """The first segment, if it is a plain name: two that differ have no path in common."""
     first = text.partition("/")[0]
-    if not WILD.isdisjoint(first):
+    if _is_wild(first):
         return ""
     return "".join(chr(_code(character, fold)) for character in first) if fold else first
 

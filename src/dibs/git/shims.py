@@ -116,7 +116,7 @@ GUARDS = {
         + """
 case ${2-} in
   message | commit) if [ -e "$1.dibs" ]; then rm -f "$1.dibs"; fi ;;
-  '' | template) : > "$1.dibs"; exit 0 ;;
+  '' | template) cp "$1" "$1.dibs"; exit 0 ;;
   *) exit 0 ;;
 esac
 """,
@@ -127,7 +127,10 @@ esac
         BEFORE
         + """
 [ -e "$1.dibs" ] || exit 0
+touched=1
+if cmp -s "$1" "$1.dibs"; then touched=; fi
 rm -f "$1.dibs"
+[ -n "$touched" ] || exit 0
 """
         + WHERE,
         "",

@@ -121,7 +121,8 @@ def receive(call: Call) -> Answer:
         from dibs.git.received import arriving, judged
 
         commits = arriving(updates)
-        return told(judged(call.board, commits) if commits else [], len(commits))
+        found = judged(call.board, commits) if commits else []
+        return told(found, len(commits)) if found else OK
 
     return guarded(call, received)
 
@@ -239,7 +240,7 @@ def failure(call: Call) -> str:
     try:
         stated, _ = checked(call.place.folder)
         known: str = stated.get("guard_failure") or call.board.settings.guard_failure
-    except Refused:
+    except Exception:  # noqa: BLE001 - the same that went wrong before
         return ""
     return known
 
