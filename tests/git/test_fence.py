@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from kit.guarded import ONE, TWO, Tree, taken_over
@@ -40,6 +42,13 @@ def test_it_cannot_amend_nor_bring_in_what_it_made_beside_its_branch(zombie):
     zombie.git("commit", "-q", "--no-verify", "-m", "beside")
     assert "taken" in zombie.git_fails("branch", "hidden")
     zombie.git("tag", "rescued")
+
+
+def test_a_branch_whose_name_is_no_text_is_a_branch(zombie):
+    name = os.fsdecode(b"odd-\xff")
+    zombie.git("switch", "-q", "-c", name)
+    zombie.write("src/b")
+    assert "taken" in zombie.git_fails("commit", "--no-verify", "-m", "late")
 
 
 def test_once_it_says_that_it_knows_it_goes_on(zombie):

@@ -165,6 +165,13 @@ def test_deletions_tags_and_what_is_there_already_go_through(shared, one):
     one.git("push", "-q", "origin", "v1")
 
 
+def test_what_came_with_a_tag_is_new_to_a_branch(shared, one):
+    one.commit("src/a")
+    shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+    one.git("push", "-q", "origin", "HEAD:refs/tags/early")
+    is_refused(one, says="was lost")
+
+
 def test_an_existing_hook_sees_what_is_pushed_and_its_word_counts(shared, one):
     shared.ok("setup", "git", "--remove")
     hook = shared.folder / "hooks/pre-receive"

@@ -60,7 +60,8 @@ fi
 """
 
 WHERE = """
-board=${DIBS_BOARD:-$here/../dibs}
+case $here in */*) above=${here%/*} ;; .) above=.. ;; *) above=. ;; esac
+board=${DIBS_BOARD:-$above/dibs}
 [ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] || exit 0
 """
 

@@ -165,8 +165,11 @@ def told(findings: Sequence[Finding], commits: int) -> Answer:
 
 
 def read_lines() -> list[str]:
-    """What git says on the standard input."""
-    return [] if sys.stdin is None else sys.stdin.read().splitlines()
+    """What git says on the standard input. Names of branches are bytes, not always text."""
+    if sys.stdin is None:
+        return []
+    said = getattr(sys.stdin, "buffer", sys.stdin).read()
+    return (os.fsdecode(said) if isinstance(said, bytes) else said).split("\n")
 
 
 # Who acts, and what follows if nobody can tell.
