@@ -197,6 +197,8 @@ def role(bench):
         "DELETE FROM dibs.event",
         "TRUNCATE dibs.event",
         "DELETE FROM dibs.task",
+        "DELETE FROM dibs.note",
+        "UPDATE dibs.note SET kind = 'late'",
         "UPDATE dibs.ended_lease SET actor = 1",
         "UPDATE dibs.board SET moved_to = '/tmp/mine'",
         "ALTER TABLE dibs.event DISABLE TRIGGER ALL",
@@ -212,7 +214,9 @@ def test_a_role_with_few_rights_works_and_cannot_change_the_ledger_or_the_schema
     board = Board(role, Settings())
     codex = bench.agent()
     assert board.execute(codex.identity, c.Claim(K)).task.lease.session == "s1"
-    board.execute(codex.identity, c.Complete(K, note="done"))
+    done = board.execute(codex.identity, c.Complete(K, note="done"))
+    redact = c.Redact(K, done.entries[-1].seq, "a secret")
+    assert board.execute(bench.person().identity, redact).events
     with role.connect() as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute(statement)
     role.close()
