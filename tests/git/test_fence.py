@@ -69,6 +69,23 @@ def test_it_may_still_leave_reset_stash_and_tidy_up(zombie):
     zombie.git("branch", "-D", "main")
 
 
+def test_what_is_kept_beside_a_branch_does_not_count_against_the_branch(zombie):
+    zombie.git("checkout", "-q", "--detach")
+    zombie.write("src/b")
+    zombie.git("commit", "-q", "--no-verify", "-m", "beside")
+    both = "create refs/tags/kept HEAD\ncreate refs/heads/known main\n"
+    assert zombie.try_git("update-ref", "--stdin", fed=both).code == 0
+    more = "create refs/tags/again HEAD\ncreate refs/heads/hidden HEAD\n"
+    assert "taken" in zombie.try_git("update-ref", "--stdin", fed=more).err
+
+
+def test_the_fence_asks_for_no_task(zombie):
+    """That is what the guard in front of a commit does."""
+    mute = zombie.by({"CLAUDECODE": "1"})
+    mute.write("b")
+    mute.git("commit", "-q", "--no-verify", "-m", "without a task")
+
+
 def test_other_people_and_other_sessions_are_let_through(zombie):
     zombie.by({}).write("b")
     zombie.by({}).git("commit", "-q", "--no-verify", "-m", "a person's")

@@ -84,6 +84,8 @@ def commits(*words: str) -> list[Commit]:
         elif field.lstrip(b"\n").startswith(b":"):
             # A path is read only after its own `:MODE ...`: one that looks like a head is none.
             paths[-1].append(os.fsdecode(next(fields)))
+        elif field.strip(b"\n"):
+            raise Unasked("git says something else than which commits there are")
     return [commit_of(head, tuple(each)) for head, each in zip(heads, paths)]
 
 

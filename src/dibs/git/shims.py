@@ -62,7 +62,8 @@ fi
 WHERE = """
 case $here in */*) above=${here%/*} ;; .) above=.. ;; *) above=. ;; esac
 board=${DIBS_BOARD:-$above/dibs}
-[ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] || exit 0
+[ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] ||
+  { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
 """
 
 INPUT = """
