@@ -131,7 +131,7 @@ def _areas(scope: tuple[str, ...]) -> Iterable[str]:
 def _head(text: str, fold: bool) -> str:
     """The first segment, if it is a plain name: two that differ have no path in common."""
     first = text.partition("/")[0]
-    if not WILD.isdisjoint(first):
+    if _is_wild(first):
         return ""
     return "".join(chr(_code(character, fold)) for character in first) if fold else first
 

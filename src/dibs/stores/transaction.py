@@ -390,9 +390,11 @@ class WriteTransaction(ReadTransaction):
         """The board's row, once per transaction that changed anything; the floor rises with it."""
         board, read = self.board, self._read
         if changed or board != read:
-            query = "save_seq" if board.but(seq=read.seq) == read else "save_board"
-            self.board = board = board.but(floor=self.now)
-            self._change(query, **board.named())
+            self.board = board.but(floor=self.now)
+            if board.but(seq=read.seq) == read:
+                self._change("save_seq", floor=self.now, seq=board.seq)
+            else:
+                self._change("save_board", **self.board.named())
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
             self._change("save_place", moved_to=board.moved_to, arriving=board.arriving)
         if (board.paused_by, board.paused_why) != (read.paused_by, read.paused_why):
