@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from kit.guarded import ONE, TWO, Tree, taken_over
@@ -42,6 +44,13 @@ def test_it_cannot_amend_nor_bring_in_what_it_made_beside_its_branch(zombie):
     zombie.git("tag", "rescued")
 
 
+def test_a_branch_whose_name_is_no_text_is_a_branch(zombie):
+    name = os.fsdecode(b"odd-\xff")
+    zombie.git("switch", "-q", "-c", name)
+    zombie.write("src/b")
+    assert "taken" in zombie.git_fails("commit", "--no-verify", "-m", "late")
+
+
 def test_once_it_says_that_it_knows_it_goes_on(zombie):
     zombie.write("docs/b")
     zombie.git_fails("commit", "--no-verify", "-m", "late")
@@ -58,6 +67,23 @@ def test_it_may_still_leave_reset_stash_and_tidy_up(zombie):
     zombie.git("stash")
     zombie.git("stash", "drop")
     zombie.git("branch", "-D", "main")
+
+
+def test_what_is_kept_beside_a_branch_does_not_count_against_the_branch(zombie):
+    zombie.git("checkout", "-q", "--detach")
+    zombie.write("src/b")
+    zombie.git("commit", "-q", "--no-verify", "-m", "beside")
+    both = "create refs/tags/kept HEAD\ncreate refs/heads/known main\n"
+    assert zombie.try_git("update-ref", "--stdin", fed=both).code == 0
+    more = "create refs/tags/again HEAD\ncreate refs/heads/hidden HEAD\n"
+    assert "taken" in zombie.try_git("update-ref", "--stdin", fed=more).err
+
+
+def test_the_fence_asks_for_no_task(zombie):
+    """That is what the guard in front of a commit does."""
+    mute = zombie.by({"CLAUDECODE": "1"})
+    mute.write("b")
+    mute.git("commit", "-q", "--no-verify", "-m", "without a task")
 
 
 def test_other_people_and_other_sessions_are_let_through(zombie):

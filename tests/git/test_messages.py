@@ -98,6 +98,12 @@ def test_words_that_only_look_like_trailers_stay(holder):
     assert holder.message() == f"{words}\n\nDibs-Task: T-1\nDibs-Token: 1.1"
 
 
+def test_words_that_only_look_like_trailers_stay_also_beside_false_ones(holder):
+    words = "subject\n\nDibs-Task: is how a commit names its task,\nas this text says."
+    holder.commit("src/a", message=f"{words}\n\nDibs-Task: T-9\nDibs-Token: 9.9")
+    assert holder.message() == f"{words}\n\nDibs-Task: T-1\nDibs-Token: 1.1"
+
+
 def test_a_line_of_dashes_does_not_end_a_message(holder):
     holder.commit("src/a", message="subject\n\n---\nnot a patch")
     assert holder.message() == "subject\n\n---\nnot a patch\n\nDibs-Task: T-1\nDibs-Token: 1.1"
@@ -123,6 +129,10 @@ def test_an_empty_message_is_still_empty_and_gives_the_commit_up(holder, char):
     holder.write("src/a")
     assert "Aborting commit" in holder.git_fails("commit", GIT_EDITOR="true")
     assert "Aborting commit" in holder.git_fails("commit", "-v", GIT_EDITOR="true")
+    emptied = "sh -c 'echo > \"$0\"'"
+    assert "Aborting commit" in holder.git_fails("commit", GIT_EDITOR=emptied)
+    shortened = "sh -c 'sed -i -e 1,2d \"$0\"'"
+    assert "Aborting commit" in holder.git_fails("commit", "-v", GIT_EDITOR=shortened)
     holder.git("commit", "-q", "-m", "words")
     assert holder.trailers() == FIRST
 

@@ -165,6 +165,13 @@ def test_deletions_tags_and_what_is_there_already_go_through(shared, one):
     one.git("push", "-q", "origin", "v1")
 
 
+def test_what_came_with_a_tag_is_new_to_a_branch(shared, one):
+    one.commit("src/a")
+    shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+    one.git("push", "-q", "origin", "HEAD:refs/tags/early")
+    is_refused(one, says="was lost")
+
+
 def test_an_existing_hook_sees_what_is_pushed_and_its_word_counts(shared, one):
     shared.ok("setup", "git", "--remove")
     hook = shared.folder / "hooks/pre-receive"
@@ -232,14 +239,29 @@ def test_a_range_that_cannot_be_checked_is_an_error(one):
     one.fails(74, "guard", "range", "HEAD~0..HEAD")
 
 
-def test_what_git_is_set_to_show_changes_nothing(one):
+SIGNS = """#!/bin/sh
+cat > /dev/null
+case $* in *--verify*) echo "gpg: a good signature" >&2; echo "[GNUPG:] GOODSIG 1 T"; exit ;; esac
+echo "[GNUPG:] SIG_CREATED D" >&2
+printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nabc\\n-----END PGP SIGNATURE-----\\n'
+"""
+
+
+def test_what_git_is_set_to_show_changes_nothing(one, tmp_path):
+    (tmp_path / "gpg").write_text(SIGNS)
+    (tmp_path / "gpg").chmod(0o755)
     for setting in ("log.showSignature=true", "diff.renames=copies", "log.showRoot=false",
-                    "diff.ignoreSubmodules=all", "core.quotePath=true", "log.diffMerges=separate"):  # fmt: skip
+                    "diff.ignoreSubmodules=all", "core.quotePath=true", "log.diffMerges=separate",
+                    f"gpg.program={tmp_path / 'gpg'}"):  # fmt: skip
         one.git("config", *setting.split("="))
     one.write("docs/a")
-    one.git("commit", "-q", "--no-verify", "-m", "change")
+    one.git("commit", "-q", "-S", "--no-verify", "-m", "change")
     one.fails(1, "guard", "range", "HEAD~1..HEAD")
     one.fails(1, "guard", "range", "HEAD")
+    words = "merge\n\nDibs-Task: T-1\nDibs-Token: 1.1"
+    parents = ("-p", "HEAD~1", "-p", "HEAD")
+    merge = one.git("commit-tree", *parents, "-m", words, "HEAD^{tree}").strip()
+    assert "1 commit, nothing" in one.ok("guard", "range", f"HEAD..{merge}").out
 
 
 def test_squashed_work_of_several_tasks_lies_in_the_scopes_of_all(shared, one):

@@ -451,6 +451,14 @@ def test_the_hooks_are_plain_sh():
         assert "[[" not in text
 
 
+def test_a_folder_of_hooks_that_is_a_link_leads_to_the_same_board(plain):
+    hooks = plain.folder / ".git/hooks"
+    hooks.rename(plain.folder / "tracked")
+    os.symlink("../tracked", hooks)
+    assert states(plain) == ALL
+    assert guards(plain)
+
+
 def test_a_repository_that_was_moved_is_still_guarded(tree):
     moved = tree.folder.parent / "moved here"
     tree.folder.rename(moved)

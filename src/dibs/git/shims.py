@@ -60,8 +60,10 @@ fi
 """
 
 WHERE = """
-board=${DIBS_BOARD:-$here/../dibs}
-[ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] || exit 0
+case $here in */*) above=${here%/*} ;; .) above=.. ;; *) above=. ;; esac
+board=${DIBS_BOARD:-$above/dibs}
+[ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] ||
+  { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
 """
 
 INPUT = """
