@@ -68,6 +68,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "config": "show every setting and where it comes from",
         "actor": "list or change actors",
         "doctor": "check the board, its file or its server, its ledger and its clock",
+        "setup": "set up a board, git and the agent harnesses that are found, or one of them",
+        "uninstall": "take out everything that was set up, and name what stays",
         "board": "list, move, save or restore boards, and say who may use them",
         "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
     },
@@ -80,21 +82,22 @@ GROUPS: dict[str, dict[str, str]] = {
 
 ALIASES = {"done": "complete"}
 
-MODULES = (
-    {
-        verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
-        for group, verbs in GROUPS.items()
-        for verb in verbs
-    }
-    | {
-        "demo": "dibs.interfaces.cli.demo",
-        "board": "dibs.interfaces.cli.boards",
-        "intake": "dibs.interfaces.cli.intake",
-        "sweep": "dibs.interfaces.cli.several",
-        "dispatch": "dibs.interfaces.cli.dispatch",
-    }
-    | dict.fromkeys(("hook", "prime", "statusline"), "dibs.interfaces.cli.hook")
-)
+MODULES = {
+    verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
+    for group, verbs in GROUPS.items()
+    for verb in verbs
+} | {
+    "demo": "dibs.interfaces.cli.demo",
+    "board": "dibs.interfaces.cli.boards",
+    "intake": "dibs.interfaces.cli.intake",
+    "sweep": "dibs.interfaces.cli.several",
+    "dispatch": "dibs.interfaces.cli.dispatch",
+    "setup": "dibs.interfaces.cli.setup",
+    "uninstall": "dibs.interfaces.cli.uninstall",
+    "hook": "dibs.interfaces.cli.hook",
+    "prime": "dibs.interfaces.cli.hook",
+    "statusline": "dibs.interfaces.cli.hook",
+}
 
 
 def meaning(verb: str) -> str:
