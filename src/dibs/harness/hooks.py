@@ -56,8 +56,9 @@ class Hooks:
 
     def answer(self, text: str) -> Reply:
         """What the harness is told. Without a board: nothing."""
-        event = heard(self.harness, text)
+        event = None
         try:
+            event = heard(self.harness, text)
             if event is None:
                 return self.unheard()
             return self.reply(self.asked(event) if event.means else None)

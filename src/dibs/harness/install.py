@@ -91,11 +91,11 @@ class Setup(Value):
 
     def _hooks(self) -> Change:
         path, before = self.settings, textfile.read(self.settings)
-        if before is not None and self.is_whole(before):
+        if self.is_whole(before):
             return Change(path, before, before)
-        cleared = before if before is None else self._without(before)
+        cleared = before if jsonfile.is_blank(before) else self._without(before or "")
         wanted = list(self.wanted())
-        if cleared is None or not cleared.removeprefix(jsonfile.MARK).strip():
+        if cleared is None or jsonfile.is_blank(cleared):
             every: dict[str, Any] = {"version": 1} if self.harness.layout == FLAT else {}
             every[HOOKS] = {event: [item] for event, item in wanted}
             in_folder = not isdir(os.path.dirname(path))
@@ -110,7 +110,7 @@ class Setup(Value):
         """The files as they were without us; only those that are to change."""
         found = []
         before = textfile.read(self.settings)
-        if before is not None and before.strip():
+        if before is not None and not jsonfile.is_blank(before):
             gone = jsonfile.is_in_folder(before)
             found.append(Change(self.settings, before, self._without(before), gone))
         if self.level == PROJECT and not any(self._sharing()):
@@ -132,16 +132,15 @@ class Setup(Value):
         for other in HARNESSES.values():
             setup = self.but(harness=other)
             if other != self.harness and setup.instructions == self.instructions:
-                text = textfile.read(setup.settings)
-                yield text is not None and bool(text.strip()) and any(setup.ours_in(text))
+                yield any(setup.ours_in(textfile.read(setup.settings)))
 
     # How it stands.
 
     def findings(self) -> list[Finding]:
         text = textfile.read(self.settings)
-        has = text is not None and bool(text.strip()) and any(self.ours_in(text))
-        whole = text is not None and has and self.is_whole(text)
-        state = INSTALLED if whole else OTHER if has else MISSING
+        state = MISSING
+        if any(self.ours_in(text)):
+            state = INSTALLED if self.is_whole(text) else OTHER
         found = [Finding(self.settings, HOOKS, state)]
         if self.level == PROJECT:
             now = textfile.read(self.instructions)
@@ -155,12 +154,14 @@ class Setup(Value):
             found.append(Finding(self.sandbox, "writable folder", state))
         return found
 
-    def is_whole(self, text: str) -> bool:
+    def is_whole(self, text: str | None) -> bool:
         """Whether exactly what is wanted stands there, once."""
         return sorted(map(repr, self.ours_in(text))) == sorted(map(repr, self.wanted()))
 
-    def ours_in(self, text: str) -> Iterator[tuple[str, Any]]:
+    def ours_in(self, text: str | None) -> Iterator[tuple[str, Any]]:
         """Our groups or handlers, with their events."""
+        if text is None or jsonfile.is_blank(text):
+            return
         lists = jsonfile.parsed(text, self.settings).value.get(HOOKS)
         for event, items in lists.items() if isinstance(lists, dict) else ():
             for item in items if isinstance(items, list) else ():

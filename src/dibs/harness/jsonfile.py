@@ -59,6 +59,11 @@ def parsed(text: str, path: str) -> Node:
     return node_at(text, skipped(text, len(text) - len(body)))
 
 
+def is_blank(text: str | None) -> bool:
+    """Whether there is no file, or nothing in it."""
+    return text is None or not text.removeprefix(MARK).strip(SPACE)
+
+
 def skipped(text: str, at: int) -> int:
     while at < len(text) and text[at] in SPACE:
         at += 1

@@ -34,15 +34,23 @@ def line_break(text: str) -> str:
 
 def with_section(text: str | None) -> str:
     """The text with our section: in its place if there is one, else at its end."""
-    line = line_break(text or "")
-    lines = (f"{BEGIN} {VERSION} -->", *INSTRUCTIONS.split("\n"), FINISH)
-    section = line.join(lines) + line
+    spot = None if text is None else section_in(text)
     if text is None:
-        return section
-    spot = section_in(text)
+        return section("\n")
     if spot is None:
-        return f"{text}{line}{section}"
-    return f"{text[: spot[0]]}{section}{text[spot[1] :]}"
+        line = line_break(text)
+        return f"{text}{line}{section(line)}"
+    start, end = spot
+    return f"{text[:start]}{section(line_of(text, start))}{text[end:]}"
+
+
+def section(line: str) -> str:
+    return line.join((f"{BEGIN} {VERSION} -->", *INSTRUCTIONS.split("\n"), FINISH, ""))
+
+
+def line_of(text: str, start: int) -> str:
+    """The line break behind the first line of our section."""
+    return "\r\n" if text[start:].partition("\n")[0].endswith("\r") else "\n"
 
 
 def without_section(text: str) -> str | None:
@@ -53,8 +61,7 @@ def without_section(text: str) -> str | None:
     start, end = spot
     if start == 0:
         return text[end:] or None
-    line = "\r\n" if text[start:end].split("\n", 1)[0].endswith("\r") else "\n"
-    return text[:start].removesuffix(line) + text[end:]
+    return text[:start].removesuffix(line_of(text, start)) + text[end:]
 
 
 def section_in(text: str) -> tuple[int, int] | None:
