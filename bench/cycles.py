@@ -63,8 +63,8 @@ VALUES (1, ?, ?, ?, ?, 1, 's1', 1, ?, ?, ?, ?, ?)
 """
 ENDED = """
 INSERT INTO ended_lease (board, task, token_epoch, token_number, actor, session, acquired, renewed,
-    expires, renewals, ended, cause, lost, acknowledged)
-VALUES (1, ?, 1, ?, 1, 's1', ?, ?, ?, 0, ?, 'completed', 0, 0)
+    expires, renewals, ended, cause, lost, acknowledged, seq, stint_started, stint_ended, spending)
+VALUES (1, ?, 1, ?, 1, 's1', ?, ?, ?, 0, ?, 'completed', 0, 0, ?, ?, ?, '')
 """
 DIGEST = "0" * 64
 CLAIMED = '{"actor":1,"ending":null,"reason":"","session":"s1","token":"1.1","ttl":7200000000}'
@@ -120,7 +120,7 @@ class Floor:
         ).fetchall()
         [(seq,)] = run(BOARD, {"events": 1, "now": now}).fetchall()
         run(EVENT, (seq, task, events, now, number, "completed", "completed", facts, DIGEST))
-        run(ENDED, (task, number, acquired, acquired, expires, now))
+        run(ENDED, (task, number, acquired, acquired, expires, now, seq, acquired, now))
         run("COMMIT")
 
     def close(self) -> None:

@@ -75,14 +75,19 @@ def in_repository(board: Board, place: Place) -> Board:
 
 def with_areas(board: Board, place: Place) -> Board:
     """`dibs.toml` may name areas; the board's own settings come first."""
-    root = board.settings.mirror_root or main_tree(place)
+    committed = committed_areas(place, board.settings)
+    if committed:
+        board.settings = board.settings.but(areas={**committed, **board.settings.areas})
+    return board
+
+
+def committed_areas(place: Place, settings: Settings) -> dict[str, tuple[str, ...]]:
+    root = settings.mirror_root or main_tree(place)
     if not root or not exists(join(root, COMMITTED)):
-        return board
+        return {}
     from dibs.backlogs.found import stated_areas
 
-    stated = stated_areas(root)
-    board.settings = board.settings.but(areas={**stated, **board.settings.areas})
-    return board
+    return stated_areas(root)
 
 
 # Backlogs that are files.

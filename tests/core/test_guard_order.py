@@ -8,9 +8,21 @@ import pytest
 
 from dibs.core import commands as c
 from dibs.core.decide import decide
-from dibs.core.facts import Facts, Rival, Rules
-from dibs.core.model import Actor, Caller, EndedLease, Lease, Mirrored, Task, TaskKey, Terms, Token
+from dibs.core.facts import Facts, Period, Rival, Rules
+from dibs.core.model import (
+    Actor,
+    Approval,
+    Caller,
+    EndedLease,
+    Lease,
+    Mirrored,
+    Task,
+    TaskKey,
+    Terms,
+    Token,
+)
 from dibs.core.order import GUARDS, ON_OWN_LEASE
+from dibs.core.worked import Worked
 
 K = TaskKey("T-1")
 NOW = 10_000_000_000
@@ -30,6 +42,8 @@ UNBOUND = Lease(1, None, NOW, NOW, HOUR)
 FORMER = EndedLease(Token(1, 2), 1, "s1", NOW, NOW, NOW, 0, NOW, "takeover", lost=True)
 
 RIVAL = Rival(7, TaskKey("T-7"), 2, "s2", NOW + HOUR, ("src/**",))
+
+APPROVAL = Approval(5, 1, 0, NOW - 1, "UTC", "a week", 0, 0, 0, "")
 
 WORST = Task(
     1, "u", K, STRICT_TERMS, 0, 0, 3, state="complete", token=Token(1, 3), lease=OTHERS_LEASE,
@@ -300,6 +314,17 @@ CASES = {
             ("held", lambda s: s.task(lease=None)),
         ],
     ),
+    "allow": (
+        c.Allow(K, ("src/a",), to="nobody", span=60_000_000),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="a hotfix")),
+            ("unknown_actor", lambda s: s.fact(receiver=ANA)),
+            ("final", lambda s: s.task(state="review")),
+            ("wrong_state", lambda s: s.task(state="open", lease=None)),
+            ("not_held", lambda s: s.task(lease=OTHERS_LEASE)),
+        ],
+    ),
     "add": (
         c.Add(EASY, key=K),
         [("key_taken", lambda s: s.fact(key_is_taken=False))],
@@ -311,6 +336,26 @@ CASES = {
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
             ("unknown_actor", lambda s: (s.fact(receiver=CODEX), s.say(kind="human"))),
             ("kind_is_fixed", lambda s: s.say(kind="service")),
+        ],
+    ),
+    "approve": (
+        c.Approve("codex", 0, NOW + 1, "UTC", "a week"),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("unknown_actor", lambda s: s.fact(receiver=ANA)),
+            ("own_timesheet", lambda s: s.fact(receiver=CODEX)),
+            ("period_not_over", lambda s: s.say(until=NOW)),
+            ("stint_open", lambda s: s.fact(period=Period((), (APPROVAL,)))),
+            ("approved", lambda s: s.fact(period=Period())),
+        ],
+    ),
+    "reopen": (
+        c.Reopen("codex", 0, NOW, "a week"),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="a mistake")),
+            ("unknown_actor", lambda s: s.fact(receiver=CODEX)),
+            ("not_approved", lambda s: s.fact(period=Period((), (APPROVAL.but(until=NOW),)))),
         ],
     ),
     "set_settings": (
@@ -341,6 +386,8 @@ CASES = {
 EXTRA = {
     "add": {"key_is_taken": True, "task": None},
     "next": {"paused": "ana", "held": 2, "task": None},
+    "approve": {"period": Period((Worked(1, 5, NOW, K, source="open"),), (APPROVAL,))},
+    "reopen": {"period": Period((), (APPROVAL,))},
 }
 
 

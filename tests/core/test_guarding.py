@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dibs.core.facts import Rival
 from dibs.core.ground import REFUSE, WARN, Ground
-from dibs.core.guarding import COMMIT, EDIT, Known, Opened, judge
-from dibs.core.model import Task, Terms
+from dibs.core.guarding import COMMIT, EDIT, Known, judge
+from dibs.core.model import Allowance, Task, Terms
 from dibs.core.reserved import Reserved
 from dibs.core.scopes import matches
 
@@ -70,9 +70,9 @@ def test_constraints_say_what_may_be_done_with_a_path():
     assert judge(known, ["src/a", "src/b"], COMMIT).forbidden == (("src/a", "T-1"),)
 
 
-def test_what_a_person_opened_is_not_in_the_way_and_nothing_else_is_open():
-    opened = Opened("T-9", ("src/a.py",), 1, until=100)
-    known = Known(GROUND, (task("T-1", "docs"),), (rival("src"),), (opened,))
+def test_what_a_person_allowed_is_not_in_the_way_and_nothing_else_is_free():
+    allowed = Allowance(7, "T-9", ("src/a.py",), 1, until=100)
+    known = Known(GROUND, (task("T-1", "docs"),), (rival("src"),), (allowed,))
     assert not judge(known, ["src/a.py"], EDIT).stops
     assert judge(known, ["src/b.py"], EDIT).stops
     other = known.but(rivals=(rival("src", key="T-8"),))

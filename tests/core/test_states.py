@@ -32,6 +32,7 @@ COMMANDS = {
     "unpark": c.Unpark(K),
     "edit": c.Edit(K, title="other"),
     "scope": c.Scope(K, add=("src/**",)),
+    "allow": c.Allow(K, ("src/a",), "dora", 60_000_000, "a hotfix"),
     "note": c.Note(K, note="look here"),
     "depend": c.Depend(K, on=(TaskKey("T-2"),)),
     "retry": c.Retry(K),
@@ -62,6 +63,7 @@ park       open         in_progress  blocked      review       failed       fina
 unpark     open         in_progress  blocked      review       failed       final     final
 edit       open         in_progress  blocked      review       failed       final     final
 scope      open         in_progress  blocked      review       failed       final     final
+allow      people_only  people_only  people_only  people_only  people_only  people_only  people_only
 note       open         in_progress  blocked      review       failed       complete  dropped
 depend     open         in_progress  blocked      review       failed       final     final
 retry      held         held         wrong_state  wrong_state  open         final     final
@@ -92,6 +94,7 @@ park       open         in_progress  blocked      review       failed       fina
 unpark     open         in_progress  blocked      review       failed       final     final
 edit       held         held         held         review       failed       final     final
 scope      held         held         held         review       failed       final     final
+allow      people_only  people_only  people_only  people_only  people_only  people_only  people_only
 note       open         in_progress  blocked      review       failed       complete  dropped
 depend     held         held         held         review       failed       final     final
 retry      held         held         wrong_state  wrong_state  open         final     final
@@ -122,6 +125,7 @@ park       open         blocked
 unpark     open         blocked
 edit       open         blocked
 scope      open         blocked
+allow      people_only  people_only
 note       open         blocked
 depend     open         blocked
 retry      open         wrong_state

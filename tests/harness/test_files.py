@@ -262,7 +262,7 @@ def test_a_persons_own_setup_writes_no_instructions(tmp_path):
 
 # The sandbox of Codex.
 
-BOARD = "/work/shop/.git/dibs"
+BOARD = "/srv/shop/.git/dibs"
 CONFIGS = [
     None,
     "",

@@ -217,6 +217,7 @@ class Bench:
             "task",
             "ended_lease",
             "event",
+            "stint",
             "note",
             "request",
         )

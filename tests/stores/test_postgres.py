@@ -278,6 +278,19 @@ def test_statements_are_prepared_once_where_the_session_is_our_own(bench):
     assert counts[-1] == counts[-2]
 
 
+def test_a_command_about_many_tasks_needs_no_statement_for_each_of_them(bench):
+    codex, ana = bench.agent(), bench.person()
+    keys = [TaskKey(bench.add()) for _ in range(20)]
+    for key in keys:
+        codex.do(c.Claim(key))
+        codex.do(c.Complete(key))
+    ana.do(c.Reset(tuple(keys[:5]), only=True, redo=True, yes=True))
+    before = prepared(bench.store)
+    ana.do(c.Reset(tuple(keys[5:]), only=True, redo=True, yes=True))
+    assert prepared(bench.store) <= before + 1
+    assert {bench.task(key).state for key in keys} == {"open"}
+
+
 def test_what_an_error_kept_from_being_prepared_is_prepared_later(bench):
     """The server skips what follows an error; here, the wait for a lock that was not given."""
     hasty = PostgresStore(bench.store.address, wait=0.1)

@@ -41,7 +41,11 @@ SOUND = [
     ("dependency", {"board": 1, "task": 1, "on_task": 2}),
     ("ended_lease", {"board": 1, "task": 1, "token_epoch": 1, "token_number": 1, "actor": 1, "acquired": 5,
                      "renewed": 5, "expires": 9, "renewals": 0, "ended": 9, "cause": "c", "lost": 0,
-                     "acknowledged": 0}),
+                     "acknowledged": 0, "seq": 9, "stint_started": 5, "stint_ended": 9, "spending": ""}),
+    ("stint", {"board": 1, "seq": 9, "task": 1, "actor": 1, "started": 5, "ended": 9, "source": "claim",
+               "spending": ""}),
+    ("stint", {"board": 1, "seq": 9, "task": 1, "actor": 1, "started": 5, "ended": 5, "source": "amended",
+               "amends": 5, "tokens": 1, "cost": 1, "spending": "actual"}),
     ("event", {"board": 1, "seq": 1, "task": 1, "position": 1, "at": 5, "actor": 1, "session": "", "verb": "v",
                "cause": "", "facts": "{}", "digest": DIGEST}),
 ]  # fmt: skip
@@ -49,7 +53,8 @@ SOUND = [
 NUMBERS = (None, -1, 0, 1, 2, 3, 4, 5, 6, 9, 10, 1000, 1001, 999_999, 1_000_000, 1_000_005,
            2_592_000_000_000, 2_592_000_000_001)  # fmt: skip
 TEXTS = (None, "", "x", "x" * 200, "x" * 201, DIGEST, "open", "in_progress", "blocked", "review", "failed",
-         "complete", "dropped", "any", "human", "agent", "service")  # fmt: skip
+         "complete", "dropped", "any", "human", "agent", "service",
+         "claim", "added", "amended", "actual", "unknown")  # fmt: skip
 
 
 def columns(table: str) -> dict[str, str]:

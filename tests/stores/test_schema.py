@@ -19,7 +19,7 @@ SCHEMA = "".join(migrations("sqlite")[1])
 
 @pytest.fixture
 def held(apart) -> Bench:
-    """A board with one task in progress, one free, one ended lease."""
+    """A board with one task in progress, one free, one ended lease, one stint that was stopped."""
     bench = apart
     bench.add()
     bench.add()
@@ -27,6 +27,8 @@ def held(apart) -> Bench:
     codex.claim()
     codex.do(c.Release(TaskKey("T-1")))
     codex.claim()
+    codex.do(c.Stop(TaskKey("T-1")))
+    codex.do(c.Start(TaskKey("T-1")))
     return bench
 
 
@@ -62,6 +64,37 @@ REFUSED = {
     "the ledger is never deleted": "DELETE FROM event",
     "an ended lease never changes": "UPDATE ended_lease SET ended = ended + 1",
     "an ended lease is never deleted": "DELETE FROM ended_lease",
+    "a stint of an ended lease never changes": "UPDATE ended_lease SET stint_started = stint_started - 1",
+    "a stint has a start and an end": (
+        "INSERT INTO ended_lease (board, task, token_epoch, token_number, actor, acquired, renewed, expires,"
+        " renewals, ended, cause, lost, acknowledged, seq, stint_started, spending)"
+        " SELECT board, task, 9, 9, actor, acquired, renewed, expires, renewals, ended, cause, lost,"
+        " acknowledged, seq, stint_started, '' FROM ended_lease"
+    ),
+    "a stint never changes": "UPDATE stint SET started = started - 1",
+    "a stint is never deleted": "DELETE FROM stint",
+    "a stint does not end before it starts": (
+        "INSERT INTO stint (board, seq, task, actor, started, ended, source, spending)"
+        " SELECT board, 1, task, actor, ended + 1, ended, 'claim', '' FROM stint"
+    ),
+    "only an amendment amends": (
+        "INSERT INTO stint (board, seq, task, actor, started, ended, source, amends, spending)"
+        " SELECT board, 2, task, actor, started, ended, 'added', 1, '' FROM stint"
+    ),
+    "an amendment amends something": (
+        "INSERT INTO stint (board, seq, task, actor, started, ended, source, spending)"
+        " SELECT board, 2, task, actor, started, ended, 'amended', '' FROM stint"
+    ),
+    "a stint is amended once": (
+        "INSERT INTO stint (board, seq, task, actor, started, ended, source, amends, spending)"
+        " SELECT board, 3, task, actor, started, ended, 'amended', 1, '' FROM stint"
+        " UNION ALL SELECT board, 4, task, actor, started, ended, 'amended', 1, '' FROM stint"
+    ),
+    "a stint comes from an event": (
+        "INSERT INTO stint (board, seq, task, actor, started, ended, source, spending)"
+        " SELECT board, 999, task, actor, started, ended, 'added', '' FROM stint"
+    ),
+    "what was used is not less than nothing": "UPDATE stint SET tokens = -1",
     "an origin is used once": "UPDATE task SET channel = 'mail', origin_ask_ref = '1'",
     "an origin has two parts": "UPDATE task SET channel = 'mail' WHERE id = 2",
     "a name leads to one actor": "INSERT INTO actor_name VALUES (1, 'codex', 'codex', 1)",
@@ -104,9 +137,9 @@ def test_every_query_is_known_to_the_database_and_used_by_the_code(apart, kind):
 
 
 WHOLE = {
-    "actors", "boards", "count_events", "count_task_events", "count_tasks", "events_after",
+    "actors", "boards", "count_events", "count_task_events", "count_tasks", "digests_after", "events_after",
     "events_before", "events_without_task", "highest", "keys", "leases_without_task", "names",
-    "names_of_actor", "notes_of_task", "refusals", "remove_names_of_actor", "wrong_waits",
+    "names_of_actor", "notes_of_task", "stints", "stints_and_tasks", "stints_without_task", "refusals", "remove_names_of_actor", "wrong_waits",
     "forget_refusals", "forget_requests", "add_refusal",
 }  # fmt: skip
 """Questions about all of something; or about a table that is small, or is read from its end."""
@@ -121,7 +154,9 @@ def test_no_question_walks_over_all_tasks(apart):
         sql = re.sub(r"(?<!:):\w+", "1", text)
         plan = apart.store.connection.execute("EXPLAIN QUERY PLAN " + sql).fetchall()
         for *_, step in plan:
-            assert not re.search(r"SCAN (task|dependency|event|ended_lease|note)\b", step), name
+            assert not re.search(r"SCAN (task|dependency|event|ended_lease|stint|note)\b", step), (
+                name
+            )
             assert not re.search(r"SEARCH (task|dependency|event)\b.*\(board=\?\)", step), name
 
 

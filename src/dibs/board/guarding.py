@@ -82,7 +82,10 @@ def known_to(
     if known.ground.conflict == OFF:
         return known, {}
     rivals = [one for one in tx.held_scopes() if is_another(one, actor, session, tx.now)]
-    return known.but(rivals=tuple(rivals)), tx.actors()
+    if not rivals:
+        return known, {}
+    allowed = [one for one in tx.allowances() if one.actor == actor]
+    return known.but(rivals=tuple(rivals), allowed=tuple(allowed)), tx.actors()
 
 
 def holders(

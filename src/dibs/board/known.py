@@ -75,6 +75,10 @@ def facts_for(
         return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
     if isinstance(command, c.SetClock | c.Pause | c.Resume):
         return facts
+    if isinstance(command, c.Approve | c.Reopen):
+        from dibs.board.approving import facts_for_approval
+
+        return facts_for_approval(tx, facts, command)
     if isinstance(command, OF_MANY):
         from dibs.board.many import facts_for_many
 

@@ -1,23 +1,26 @@
-"""Periods of work as the ledger tells them: each is recorded by the event that ended it."""
+"""Periods of work: each is recorded by the event that ended it, and adds up to timesheets."""
 
 from __future__ import annotations
 
-from dibs.core import events as e
-from dibs.core.evolve import sign_of_life
+from dibs.core.asked import needed
 from dibs.core.values import Value
-from dibs.core.worked import CLAIM, OPEN, Worked, in_order
+from dibs.core.worked import Worked
+from dibs.stores.history import STINT
+from dibs.stores.rows import texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dibs.board.execute import Board
+    from dibs.core.asked import Asked, Stint
     from dibs.core.instants import Instant
-    from dibs.core.ledger import Entry
-    from dibs.core.model import Actor, ActorId, TaskId, TaskKey
+    from dibs.core.model import Actor, ActorId, TaskKey
+    from dibs.core.periods import LocalDays
+    from dibs.core.timesheet import Sheet
     from dibs.stores.transaction import ReadTransaction
 
-HELD_AT_MOST = 1_000_000
+AREA = Worked.fields.index("area")
 
 
 class Record(Value):
@@ -34,54 +37,57 @@ class Record(Value):
 
 def worked(board: Board, since: Instant, until: Instant, actor: str | None = None) -> Record:
     """All stints that touch the period, by actor, then by start; those that are open until now."""
+    with board.read() as tx:
+        wanted = actor_of(tx, actor)
+        found, titles = [], {}
+        for row in with_areas(tx.stints_and_tasks(since, until, wanted.id if wanted else None)):
+            stint = Worked(*row[:-1])
+            found.append(stint)
+            titles[stint.key] = row[-1]
+        return Record(tx.board.uid, tx.now, tuple(found), tx.actors(), titles, wanted)
+
+
+def actor_of(tx: ReadTransaction, name: str | None) -> Actor | None:
+    """Whose stints are asked for, by any name."""
     from dibs.core.refusals import Refused, unknown_actor
 
+    actor = None if name is None else tx.actor_named(name)
+    if name is not None and actor is None:
+        raise Refused(unknown_actor(name))
+    return actor
+
+
+def summed(board: Board, asked: Asked, local_days: LocalDays, actor: str | None = None) -> Sheet:
+    """The timesheet: stints are added up as they are read, and none of them is kept."""
+    from dibs.core.timesheet import sheet
+
     with board.read() as tx:
-        actors = tx.actors()
-        wanted = None if actor is None else tx.actor_named(actor)
-        if actor is not None and wanted is None:
-            raise Refused(unknown_actor(actor))
-        found = [
-            stint
-            for stint in (*over(tx), *running(tx))
-            if stint.end >= since and stint.start < until
-            if wanted is None or stint.actor == wanted.id
-        ]
-        tasks = (tx.task(key) for key in {stint.key for stint in found})
-        titles = {task.key: task.terms.title for task in tasks if task is not None}
-        return Record(tx.board.uid, tx.now, tuple(in_order(found)), actors, titles, wanted)
+        wanted = actor_of(tx, actor)
+        names = {number: one.name for number, one in tx.actors().items()}
+        asked = asked.but(actor=wanted.id if wanted else None)
+        period = (asked.since, asked.until, asked.actor)
+        if {*needed(asked)} <= {*STINT}:
+            return sheet(tx.stints(*period), asked, local_days, names, STINT)
+        found: Iterable[Stint] = tx.stints_and_tasks(*period)
+        if "area" in needed(asked):
+            found = with_areas(found)
+        return sheet(found, asked, local_days, names)
 
 
-def over(tx: ReadTransaction) -> Iterator[Worked]:
-    keys: dict[TaskId, TaskKey] = {}
-    for entry in tx.events_with_stint():
-        stint, who = recorded(entry)
-        if stint is None or entry.task is None:
-            continue
-        if entry.task not in keys:
-            keys |= tx.keys_of({entry.task})
-        yield Worked(
-            who, stint.started, stint.ended, keys[entry.task], source=CLAIM, number=entry.seq
-        )
+def with_areas(stints: Iterable[Stint]) -> Iterator[Stint]:
+    """Each with the area of its task in the place of its scope."""
+    known: dict[str, str] = {}
+    for row in stints:
+        scope = row[AREA]
+        area = known.get(scope)
+        if area is None:
+            area = known[scope] = area_of(texts(scope))
+        yield *row[:AREA], area, *row[AREA + 1 :]
 
 
-def recorded(entry: Entry) -> tuple[e.Stint | None, ActorId]:
-    """The stint that an event ended, and whose it was."""
-    event = entry.event
-    ending: e.Ending | None = getattr(event, "ending", None)
-    if ending is not None:
-        return ending.stint, ending.actor
-    stint: e.Stint | None = getattr(event, "stint", None)
-    return stint, entry.actor
-
-
-def running(tx: ReadTransaction) -> Iterator[Worked]:
-    """Open ones: until now, or until the last sign of life of a lease that has expired."""
-    for task in tx.tasks_held(HELD_AT_MOST):
-        lease = task.lease
-        if lease is not None and lease.stint is not None:
-            end = max(lease.stint, sign_of_life(lease, tx.now))
-            yield Worked(lease.actor, lease.stint, end, task.key, source=OPEN)
+def area_of(scope: tuple[str, ...]) -> str:
+    """The first area that a scope names."""
+    return next((name[1:] for name in scope if name.startswith("@")), "")
 
 
 class Happened(Value):
@@ -97,8 +103,8 @@ def moments(board: Board, actor: ActorId, since: Instant, until: Instant) -> lis
     """Claims, notes, ends and takeovers of one actor in a period, in their order."""
     found: list[Happened] = []
     with board.read() as tx:
-        for entry in tx.events():
-            if entry.task is None or not since <= entry.at < until:
+        for entry in tx.events_between(since, until):
+            if entry.task is None:
                 continue
             event = entry.event
             lost = getattr(event, "ending", None)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dibs.board import approving
 from dibs.board.execute import Board
 from dibs.board.known import found
 from dibs.core import board_events, ledger
+from dibs.core import events as e
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, ActorId, Task
 from dibs.core.refusals import Refused
 from dibs.core.values import Value
-from dibs.stores.transaction import NO_TASK
+from dibs.stores.history import NO_TASK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +81,9 @@ def verified(tx: ReadTransaction) -> Verification:
     faults += counter_faults(tx, epoch_in(own))
     faults += [f"{key}: its open dependencies are miscounted" for key in tx.wrong_waits()]
     faults += readable(lambda: pause_faults(own, tx), "the board: its pause")
+    faults += readable(lambda: approving.faults(own, tx), "the board: its approved periods")
     faults += time_faults(tx.events())
+    faults += [f"the stint {number} has no task" for number in tx.stray_stints()]
     return Verification(count, tasks, tuple(faults))
 
 
@@ -121,10 +125,21 @@ def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str
     faults = list(folded.faults) + ledger.differences(task, folded.task)
     if tuple(tx.ended_leases(task.id)) != folded.ended:
         faults.append("its ended leases are not those of the ledger")
+    if tuple(tx.stints_of(task.id)) != folded.stints:
+        faults.append("its stints are not those of the ledger")
     if {one.key for one in tx.dependencies(task.id)} != folded.after:
         faults.append("its dependencies are not those of the ledger")
+    if tx.allowances_of(task.id) != allowed_in(entries):
+        faults.append("what others may touch of it is not what the ledger says")
     faults += note_faults(entries, tx, task)
     return [f"{task.key}: {fault}" for fault in faults]
+
+
+def allowed_in(entries: list[Entry]) -> list[tuple[int, tuple[str, ...], ActorId, Instant]]:
+    events = ((entry.seq, entry.event) for entry in entries if entry.verb == e.Allowed.verb)
+    return [
+        (seq, one.paths, one.to, one.until) for seq, one in events if isinstance(one, e.Allowed)
+    ]
 
 
 def note_faults(entries: list[Entry], tx: ReadTransaction, task: Task) -> list[str]:

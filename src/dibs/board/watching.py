@@ -120,6 +120,26 @@ def read_after(board: Board, seq: int, limit: int, wanted: LogFilter) -> Page:
         return Page(lines, everybody, tx.now, reached, reached < tx.board.seq)
 
 
+def all_after(board: Board, after: int, task: TaskKey | None) -> Iterator[tuple[LogLine, ...]]:
+    """The events after `after` that there are now, page by page; of one task, or of all."""
+    if task is not None:
+        yield persist(board, lambda: read_of_task(board, after, task))
+        return
+    last = last_event(board)
+    while after < last:
+        page = events_after(board, after, min(PAGE, last - after))
+        if page.reached <= after:
+            return
+        yield page.lines
+        after = page.reached
+
+
+def read_of_task(board: Board, after: int, key: TaskKey) -> tuple[LogLine, ...]:
+    with board.read() as tx:
+        entries = [entry for entry in tx.events_of(found(tx, key).id) if entry.seq > after]
+        return views.lines_of(tx, entries, tx.actors())
+
+
 def stream(board: Board, after: int, wanted: LogFilter, seconds: float = FOREVER) -> Iterator[Page]:
     """What happens after an event, each wanted event once and in order; now and then, nothing.
 

@@ -69,6 +69,10 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
         from dibs.core.mirroring import sync
 
         return sync(case, command)  # type: ignore[arg-type]
+    if verb in OF_PERIODS:
+        from dibs.core.approving import ACTS as APPROVALS
+
+        return APPROVALS[verb](case, command)
     if verb in OF_MANY:
         from dibs.core.recovery import ACTS as MANY
 
@@ -322,6 +326,11 @@ def scope(case: Case, command: c.Scope) -> Decision:
     return as_holder(case, *((e.Scoped(scope=after),) if after != before else ()))
 
 
+def allow(case: Case, command: c.Allow) -> Decision:
+    until, reason = later(case.now, command.span), command.reason.strip()
+    return Decision((e.Allowed(command.paths, case.subject.id, until, reason),))
+
+
 def depend(case: Case, _command: c.Depend) -> Decision:
     now = case.facts.after
     on = tuple(key for key in case.facts.on if key not in now)
@@ -409,12 +418,13 @@ def started_first(case: Case) -> tuple[Event, ...]:
 OF_THE_BOARD = (
     "set_actor", "set_clock", "set_settings", "move_board", "restore_board", "pause", "resume",
 )  # fmt: skip
+OF_PERIODS = ("approve", "reopen")
 OF_MANY = ("retry", "reset", "sweep")
 
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act
     for act in (
-        add, intake, edit, scope, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
+        add, intake, edit, scope, allow, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
         renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
     )
 }  # fmt: skip

@@ -292,6 +292,19 @@ class Acknowledged(TaskEvent):
         return task
 
 
+class Allowed(TaskEvent):
+    """A person let somebody touch paths that the task reserves, for a while."""
+
+    verb = "allowed"
+    paths: tuple[str, ...]
+    to: ActorId
+    until: Instant
+    reason: str
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task
+
+
 class Blocked(EndsLease):
     verb = "blocked"
     cause = "block"
@@ -428,6 +441,6 @@ class Unparked(TaskEvent):
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Received, Edited, Scoped, Depended, Synced, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
-    Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Blocked, Unblocked, Submitted, Accepted,
+    Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Allowed, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dibs.core.board_events import ClockSet
 from dibs.core.events import Ending, Event, Renewed, Stint, TaskEvent, lease_of
 from dibs.core.instants import Instant
-from dibs.core.model import EndedLease, Lease, Session, Task
+from dibs.core.model import EndedLease, EndedStint, Lease, Session, Task
 
 
 def evolve(task: Task, event: TaskEvent | ClockSet, at: Instant) -> Task:
@@ -17,11 +17,12 @@ def evolve(task: Task, event: TaskEvent | ClockSet, at: Instant) -> Task:
     return event.evolve(task, at).but(updated=at)
 
 
-def ended_lease(event: Event, at: Instant) -> EndedLease | None:
-    """The lease that the event ended, if it ended one."""
+def ended_lease(event: Event, at: Instant, seq: int) -> EndedLease | None:
+    """The lease that the event ended, if it ended one, with the stint that ended with it."""
     ending: Ending | None = getattr(event, "ending", None)
     if ending is None:
         return None
+    started, ended = ending.stint or (None, None)
     return EndedLease(
         token=ending.token,
         actor=ending.actor,
@@ -33,7 +34,21 @@ def ended_lease(event: Event, at: Instant) -> EndedLease | None:
         ended=at,
         cause=event.cause,
         lost=event.takes and ending.session is not None,
+        seq=seq,
+        stint_started=started,
+        stint_ended=ended,
     )
+
+
+def ended_stint(event: Event, before: Task, seq: int) -> EndedStint | None:
+    """The stint that the event ended or corrected, if its lease did not end with it."""
+    stint: Stint | None = getattr(event, "stint", None)
+    if stint is None:
+        return None
+    amends: int | None = getattr(event, "amends", None)
+    source = getattr(event, "source", "claim")
+    actor = getattr(event, "actor", None) or lease_of(before).actor
+    return EndedStint(seq, actor, stint.started, stint.ended, source, amends)
 
 
 def is_late(event: Event) -> bool:

@@ -27,7 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dibs.core.model import State
+    from dibs.core.model import Approval, State
+    from dibs.core.worked import Worked
 
 
 class Rules(Value):
@@ -99,6 +100,13 @@ class Asked(Value):
     """The place in the same batch where its origin was first named, if it was."""
 
 
+class Period(Value):
+    """One actor's stints in a period, and the periods of it that are approved."""
+
+    stints: tuple[Worked, ...] = ()
+    approved: tuple[Approval, ...] = ()
+
+
 class Facts(Value):
     """Everything that a decision may look at, read in its own transaction after the lock."""
 
@@ -156,6 +164,8 @@ class Facts(Value):
     """The last number of a key that is given out to them."""
     first: str = ""
     """The digest of the first delivery of a request that is known already."""
+    period: Period | None = None
+    """If hours are to be approved."""
     newcomers: tuple[Actor, ...] = ()
     """Who is to be registered beside the caller."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dibs.core.ground import ALLOW, REFUSE, WARN, Ground
 from dibs.core.instants import Instant, brief, iso
-from dibs.core.model import Actor, ActorId, Task, TaskKey
+from dibs.core.model import Actor, ActorId, Allowance, Task, TaskKey
 from dibs.core.refusals import Refusal
 from dibs.core.reserved import Reserved
 from dibs.core.values import Value
@@ -20,15 +20,6 @@ SHOWN = 5
 """How many paths a message names."""
 
 
-class Opened(Value):
-    """A person has let somebody touch paths that a task reserves, for a while."""
-
-    task: TaskKey
-    scope: tuple[str, ...]
-    actor: ActorId
-    until: Instant
-
-
 class Known(Value):
     """What a guard reads before it judges."""
 
@@ -37,7 +28,7 @@ class Known(Value):
     """What the caller's session holds; the lease of none of them has ended."""
     rivals: tuple[Rival, ...] = ()
     """Live leases of other sessions that reserve paths."""
-    opened: tuple[Opened, ...] = ()
+    allowed: tuple[Allowance, ...] = ()
     """What the caller is let touch all the same."""
     items: frozenset[str] = frozenset()
     """The item files of what it holds."""
@@ -82,7 +73,7 @@ def judge(known: Known, paths: Sequence[str], action: str) -> Verdict:
     own = Reserved((ground.patterns(task.scope) for task in mine), fold=ground.fold)
     free = [place for place, task in enumerate(mine) if not task.scope]
     others = Reserved((ground.patterns(one.scope) for one in known.rivals), fold=ground.fold)
-    opened = Reserved((one.scope for one in known.opened), fold=ground.fold)
+    allowed = Reserved((one.paths for one in known.allowed), fold=ground.fold)
     held: list[tuple[str, Rival]] = []
     outside: list[str] = []
     forbidden: list[tuple[str, TaskKey]] = []
@@ -90,7 +81,7 @@ def judge(known: Known, paths: Sequence[str], action: str) -> Verdict:
         if path in known.items:
             continue
         theirs = [known.rivals[place] for place in others.of(path)]
-        let = {known.opened[place].task for place in opened.of(path)}
+        let = {known.allowed[place].task for place in allowed.of(path)}
         barred = next((rival for rival in theirs if rival.key not in let), None)
         if barred is not None:
             held.append((path, barred))

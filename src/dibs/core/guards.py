@@ -106,6 +106,11 @@ def caller_holds_it(case: Case) -> Refusal | None:
     return None if case.holds else refusals.not_held(case.task)
 
 
+def somebody_holds_it(case: Case) -> Refusal | None:
+    """A lease that has not ended stands on the task."""
+    return None if case.lease is not None else refusals.not_held(case.task)
+
+
 def holder_or_person_or_free(case: Case) -> Refusal | None:
     """Nobody else holds the task, or a person asks."""
     return held(case) if case.another_holds and not case.caller.is_person else None

@@ -11,9 +11,19 @@ from _json import encode_basestring, make_encoder  # json itself would load re a
 from dibs.core import events as e
 from dibs.core.board_events import BOARD_EVENTS
 from dibs.core.checks import short
-from dibs.core.evolve import ended_lease, evolve
+from dibs.core.evolve import ended_lease, ended_stint, evolve
 from dibs.core.instants import Instant
-from dibs.core.model import ActorId, EndedLease, Lease, Mirrored, Task, TaskId, Terms, Token
+from dibs.core.model import (
+    ActorId,
+    EndedLease,
+    EndedStint,
+    Lease,
+    Mirrored,
+    Task,
+    TaskId,
+    Terms,
+    Token,
+)
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 
@@ -139,15 +149,42 @@ class Folded(Value):
     faults: tuple[str, ...]
     after: frozenset[str] = frozenset()
     """The keys of what it depends on."""
+    stints: tuple[EndedStint, ...] = ()
+    """Those that did not end with a lease."""
+
+
+class Beside:
+    """What the events of a task put beside its row: ended leases, stints, dependencies."""
+
+    def __init__(self) -> None:
+        self.ended: list[EndedLease] = []
+        self.stints: list[EndedStint] = []
+        self.after: set[str] = set()
+
+    def take(self, entry: Entry, event: e.Event, before: Task) -> None:
+        over = ended_lease(event, entry.at, entry.seq)
+        if over is not None:
+            self.ended.append(over)
+        stint = ended_stint(event, before, entry.seq)
+        if stint is not None:
+            self.stints.append(stint)
+        if isinstance(event, e.Added):
+            self.after.update(event.after)
+        if isinstance(event, e.Depended):
+            self.after = (self.after | set(event.on)) - set(event.not_on)
+        if isinstance(event, e.Acknowledged):
+            self.ended = [
+                lease.but(acknowledged=True) if lease.token == event.lost else lease
+                for lease in self.ended
+            ]
 
 
 def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
     """A task's row from its first event on; `clock` holds the board's clock events, in order."""
     task: Task | None = None
-    ended: list[EndedLease] = []
     faults: list[str] = []
-    after: set[str] = set()
-    for entry in _in_order(entries, clock):
+    beside = Beside()
+    for entry in in_order(entries, clock):
         if entry.task is None:
             if task is not None:
                 task = evolve(task, entry.event, entry.at).but(updated=task.updated)  # type: ignore[arg-type]
@@ -155,28 +192,22 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
         event, before = entry.event, task
         if isinstance(event, e.Added):
             task = event.task(entry.task, entry.actor, entry.at)
-            after.update(event.after)
         elif task is None:
             return None
         else:
             assert isinstance(event, e.TaskEvent)
             task = evolve(task, event, entry.at)
         faults += _faults_of_entry(entry, before, task)
+        beside.take(entry, event, before or task)
         task = task.but(head=entry.digest, events=entry.position)
-        over = ended_lease(event, entry.at)
-        if over is not None:
-            ended.append(over)
-        if isinstance(event, e.Depended):
-            after = (after | set(event.on)) - set(event.not_on)
-        if isinstance(event, e.Acknowledged):
-            ended = [
-                lease.but(acknowledged=True) if lease.token == event.lost else lease
-                for lease in ended
-            ]
-    return None if task is None else Folded(task, tuple(ended), tuple(faults), frozenset(after))
+    if task is None:
+        return None
+    ended, stints, after = beside.ended, beside.stints, beside.after
+    return Folded(task, tuple(ended), tuple(faults), frozenset(after), tuple(stints))
 
 
-def _in_order(entries: Iterable[Entry], clock: Iterable[Entry]) -> Iterator[Entry]:
+def in_order(entries: Iterable[Entry], clock: Iterable[Entry]) -> Iterator[Entry]:
+    """A task's events with those of the clock among them."""
     changes = list(clock)
     for entry in entries:
         while changes and changes[0].seq < entry.seq:

@@ -283,6 +283,53 @@ class EndedLease(Value):
     cause: str
     lost: bool
     acknowledged: bool = False
+    seq: int = 0
+    """Of the event that ended it."""
+    stint_started: Instant | None = None
+    stint_ended: Instant | None = None
+    tokens: int | None = None
+    cost: int | None = None
+    spending: str = ""
+
+
+class EndedStint(Value):
+    """A stint that is over and did not end with its lease, by the event that ended it."""
+
+    seq: int
+    actor: ActorId
+    started: Instant
+    ended: Instant
+    source: str
+    amends: int | None = None
+    """The stint that it replaces."""
+    tokens: int | None = None
+    cost: int | None = None
+    spending: str = ""
+
+
+class Allowance(Value):
+    """A person has let somebody touch paths that a task reserves, for a while."""
+
+    seq: int
+    task: TaskKey
+    paths: tuple[str, ...]
+    actor: ActorId
+    until: Instant
+
+
+class Approval(Value):
+    """A period of an actor that a person has approved, and what it came to; not opened again since."""
+
+    seq: int
+    actor: ActorId
+    since: Instant
+    until: Instant
+    zone: str
+    label: str
+    stints: int
+    effort: int
+    working: int
+    digest: str
 
 
 class Linked(Value):

@@ -94,6 +94,13 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.scope_is_free_if_late,
     ),
     "scope": (*TO_CHANGE, g.scope_is_free_if_late, g.scope_is_free_if_wider),
+    "allow": (
+        g.caller_has_the_right,
+        g.reason_is_given,
+        g.receiver_exists,
+        g.state_allows_it,
+        g.somebody_holds_it,
+    ),
     "depend": (
         *TO_CHANGE,
         g.no_file_says_it,
@@ -120,6 +127,8 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "sync": (),
     "pause": (),
     "resume": (),
+    "approve": (g.caller_has_the_right,),
+    "reopen": (g.caller_has_the_right, g.reason_is_given),
     "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),
     "set_clock": (g.caller_has_the_right, g.reason_is_given),
     "set_settings": (g.caller_has_the_right,),

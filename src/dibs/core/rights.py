@@ -43,6 +43,9 @@ RIGHTS = {
     right.verb: right
     for right in (
         Right("force", people_only=True, reason=True),
+        Right("allow", people_only=True, reason=True),
+        Right("approve", people_only=True),
+        Right("reopen", people_only=True, reason=True),
         Right("set_actor", people_only=True),
         Right("set_clock", people_only=True, reason=True),
         Right("set_settings", people_only=True),

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from dibs import opening
-from dibs.board import upkeep, views
+from dibs.board import heads, views
 from dibs.board import waiting as causes
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Given, Identity, Surroundings, identify
@@ -377,10 +377,17 @@ class Board(Moves):
         """The task as soon as it is complete, free or ready; refused when the time is over."""
         return listening.until(self._use, key, goal, timeout)
 
-    def verify(self) -> tuple[str, ...]:
-        """What is wrong with the ledger: nothing, if it is sound."""
+    def head(self) -> str:
+        """One digest of the whole ledger, to be kept elsewhere, for `verify`."""
         with self._use() as rules:
-            return upkeep.verify(rules).faults
+            return str(heads.head(rules))
+
+    def verify(self, *, against: str = "") -> tuple[str, ...]:
+        """What is wrong with the ledger, also against kept heads (one in a line): nothing, if sound."""
+        checks.is_text(against, "a head")
+        kept = heads.parsed(against) if against else ()
+        with self._use() as rules:
+            return heads.prove(rules, kept).faults
 
 
 def _terms(

@@ -197,6 +197,10 @@ def view(shown: TaskView) -> Payload:
         notes=[note(kept, shown.actors) for kept in shown.notes],
         ended_leases=[ended(lease, shown.actors) for lease in shown.ended],
         receipts=[one.named() | {"at": iso(one.at)} for one in shown.receipts],
+        allowed=[
+            {"to": actor.name, "paths": list(one.paths), "until": iso(one.until), "event": one.seq}
+            for one, actor in shown.allowed
+        ],
     )
 
 

@@ -110,6 +110,15 @@ SURFACES = {
     "outside_scope": Surface(
         REFUSED, "dibs scope {task} --add PATH, if the task is to touch it; or leave it as it was"
     ),
+    "not_reserved": Surface(REFUSED, "touch them; dibs who PATH says who holds a path"),
+    "own_timesheet": Surface(REFUSED, "ask another person to approve it"),
+    "period_not_over": Surface(REFUSED, "approve it after {until}"),
+    "stint_open": Surface(
+        REFUSED, "dibs stop {task} ends a stint, dibs sweep those of the dead; dibs stint list"
+    ),
+    "approved": Surface(REFUSED, "a person opens it again: dibs reopen {actor}, with its period"),
+    "not_approved": Surface(REFUSED, "dibs timesheet --verify shows what is approved"),
+    "bad_trailer": Surface(REFUSED, "amend the commit: its trailers are those of a lease"),
     "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
@@ -145,6 +154,7 @@ SURFACES = {
     "corrupt": Surface(STORAGE, "keep the file as it is; go back to a backup"),
     "storage_failed": Surface(STORAGE, "dibs doctor"),
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
+    "unguarded": Surface(STORAGE, 'dibs doctor; guard_failure = "warn" lets it through'),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
     "output_failed": Surface(STORAGE, "dibs log says what was done"),
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),

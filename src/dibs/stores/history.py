@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dibs.core.board_events import ClockSet
 from dibs.core.ledger import Entry
-from dibs.core.model import KeptNote, LoggedRefusal, TaskId
+from dibs.core.model import ActorId, Approval, EndedStint, KeptNote, LoggedRefusal, TaskId
 from dibs.core.values import Value
 from dibs.stores import rows
 
@@ -17,8 +18,15 @@ if TYPE_CHECKING:
     from dibs.stores.transaction import BoardRow
 
 
+CLOCK_SET = ClockSet.verb
 BATCH = 1_000
 """Rows read at a time where all are wanted: a read transaction holds one page of them."""
+
+
+NO_TASK = TaskId(0)
+
+STINT = ("actor", "start", "end", "source", "tokens", "cost", "spending")
+"""What a stint is told with, if its task does not matter."""
 
 
 class Highest(Value):
@@ -34,8 +42,10 @@ class History:
     """The part of a transaction that reads what happened."""
 
     board: BoardRow
+    now: Instant
     _ask: Any
     _one: Any
+    _stream: Any
 
     def events_of(self, task: TaskId) -> Iterator[Entry]:
         """A task's events (those of `NO_TASK` are the board's own), oldest first."""
@@ -44,6 +54,17 @@ class History:
             yield from map(rows.entry_of, page)
             last = rows.beyond(last, page[-1][2])
 
+    def clock_events(self) -> list[Entry]:
+        """How the board's clock was set, oldest first."""
+        return [one for one in self.events_of(TaskId(0)) if one.verb == CLOCK_SET]
+
+    def digests(self) -> Iterator[tuple[int, str]]:
+        """Number and digest of every event, oldest first."""
+        last = 0
+        while page := self._ask("digests_after", after=last, limit=BATCH):
+            yield from page
+            last = rows.beyond(last, page[-1][0])
+
     def first_event(self, task: TaskId) -> Event | None:
         page = self._ask("events_of_task", task=task, after=0, limit=1)
         return rows.entry_of(page[0]).event if page else None
@@ -51,13 +72,6 @@ class History:
     def receipts_of(self, task: TaskId) -> list[Entry]:
         """Each delivery of the request behind a task, the first with its addition."""
         return [rows.entry_of(row) for row in self._ask("receipts_of_task", task=task)]
-
-    def events_with_stint(self) -> Iterator[Entry]:
-        """Those that ended a period of work, oldest first."""
-        last = 0
-        while page := self._ask("events_with_stint", after=last, limit=BATCH):
-            yield from map(rows.entry_of, page)
-            last = rows.beyond(last, page[-1][0])
 
     def events_backwards(self) -> Iterator[Entry]:
         """All events, newest first."""
@@ -75,6 +89,37 @@ class History:
         while page := self._ask("events_after", after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
             last = rows.beyond(last, page[-1][0])
+
+    def events_between(self, since: Instant, until: Instant) -> Iterator[Entry]:
+        """Those of a period. Instants fall only at an event of the clock: from each such event to the
+        next, the first of the period is found by halving, and the rest is not read.
+        """
+        ends = [one.seq for one in self.events_of(NO_TASK) if one.verb == ClockSet.verb]
+        for first, end in zip([1, *ends], [*ends, self.board.seq + 1], strict=True):
+            for entry in self.events_since(self._before(since, first, end)):
+                if entry.seq >= end or entry.at >= until:
+                    break
+                yield entry
+
+    def _before(self, instant: Instant, first: int, end: int) -> int:
+        """The last event, of some whose instants do not fall, that is earlier than an instant."""
+        last = first - 1
+        while last < end - 1:
+            middle = (last + end) // 2
+            row = self._one("instant_of_event", after=middle - 1)
+            if row is None or row[0] >= end or row[1] >= instant:
+                end = middle
+            else:
+                last = row[0]
+        return last
+
+    def approvals(self, actor: ActorId | None) -> list[Approval]:
+        """Approved periods that were not opened again, of one actor or of all."""
+        return [Approval(*row) for row in self._ask("approvals", actor=actor)]
+
+    def author_of(self, seq: int) -> ActorId:
+        """Who is behind an event."""
+        return self.entries(seq, 1)[0].actor
 
     def entries(self, first: int, count: int) -> list[Entry]:
         """Some events that follow each other."""
@@ -102,6 +147,34 @@ class History:
             f"an ended lease of task {task} has no task"
             for (task,) in self._ask("leases_without_task")
         ]
+
+    # Stints.
+
+    def stints(self, since: Instant, until: Instant, actor: ActorId | None) -> Iterator[rows.Row]:
+        """All that touch the period, by actor, then by start, as `STINT` names their columns."""
+        return self._streamed("stints", since, until, actor)
+
+    def stints_and_tasks(
+        self, since: Instant, until: Instant, actor: ActorId | None
+    ) -> Iterator[rows.Row]:
+        """The same, each with what a timesheet tells of its task."""
+        return self._streamed("stints_and_tasks", since, until, actor)
+
+    def _streamed(
+        self, query: str, since: Instant, until: Instant, actor: ActorId | None
+    ) -> Iterator[rows.Row]:
+        found: Iterator[rows.Row] = self._stream(
+            query, since=since, until=until, actor=actor, now=self.now
+        )
+        return found
+
+    def stints_of(self, task: TaskId) -> list[EndedStint]:
+        """Those of a task that did not end with a lease, oldest event first."""
+        return [EndedStint(*row) for row in self._ask("stints_of_task", task=task)]
+
+    def stray_stints(self) -> list[int]:
+        """Those that belong to no task."""
+        return [seq for (seq,) in self._ask("stints_without_task")]
 
     def notes(self, task: TaskId) -> list[KeptNote]:
         return [KeptNote(*row) for row in self._ask("notes_of_task", task=task)]

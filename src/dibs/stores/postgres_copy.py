@@ -47,6 +47,9 @@ class PlainLink:
         params["board"] = self._number
         return self._connection.execute(self._store.queries[query], params).fetchall()
 
+    def stream(self, query: str, **params: Any) -> Iterator[Any]:
+        return iter(self.ask(query, **params))
+
     def change(self, query: str, **params: Any) -> None:
         params["board"] = self._number
         self._connection.execute(self._store.queries[query], params)

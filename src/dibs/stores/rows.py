@@ -107,21 +107,8 @@ def task_columns(task: Task) -> Columns:
 
 
 def ended_lease_of(row: Row) -> EndedLease:
-    epoch, number, actor, session, acquired, renewed, expires, renewals, ended, cause, *flags = row
-    token, (lost, acknowledged) = Token(epoch, number), map(bool, flags)
-    return EndedLease(
-        token,
-        actor,
-        session,
-        acquired,
-        renewed,
-        expires,
-        renewals,
-        ended,
-        cause,
-        lost,
-        acknowledged,
-    )
+    lost, acknowledged = map(bool, row[10:12])
+    return EndedLease(Token(row[0], row[1]), *row[2:10], lost, acknowledged, *row[12:])  # type: ignore[call-arg]
 
 
 def ended_lease_columns(lease: EndedLease) -> Columns:

@@ -24,6 +24,7 @@ from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Any
 
@@ -239,6 +240,11 @@ class SqliteStore:
         assert self._connection is not None, "inside a transaction"
         params["board"] = BOARD
         return self._connection.execute(self._queries[query], params).fetchall()
+
+    def stream(self, query: str, **params: Any) -> Iterator[Any]:
+        assert self._connection is not None, "inside a transaction"
+        params["board"] = BOARD
+        return iter(self._connection.execute(self._queries[query], params))
 
     def change(self, query: str, **params: Any) -> None:
         assert self._connection is not None, "inside a transaction"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dibs.core import events as e
 from dibs.core import ledger
-from dibs.core.evolve import ended_lease, evolve
-from dibs.core.instants import Duration, Instant
+from dibs.core.evolve import ended_lease, ended_stint, evolve
+from dibs.core.instants import MINUTE, Duration, Instant
+from dibs.core.jsontext import listed
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     COMPLETE,
@@ -27,7 +28,7 @@ from dibs.core.model import (
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
-from dibs.stores.history import BATCH, History
+from dibs.stores.history import BATCH, NO_TASK, History
 from dibs.stores.offers import Offers
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Protocol
 
+    from dibs.core.board_events import Approved
     from dibs.core.model import State
 
     class Link(Protocol):
@@ -44,11 +46,14 @@ if TYPE_CHECKING:
 
         def change(self, query: str, **params: Any) -> None: ...
 
+        def stream(self, query: str, **params: Any) -> Iterator[rows.Row]:
+            """The same rows as of `ask`, a few at a time."""
+            ...
 
-FORGETS_EVERY = 32
-"""Events between two looks for requests that are old enough to be forgotten."""
 
-NO_TASK = TaskId(0)
+FORGETS_EVERY = MINUTE
+"""How often requests are looked for that are old enough to be forgotten."""
+
 ARRIVING, ARRIVED = 1, 2
 
 
@@ -112,6 +117,7 @@ class ReadTransaction(Offers, History):
         self.new_home = new_home
         self._ask = link.ask
         self._change = link.change
+        self._stream = link.stream
         self._read = self.board = board
         self.now = now
         self.skewed = skewed
@@ -270,24 +276,41 @@ class WriteTransaction(ReadTransaction):
 
     def append(self, task: Task, event: e.TaskEvent, caller: Caller) -> tuple[Task, Entry]:
         """The task after the event, and the event in the ledger. The row is saved by `save`."""
-        before = task
-        task, entry = self._enter(evolve(task, event, self.now), event, caller)
+        before, task = task, evolve(task, event, self.now)
         if (before.state == COMPLETE) != (task.state == COMPLETE):
             by = -1 if task.state == COMPLETE else 1
             self._change("settle_dependants", task=task.id, by=by)
+        task, entry = self._enter(task, event, caller)
         if task.item != before.item:
             self._save_item(task)
         if (before.terms, before.scope) != (task.terms, task.scope):
             self._reworded |= {task.id}
-        over = ended_lease(event, self.now)
+        over = ended_lease(event, self.now, entry.seq)
         if over is not None:
             self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
+        stint = ended_stint(event, before, entry.seq)
+        if stint is not None:
+            self._change("add_stint", task=task.id, **stint.named())
+        self._write_beside(task, event, entry)
+        return task, entry
+
+    def _write_beside(self, task: Task, event: e.TaskEvent, entry: Entry) -> None:
+        """What some events say stands in rows of its own."""
         if isinstance(event, e.Depended):
             for key in event.on:
                 self._depend(task, key)
             for key in event.not_on:
                 self._change("remove_dependency", task=task.id, on=self.id_of(key))
             self._change("count_waits", task=task.id)
+        if isinstance(event, e.Allowed):
+            self._change(
+                "add_allowance",
+                seq=entry.seq,
+                task=task.id,
+                paths=listed(event.paths),
+                actor=event.to,
+                until=event.until,
+            )
         if isinstance(event, e.Acknowledged):
             lost = event.lost
             self._change(
@@ -296,7 +319,6 @@ class WriteTransaction(ReadTransaction):
                 token_epoch=lost.epoch,
                 token_number=lost.number,
             )
-        return task, entry
 
     def _save_item(self, task: Task) -> None:
         """Apart from the rest of the row: only what comes from a file has it, and it changes rarely."""
@@ -320,6 +342,12 @@ class WriteTransaction(ReadTransaction):
         entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, token=None)
         self.board = self.board.but(head=entry.digest, events=entry.position)
         return entry
+
+    def add_approval(self, seq: int, approved: Approved) -> None:
+        self._change("add_approval", seq=seq, **approved.named())
+
+    def reopen(self, approval: int, seq: int) -> None:
+        self._change("reopen_approval", seq=approval, reopened=seq)
 
     def pause(self, by: ActorId | None, why: str) -> None:
         self.board = self.board.but(paused_by=by, paused_why=why)
@@ -345,7 +373,7 @@ class WriteTransaction(ReadTransaction):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        if self.board.seq // FORGETS_EVERY > self._read.seq // FORGETS_EVERY:
+        if self.now // FORGETS_EVERY > self._read.floor // FORGETS_EVERY:
             self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 

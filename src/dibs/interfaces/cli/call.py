@@ -91,6 +91,10 @@ class Call:
             self._place = locate(here(), os.environ)
         return self._place
 
+    def stand(self, place: Place) -> None:
+        """The board is looked for from here, not from the current directory."""
+        self._place = place
+
     @property
     def board(self) -> Board:
         if self._board is None:

@@ -37,6 +37,10 @@ def task(view: TaskView) -> tuple[str, ...]:
         "blocked on": task.blocked_on,
         "author": task.author and who[task.author].name,
         "scope": ", ".join(task.scope),
+        "allowed": "; ".join(
+            f"{actor.name} may touch {', '.join(one.paths)} until {brief(one.until, now)}"
+            for one, actor in view.allowed
+        ),
         "constraints": ", ".join(terms.constraints),
         "needs": ", ".join(terms.capabilities),
         "for": terms.audience if terms.audience != "any" else "",

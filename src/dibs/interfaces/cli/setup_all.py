@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.harness.install import INSTALLED, PROJECT, USER, apply, is_found
@@ -23,8 +24,8 @@ from dibs.interfaces.surfaces import REFUSED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
+    from dibs.git.install import Setup as GitSetup
     from dibs.harness.install import Setup
 
 HEAD = ("PART", "WHAT", "STATE", "WHERE")
@@ -83,7 +84,7 @@ def board_row(call: Call, *, changes: bool) -> tuple[str, str, str, str]:
         return "board", "tasks", "missing", call.place.folder
 
 
-# git, if its part is there.
+# git.
 
 
 def git_rows(call: Call, *, changes: bool) -> list[tuple[str, str, str, str]]:
@@ -92,21 +93,17 @@ def git_rows(call: Call, *, changes: bool) -> list[tuple[str, str, str, str]]:
         return []
     if changes:
         hooks.install()
-        hooks = git_hooks(call)
+        hooks = git_hooks(call) or hooks
     return [("git", each.hook, each.state, each.note) for each in hooks.states()]
 
 
-def git_hooks(call: Call) -> Any:
-    """The hooks of the repository, as `dibs.git.install` sees them; nothing outside of one."""
-    import sys
-    from importlib import import_module
+def git_hooks(call: Call) -> GitSetup | None:
+    """The hooks of the repository; nothing outside of one."""
+    from dibs.git.install import setup_of as hooks_of
 
-    if call.place.repository is None:
-        return None
-    try:
-        return import_module("dibs.git.install").setup_of(call.place.repository, sys.executable)
-    except ModuleNotFoundError:
-        return None
+    return (
+        None if call.place.repository is None else hooks_of(call.place.repository, sys.executable)
+    )
 
 
 # Everything out again.

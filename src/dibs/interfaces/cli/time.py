@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dibs.board import stints, views
 from dibs.core import checks, rounding
-from dibs.core import timesheet as sheets
 from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked
 from dibs.core.instants import Duration, Instant, brief, iso
 from dibs.core.refusals import bad_argument
@@ -17,6 +16,7 @@ from dibs.interfaces.sheets import hms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.stints import Record
+    from dibs.core.timesheet import Sheet
     from dibs.core.worked import Worked
 
 FORMATS = ("table", "csv", "json", "ics", "markdown", "toggl")
@@ -56,27 +56,21 @@ def period(call: Call, zone: str, now: Instant) -> tuple[Instant, Instant]:
 
 
 def timesheet(call: Call) -> Answer:
+    if call["verify"]:
+        from dibs.interfaces.cli.approval import verify
+
+        return verify(call)
     zone, now = zone_of(call), views.now(call.board)
     since, until = period(call, zone, now)
     if call["format"] not in FORMATS:
         raise bad_argument(
             f"the format is {checks.quoted(call['format'])}; it is one of {', '.join(FORMATS)}"
         )
-    record = stints.worked(call.board, since, until, call["actor"])
-    asked = Asked(
-        since,
-        until,
-        zone,
-        by_of(call),
-        call["bill_by"],
-        rounding.named(call["round"]),
-        record.actor.id if record.actor else None,
-    )
+    rule = rounding.named(call["round"])
+    asked = Asked(since, until, zone, by_of(call), call["bill_by"], rule)
     if call["format"] in ("ics", "toggl"):
-        return listed(call, record, asked)
-    names = {number: actor.name for number, actor in record.actors.items()}
-    made = sheets.sheet(record.stints, asked, zones.local_days(zone), names)
-    return written(call, made)
+        return listed(call, stints.worked(call.board, since, until, call["actor"]), asked)
+    return written(call, stints.summed(call.board, asked, zones.local_days(zone), call["actor"]))
 
 
 def by_of(call: Call) -> tuple[str, ...]:
@@ -87,7 +81,7 @@ def by_of(call: Call) -> tuple[str, ...]:
     return names
 
 
-def written(call: Call, made: sheets.Sheet) -> Answer:
+def written(call: Call, made: Sheet) -> Answer:
     """As its format has it; as JSON it is the same in every one."""
     from dibs.interfaces.sheets import csv, markdown, payload, table
 
@@ -196,6 +190,9 @@ VERBS = {
             argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
             argument("--round", metavar="RULE", default="none", help="none, 6m, 15m-up-day ..."),
             argument("--format", metavar="NAME", default="table", help=", ".join(FORMATS)),
+            argument(
+                "--verify", action="store_true", help="compare all approved periods with the stints"
+            ),
         ),
     ),
     "day": Verb(

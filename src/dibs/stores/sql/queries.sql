@@ -22,7 +22,28 @@ actor, name, host, worktree, branch, boot, namespace, pid, pid_started
 
 -- part: ended_lease
 token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost,
-acknowledged
+acknowledged, seq, stint_started, stint_ended, tokens, cost, spending
+
+-- part: stint
+seq, actor, started, ended, source, amends, tokens, cost, spending
+
+-- part: not_amended
+NOT IN (SELECT amends FROM stint WHERE board = :board AND amends IS NOT NULL)
+
+-- Open ones are counted until now, or until the last sign of life of a lease that has expired.
+-- part: stints
+SELECT actor, stint_started AS started, stint_ended AS ended, task, 'claim' AS source, tokens, cost,
+    spending, seq
+FROM ended_lease
+WHERE board = :board AND stint_ended >= :since AND stint_started < :until AND seq {not_amended}
+UNION ALL
+SELECT actor, started, ended, task, source, tokens, cost, spending, seq FROM stint
+WHERE board = :board AND ended >= :since AND started < :until AND seq {not_amended}
+UNION ALL
+SELECT holder, stint, CASE WHEN :now <= expires THEN :now WHEN renewed > stint THEN renewed ELSE stint END,
+    id, 'open', NULL, NULL, '', NULL
+FROM task
+WHERE board = :board AND holder IS NOT NULL AND stint < :until
 
 -- The board.
 
@@ -201,6 +222,19 @@ SELECT {task} FROM task WHERE board = :board AND preferred = :actor ORDER BY pri
 SELECT id, key, holder, session, expires, scope FROM task
 WHERE board = :board AND holder IS NOT NULL AND scope <> '[]'
 
+-- name: add_allowance
+INSERT INTO allowance (board, seq, task, paths, actor, until)
+VALUES (:board, :seq, :task, :paths, :actor, :until)
+
+-- name: allowances
+SELECT allowance.seq, task.key, allowance.paths, allowance.actor, allowance.until
+FROM allowance CROSS JOIN task
+WHERE allowance.board = :board AND allowance.until >= :now
+AND task.board = :board AND task.id = allowance.task ORDER BY allowance.until DESC, allowance.seq DESC
+
+-- name: allowances_of
+SELECT seq, paths, actor, until FROM allowance WHERE board = :board AND task = :task ORDER BY seq
+
 -- name: count_held_by
 SELECT count(*) FROM task WHERE board = :board AND holder = :actor AND session IS NOT NULL
 
@@ -296,14 +330,55 @@ ORDER BY task.id
 -- name: add_ended_lease
 INSERT INTO ended_lease
     (board, task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals,
-     ended, cause, lost, acknowledged)
+     ended, cause, lost, acknowledged, seq, stint_started, stint_ended, spending)
 VALUES
     (:board, :task, :token_epoch, :token_number, :actor, :session, :acquired, :renewed, :expires,
-     :renewals, :ended, :cause, :lost, 0)
+     :renewals, :ended, :cause, :lost, 0, :seq, :stint_started, :stint_ended, '')
 
 -- name: acknowledge_lease
 UPDATE ended_lease SET acknowledged = 1
 WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_number = :token_number
+
+-- Stints.
+
+-- All that touch a period, by actor, then by start. Read row by row: they may not fit into memory.
+-- name: add_approval
+INSERT INTO approval (board, seq, actor, since, until, zone, label, stints, effort, working, digest)
+VALUES (:board, :seq, :actor, :since, :until, :zone, :label, :stints, :effort, :working, :digest)
+
+-- name: reopen_approval
+UPDATE approval SET reopened = :reopened WHERE board = :board AND seq = :seq
+
+-- name: approvals
+SELECT seq, actor, since, until, zone, label, stints, effort, working, digest FROM approval
+WHERE board = :board AND actor = coalesce(:actor, actor) AND reopened IS NULL ORDER BY seq
+
+-- name: stints
+SELECT actor, started, ended, source, tokens, cost, spending FROM ({stints}) AS stints
+WHERE ended >= :since AND actor = coalesce(:actor, actor)
+ORDER BY actor, started, ended, seq
+
+-- The same, each with its task, in the order of the fields of `Worked`: the scope stands for its area.
+-- name: stints_and_tasks
+SELECT actor, started, ended, task.key, task.scope, '', 0, source, tokens, cost, spending, seq, task.title
+FROM ({stints}) AS stints CROSS JOIN task
+WHERE ended >= :since AND actor = coalesce(:actor, actor) AND task.board = :board AND task.id = stints.task
+ORDER BY actor, started, ended, seq
+
+-- name: stints_of_task
+SELECT {stint} FROM stint WHERE board = :board AND task = :task ORDER BY seq
+
+-- name: add_stint
+INSERT INTO stint (board, seq, task, actor, started, ended, source, amends, spending)
+VALUES (:board, :seq, :task, :actor, :started, :ended, :source, :amends, '')
+
+-- name: stints_without_task
+SELECT seq FROM stint WHERE board = :board
+AND NOT EXISTS (SELECT 1 FROM task WHERE task.board = stint.board AND task.id = stint.task)
+UNION ALL SELECT seq FROM ended_lease WHERE board = :board
+AND NOT EXISTS
+    (SELECT 1 FROM task WHERE task.board = ended_lease.board AND task.id = ended_lease.task)
+ORDER BY seq LIMIT 100
 
 -- The ledger.
 
@@ -319,11 +394,6 @@ VALUES
 SELECT {event} FROM event WHERE board = :board AND task = :task AND position > :after
 ORDER BY position LIMIT :limit
 
--- name: events_with_stint
-SELECT {event} FROM event
-WHERE board = :board AND seq > :after AND facts LIKE '%"stint":{%'
-ORDER BY seq LIMIT :limit
-
 -- name: receipts_of_task
 SELECT {event} FROM event
 WHERE board = :board AND task = :task AND verb IN ('added', 'received') ORDER BY position
@@ -331,8 +401,14 @@ WHERE board = :board AND task = :task AND verb IN ('added', 'received') ORDER BY
 -- name: events_before
 SELECT {event} FROM event WHERE board = :board AND seq < :before ORDER BY seq DESC LIMIT :limit
 
+-- name: instant_of_event
+SELECT seq, at FROM event WHERE board = :board AND seq > :after ORDER BY seq LIMIT 1
+
 -- name: events_after
 SELECT {event} FROM event WHERE board = :board AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: digests_after
+SELECT seq, digest FROM event WHERE board = :board AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: count_events
 SELECT count(*), coalesce(max(seq), 0) FROM event WHERE board = :board

@@ -61,12 +61,20 @@ CREATE TRIGGER the_ledger_is_never_emptied BEFORE TRUNCATE ON dibs.event
 EXECUTE FUNCTION dibs.refuse('the ledger is never emptied');
 
 CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
-    token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost
+    task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause,
+    lost, seq, stint_started, stint_ended
     ON dibs.ended_lease FOR EACH ROW
 EXECUTE FUNCTION dibs.refuse('an ended lease never changes');
 
 CREATE TRIGGER an_ended_lease_is_never_deleted BEFORE DELETE ON dibs.ended_lease FOR EACH ROW
 EXECUTE FUNCTION dibs.refuse('an ended lease is never deleted');
+
+CREATE TRIGGER a_stint_never_changes BEFORE UPDATE OF seq, task, actor, started, ended, source, amends
+    ON dibs.stint FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse('a stint never changes');
+
+CREATE TRIGGER a_stint_is_never_deleted BEFORE DELETE ON dibs.stint FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse('a stint is never deleted');
 
 -- The row of the board and those of tasks change often: room beside them keeps indexes small.
 ALTER TABLE dibs.board SET (fillfactor = 20, autovacuum_vacuum_threshold = 200);

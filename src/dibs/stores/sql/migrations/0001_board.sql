@@ -184,8 +184,15 @@ CREATE TABLE ended_lease (
     cause        TEXT    NOT NULL CHECK (cause <> ''),
     lost         INTEGER NOT NULL CHECK (lost IN (0, 1)),
     acknowledged INTEGER NOT NULL CHECK (acknowledged IN (0, 1)),
+    seq          INTEGER NOT NULL,  -- of the event that ended it: a stint that ended with it is known by that
+    stint_started INTEGER,
+    stint_ended  INTEGER,
+    tokens       INTEGER CHECK (tokens >= 0),
+    cost         INTEGER CHECK (cost >= 0),  -- in millionths
+    spending     TEXT    NOT NULL CHECK (spending IN ('', 'actual', 'estimated', 'unknown')),
     PRIMARY KEY (board, task, token_epoch, token_number),
-    FOREIGN KEY (board, task) REFERENCES task (board, id)
+    FOREIGN KEY (board, task) REFERENCES task (board, id),
+    CHECK ((stint_started IS NULL) = (stint_ended IS NULL) AND coalesce(stint_ended >= stint_started, 1 = 1))
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX lost_lease ON ended_lease (board, actor, session) WHERE lost = 1 AND acknowledged = 0;
@@ -209,6 +216,72 @@ CREATE TABLE event (
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX event_by_task ON event (board, task, position);
+
+-- Paths that a person let somebody touch although a task reserves them.
+CREATE TABLE allowance (
+    board INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    task  INTEGER NOT NULL,
+    paths TEXT    NOT NULL,
+    actor INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq) REFERENCES event (board, seq),
+    FOREIGN KEY (board, task) REFERENCES task (board, id),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX allowance_by_end ON allowance (board, until);
+CREATE INDEX allowance_by_task ON allowance (board, task, seq);
+
+-- Stints that are over and did not end with their lease, by the event that ended them: stopped, gone on
+-- with after a silence, added or amended by a person. One that another amends counts no more, and stays.
+CREATE TABLE stint (
+    board    INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    task     INTEGER NOT NULL,
+    actor    INTEGER NOT NULL,
+    started  INTEGER NOT NULL,
+    ended    INTEGER NOT NULL,
+    source   TEXT    NOT NULL CHECK (source IN ('claim', 'added', 'amended')),
+    amends   INTEGER,
+    tokens   INTEGER CHECK (tokens >= 0),
+    cost     INTEGER CHECK (cost >= 0),
+    spending TEXT    NOT NULL CHECK (spending IN ('', 'actual', 'estimated', 'unknown')),
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq)   REFERENCES event (board, seq),
+    FOREIGN KEY (board, task)  REFERENCES task (board, id),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id),
+    CHECK (ended >= started),
+    CHECK ((amends IS NULL) = (source <> 'amended')),
+    CHECK (amends < seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX stint_by_task ON stint (board, task, seq);
+CREATE UNIQUE INDEX stint_by_amended ON stint (board, amends) WHERE amends IS NOT NULL;
+
+-- Periods of an actor's work that a person approved, and what they came to then.
+CREATE TABLE approval (
+    board    INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    actor    INTEGER NOT NULL,
+    since    INTEGER NOT NULL,
+    until    INTEGER NOT NULL CHECK (until > since),
+    zone     TEXT    NOT NULL,
+    label    TEXT    NOT NULL,
+    stints   INTEGER NOT NULL CHECK (stints >= 0),
+    effort   INTEGER NOT NULL CHECK (effort >= 0),
+    working  INTEGER NOT NULL CHECK (working >= 0),
+    digest   TEXT    NOT NULL CHECK (length(digest) = 64),
+    reopened INTEGER,  -- the event after which it is in force no more
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq) REFERENCES event (board, seq),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id),
+    CHECK (working <= effort),
+    CHECK (reopened > seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX approval_by_actor ON approval (board, actor) WHERE reopened IS NULL;
 
 -- Free text, beside the ledger, which keeps its digest.
 CREATE TABLE note (

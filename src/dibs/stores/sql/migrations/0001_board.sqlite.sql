@@ -33,9 +33,16 @@ CREATE TRIGGER the_ledger_is_never_deleted BEFORE DELETE ON event
 BEGIN SELECT raise(ABORT, 'the ledger is never deleted'); END;
 
 CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
-    token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost
+    task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause,
+    lost, seq, stint_started, stint_ended
     ON ended_lease
 BEGIN SELECT raise(ABORT, 'an ended lease never changes'); END;
 
 CREATE TRIGGER an_ended_lease_is_never_deleted BEFORE DELETE ON ended_lease
 BEGIN SELECT raise(ABORT, 'an ended lease is never deleted'); END;
+
+CREATE TRIGGER a_stint_never_changes BEFORE UPDATE OF seq, task, actor, started, ended, source, amends ON stint
+BEGIN SELECT raise(ABORT, 'a stint never changes'); END;
+
+CREATE TRIGGER a_stint_is_never_deleted BEFORE DELETE ON stint
+BEGIN SELECT raise(ABORT, 'a stint is never deleted'); END;
