@@ -14,6 +14,7 @@ import apsw
 import cycles
 import files
 import graphs
+import hooks
 import peer
 import postgres
 import size
@@ -29,6 +30,7 @@ RESULTS = HERE / "RESULTS.md"
 
 FULL = (
     start.measure,
+    hooks.measure,
     cycles.measure,
     size.measure,
     graphs.measure,
@@ -39,6 +41,7 @@ FULL = (
 )
 QUICK = (
     lambda: start.measure(10, 1),
+    lambda: hooks.measure(10, 1),
     lambda: cycles.measure(5),
     lambda: size.measure((1_000, 100_000), 3),
     lambda: graphs.measure((1_000, 100_000), 3),
