@@ -13,7 +13,7 @@ from os.path import abspath, basename, dirname, exists, isabs, isdir, join
 from dibs.board.locate import FOLDER_OUTSIDE, Repository, locate
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
-from dibs.harness.heard import heard
+from dibs.harness.heard import actor_in, heard
 from dibs.harness.table import BEFORE, END, START, begun, denied, warned
 
 TYPE_CHECKING = False
@@ -43,14 +43,24 @@ class Reply(Value):
 
 
 class Hooks:
-    """The hooks of one harness. `advice` says what to do after a refusal."""
+    """The hooks of one harness. `advice` says what to do after a refusal.
+
+    `leaves`: the process ends with the answer. A file is then not closed piece by piece, which would
+    carry the whole of its journal over while an agent waits: the next writer does that.
+    """
 
     def __init__(
-        self, harness: Harness, environment: Mapping[str, str], advice: Callable[[Refusal], str]
+        self,
+        harness: Harness,
+        environment: Mapping[str, str],
+        advice: Callable[[Refusal], str],
+        *,
+        leaves: bool = False,
     ) -> None:
         self.harness = harness
         self.environment = environment
         self.advice = advice
+        self.leaves = leaves
         self._place: Place | None = None
         """The board that is being asked."""
 
@@ -115,7 +125,7 @@ class Hooks:
         try:
             return self.happens(board, event)
         finally:
-            board.store.close()
+            self.close(board)
 
     def opened(self, place: Place) -> Board | None:
         self._place = place
@@ -124,6 +134,10 @@ class Hooks:
         from dibs.opening import open_at
 
         return open_at(place)
+
+    def close(self, board: Board) -> None:
+        if board.store.remote or not self.leaves:
+            board.store.close()
 
     def happens(self, board: Board, event: Heard) -> dict[str, Any] | None:
         """A session begins or ends, or gives a sign of life."""
@@ -144,7 +158,6 @@ class Hooks:
 
     def who(self, board: Board, event: Heard) -> Identity | None:
         from dibs.board.settings import STRICT
-        from dibs.harness.acting import actor_in
 
         return actor_in(event, self.environment, strict=board.settings.identity == STRICT)
 
@@ -158,7 +171,7 @@ class Hooks:
             try:
                 look = self.looked(board, event, [form for path in paths for form in path])
             finally:
-                board.store.close()
+                self.close(board)
             if look.verdict.stops:
                 return denied(self.harness, event.event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []

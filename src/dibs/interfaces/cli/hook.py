@@ -25,7 +25,7 @@ def hook(call: Call) -> Answer:
     from dibs.harness.hooks import Hooks
 
     harness = harness_named(call["name"])
-    reply = Hooks(harness, os.environ, advice).answer(said())
+    reply = Hooks(harness, os.environ, advice, leaves=True).answer(said())
     if reply.err:
         print(reply.err, file=sys.stderr)
     return Answer({}, file=f"{reply.out}\n" if reply.out else "", exit=reply.exit)
@@ -89,8 +89,7 @@ def who_or_nobody(call: Call) -> Identity | None:
 def who_by_harness(call: Call, harness: Harness) -> Identity | None:
     """A harness that asks for a line says which session it is on the standard input."""
     from dibs.board.settings import STRICT
-    from dibs.harness.acting import actor_in
-    from dibs.harness.heard import Heard, heard
+    from dibs.harness.heard import Heard, actor_in, heard
 
     event: Heard | None = heard(harness, said())
     strict = call.board.settings.identity == STRICT
