@@ -247,12 +247,18 @@ WITHOUT_KEY = {
     "actor": "actor list",
     "doctor": "doctor",
     "board": "board list",
-    "setup": "setup git --check",
     "guard": "guard commit",
     "demo": "demo",
+    "setup": "setup --check",
+    "uninstall": "uninstall --dry-run",
+    "hook": "hook claude",
+    "prime": f"prime {AGENT}",
+    "statusline": "statusline",
 }
 KEY_IS_OPTIONAL = ("renew", "log", "watch", "run")
 KEYS_MAY_BE_MANY = ("reset",)
+SILENT = ("setup", "uninstall", "hook", "statusline")
+"""They have nothing to say against a place without a board."""
 
 NOT_A_KEY = "is not the key of a task; one looks like T-42"
 
@@ -450,7 +456,6 @@ INSTANTS = [
     bad("doctor --reason why", "--reason goes with --set-clock"),
     bad("board", "the following arguments are required"),
     bad("setup everything", "cannot be set up; there are git"),
-    bad("setup", "arguments are required: TARGET"),
     bad("setup git --check --remove", "one at a time"),
     bad("guard", "arguments are required: WHAT"),
     bad("guard everything", "is nothing that is guarded; there are commit"),
@@ -854,6 +859,21 @@ ENVIRONMENTS = [
     ),
 ]  # fmt: skip
 
+SET_UP = [
+    bad("setup emacs", "'emacs' cannot be set up; there are"),
+    bad("setup claude --check --remove", "one at a time"),
+    bad("setup claude --user --project", "--user and --project: one at a time"),
+    bad("setup --remove", "dibs uninstall takes everything out"),
+    bad("hook emacs", "'emacs' is no harness that dibs knows"),
+    bad("hook", "arguments are required: NAME"),
+    bad("statusline emacs", "'emacs' is no harness that dibs knows"),
+    refused("uninstall", 2, "no_identity", "nobody is named"),
+    refused(f"uninstall {AGENT}", 1, "people_only", "only a person may delete a board"),
+    refused(f"uninstall --yes {AGENT}", 1, "people_only", "only a person may delete a board"),
+    refused("uninstall --as ana", 2, "unconfirmed", "say --yes, or --keep-board"),
+    refused("uninstall --yes --as ana", 1, "in_harness", "CLAUDECODE says", CLAUDECODE="1"),
+]
+
 MANY_TASKS = [
     bad(f"run {AGENT} -- true", "say KEY or --next: which task is it?"),
     bad(f"run T-1 --next {AGENT} -- true", "say KEY or --next: which task is it?"),
@@ -877,7 +897,7 @@ MANY_TASKS = [
 ]
 
 TABLE = [
-    *every_key(), *MANY_TASKS, *MALFORMED_KEYS, *UNKNOWN_KEYS, *every_verb(), *VERBS, *TIMES, *INSTANTS, *TOKENS,
+    *every_key(), *SET_UP, *MANY_TASKS, *MALFORMED_KEYS, *UNKNOWN_KEYS, *every_verb(), *VERBS, *TIMES, *INSTANTS, *TOKENS,
     *TEXTS, *REASONS, *NUMBERS, *CHOICES, *NAMES, *SCOPES, *KEYS_OF_ONES_OWN, *WRONG_KIND_OR_STATE,
     *ENVIRONMENTS,
 ]  # fmt: skip
@@ -937,7 +957,7 @@ def test_the_table_covers_every_verb_there_is():
         line.replace("KEY", "T-1")
         for verb, line in {**WITH_KEY, **WITHOUT_KEY}.items()
         if verb
-        not in ("init", "config", "demo", "sync", "import", "export", "shellenv", "setup", "guard")
+        not in ("init", "config", "demo", "sync", "import", "export", "shellenv", "guard", *SILENT)
     ]
     + [f"renew {AGENT}", "list --mine --as ana", "actor set codex --tier 2 --as ana"],
 )
@@ -1392,7 +1412,7 @@ def test_any_text_may_be_given_as_an_instant(playground, when):
 
 
 SHORT_VERBS = sorted(set(verbs.MODULES) - {"demo", "watch"})
-"""They need no words: the demo runs for half a minute, a watch until it is interrupted."""
+"""They need no words; but the demo runs for half a minute, a watch until it is interrupted."""
 
 
 @TRIED
