@@ -8,8 +8,19 @@ import pytest
 
 from dibs.core import commands as c
 from dibs.core.decide import decide
-from dibs.core.facts import Facts, Rival, Rules
-from dibs.core.model import Actor, Caller, EndedLease, Lease, Mirrored, Task, TaskKey, Terms, Token
+from dibs.core.facts import Facts, Rival, Rules, Stints
+from dibs.core.model import (
+    Actor,
+    Caller,
+    EndedLease,
+    EndedStint,
+    Lease,
+    Mirrored,
+    Task,
+    TaskKey,
+    Terms,
+    Token,
+)
 from dibs.core.order import GUARDS, ON_OWN_LEASE
 
 K = TaskKey("T-1")
@@ -28,6 +39,10 @@ OTHERS_LEASE = Lease(2, "s2", NOW, NOW, HOUR)
 OWN_LEASE = Lease(1, "s1", NOW, NOW, HOUR)
 UNBOUND = Lease(1, None, NOW, NOW, HOUR)
 FORMER = EndedLease(Token(1, 2), 1, "s1", NOW, NOW, NOW, 0, NOW, "takeover", lost=True)
+
+ANAS = Lease(3, "", NOW - 3, NOW, HOUR, stint=NOW - 3)
+STINT = EndedStint(7, 3, NOW - 10, NOW - 10, "claim")
+STINTS = Stints((STINT, EndedStint(8, 3, NOW - 9, NOW - 5, "claim")), STINT, 9)
 
 RIVAL = Rival(7, TaskKey("T-7"), 2, "s2", NOW + HOUR, ("src/**",))
 
@@ -267,6 +282,41 @@ CASES = {
             ("scope_held", lambda s: s.fact(rivals=())),
         ],
     ),
+    "add_stint": (
+        c.AddStint(K, NOW + 20, NOW + 10, actor="ana"),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="forgotten")),
+            ("unknown_actor", lambda s: s.fact(receiver=ANA)),
+            ("bad_period", lambda s: s.say(ended=NOW + 20)),
+            ("bad_period", lambda s: s.say(started=NOW - 10)),
+            ("bad_period", lambda s: s.say(ended=NOW)),
+            ("stint_overlaps", lambda s: s.say(started=NOW - 5)),
+            ("stint_overlaps", lambda s: s.task(lease=None)),
+            ("unconfirmed", lambda s: s.say(yes=True)),
+        ],
+    ),
+    "amend_stint": (
+        c.AmendStint(7),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="forgotten")),
+            ("already_amended", lambda s: s.fact(stints=STINTS.but(replaced_by=None))),
+            ("bad_argument", lambda s: s.say(ended=NOW - 11)),
+            ("bad_period", lambda s: s.say(ended=NOW + 1)),
+            ("bad_period", lambda s: s.say(ended=NOW)),
+            ("stint_overlaps", lambda s: s.say(started=NOW - 5)),
+            ("stint_overlaps", lambda s: s.task(lease=None)),
+            ("unconfirmed", lambda s: s.say(yes=True)),
+        ],
+    ),
+    "report_usage": (
+        c.ReportUsage(7, 1, 1, "actual"),
+        [
+            ("not_your_stint", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("already_amended", lambda s: s.fact(stints=STINTS.but(replaced_by=None))),
+        ],
+    ),
     "sweep": (c.Sweep(), []),
     "sync": (c.Sync(()), []),
     "intake": (c.Intake(()), []),
@@ -341,6 +391,9 @@ CASES = {
 EXTRA = {
     "add": {"key_is_taken": True, "task": None},
     "next": {"paused": "ana", "held": 2, "task": None},
+    "add_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS)},
+    "amend_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS)},
+    "report_usage": {"stints": STINTS},
 }
 
 

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 TAKES = (c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Next)
 """Commands after which somebody may hold a task who did not before."""
 
+STARTS = (c.Claim, c.Start, c.Takeover, c.Force, c.Next)
+"""Commands by which a stint may begin."""
+
 OF_MANY = (c.Next, c.Reset, c.Sweep)
+OF_STINTS = (c.AddStint, c.AmendStint, c.ReportUsage)
 WIDE = (c.Depend, c.Drop, c.Retry)
 """Commands about one task for which its neighbours matter."""
 
@@ -76,6 +80,10 @@ def facts_for(
         from dibs.board.many import facts_for_many
 
         return facts_for_many(tx, facts, command)
+    if isinstance(command, OF_STINTS):
+        from dibs.board.correcting import facts_for_stint
+
+        return facts_for_stint(tx, facts, command)
     assert isinstance(command, c.TaskCommand), command.verb
     task = found(tx, command.task)
     if isinstance(command, c.Block) and command.on:
@@ -106,6 +114,8 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         former=former_lease(tx, task, caller),
         holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
     )
+    if caller.actor.is_human and isinstance(command, STARTS):
+        facts = facts.but(working=tuple(tx.tasks_worked_on_by(caller.actor.id)))
     if task.waits_on:
         facts = facts.but(causes={one.key: one.state for one in tx.dependencies(task.id)})
     if lease is None and task.token.number and isinstance(command, TAKES):

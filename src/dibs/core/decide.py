@@ -73,7 +73,16 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
         from dibs.core.recovery import ACTS as MANY
 
         return MANY[verb](case, command)
-    return ACTS[verb](case, command)
+    if verb in OF_STINTS:
+        from dibs.core.stinting import ACTS as CORRECTIONS
+
+        return CORRECTIONS[verb](case, command)
+    decision = ACTS[verb](case, command)
+    if not facts.working:
+        return decision
+    from dibs.core.stinting import one_at_a_time
+
+    return one_at_a_time(case, decision)
 
 
 def deny(case: Case, refusal: Refusal) -> Decision:
@@ -410,6 +419,7 @@ OF_THE_BOARD = (
     "set_actor", "set_clock", "set_settings", "move_board", "restore_board", "pause", "resume",
 )  # fmt: skip
 OF_MANY = ("retry", "reset", "sweep")
+OF_STINTS = ("add_stint", "amend_stint", "report_usage")
 
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act

@@ -45,10 +45,12 @@ def ended_stint(event: Event, before: Task, seq: int) -> EndedStint | None:
     stint: Stint | None = getattr(event, "stint", None)
     if stint is None:
         return None
-    amends: int | None = getattr(event, "amends", None)
-    source = getattr(event, "source", "claim")
-    actor = getattr(event, "actor", None) or lease_of(before).actor
-    return EndedStint(seq, actor, stint.started, stint.ended, source, amends)
+    source: str | None = getattr(event, "source", None)
+    if source is None:
+        return EndedStint(seq, lease_of(before).actor, stint.started, stint.ended, "claim")
+    said = event.named()
+    kept = {name: said[name] for name in EndedStint.fields if name in said}
+    return EndedStint(seq=seq, started=stint.started, ended=stint.ended, source=source, **kept)
 
 
 def is_late(event: Event) -> bool:

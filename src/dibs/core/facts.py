@@ -12,6 +12,7 @@ from dibs.core.model import (
     ActorId,
     Caller,
     EndedLease,
+    EndedStint,
     Lease,
     Listed,
     Session,
@@ -97,6 +98,16 @@ class Asked(Value):
     """The place in the same batch where its origin was first named, if it was."""
 
 
+class Stints(Value):
+    """The stints of a task that are over."""
+
+    current: tuple[EndedStint, ...] = ()
+    """Those that count: no other was put in their place."""
+    numbered: EndedStint | None = None
+    """The one that the command names."""
+    replaced_by: int | None = None
+
+
 class Facts(Value):
     """Everything that a decision may look at, read in its own transaction after the lock."""
 
@@ -152,6 +163,10 @@ class Facts(Value):
     """The last number of a key that is given out to them."""
     first: str = ""
     """The digest of the first delivery of a request that is known already."""
+    working: tuple[Task, ...] = ()
+    """Where a person has an open stint."""
+    stints: Stints | None = None
+    """Of the task, if the command is about them."""
     newcomers: tuple[Actor, ...] = ()
     """Who is to be registered beside the caller."""
 

@@ -25,6 +25,7 @@ from dibs.core.model import (
     Token,
 )
 from dibs.core.refusals import unreadable
+from dibs.core.stint_events import STINT_EVENTS, UsageReported
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ else:
     except ImportError:
         from _sha256 import sha256
 
-EVENTS: list[type[e.Event]] = [e.Added, *e.TASK_EVENTS, *BOARD_EVENTS]
+EVENTS: list[type[e.Event]] = [e.Added, *e.TASK_EVENTS, *STINT_EVENTS, *BOARD_EVENTS]
 BY_VERB = {kind.verb: kind for kind in EVENTS}
 NESTED = {
     "ending": e.Ending, "former": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease,
@@ -172,6 +173,11 @@ class Beside:
             self.after.update(event.after)
         if isinstance(event, e.Depended):
             self.after = (self.after | set(event.on)) - set(event.not_on)
+        if isinstance(event, UsageReported):
+            used = {name: getattr(event, name) for name in ("tokens", "cost", "spending")}
+            number = event.number
+            self.ended = [one.but(**used) if one.seq == number else one for one in self.ended]
+            self.stints = [one.but(**used) if one.seq == number else one for one in self.stints]
         if isinstance(event, e.Acknowledged):
             self.ended = [
                 lease.but(acknowledged=True) if lease.token == event.lost else lease

@@ -1,4 +1,7 @@
-"""The order of questions for each verb, as data: the first guard that fails is the refusal."""
+"""The order of questions for each verb, as data: the first guard that fails is the refusal.
+
+What is asked about a stint itself, after these, stands in `stinting`.
+"""
 
 from __future__ import annotations
 
@@ -102,6 +105,9 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.scope_is_free_if_late,
     ),
     "note": (),
+    "add_stint": (g.caller_has_the_right, g.reason_is_given),
+    "amend_stint": (g.caller_has_the_right, g.reason_is_given),
+    "report_usage": (),
     "retry": (
         g.state_allows_it,
         g.nobody_holds_it_live,

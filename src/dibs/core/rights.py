@@ -43,6 +43,8 @@ RIGHTS = {
     right.verb: right
     for right in (
         Right("force", people_only=True, reason=True),
+        Right("add_stint", people_only=True, reason=True),
+        Right("amend_stint", people_only=True, reason=True),
         Right("set_actor", people_only=True),
         Right("set_clock", people_only=True, reason=True),
         Right("set_settings", people_only=True),

@@ -173,6 +173,7 @@ def outcome(outcome: Outcome, warnings: Iterable[str]) -> Payload:
         task=None if task_after is None else task(task_after, outcome.actors, outcome.now),
         lease=lease(outcome),
         late=outcome.late,
+        stopped=list(outcome.stopped),
         events=[entry.seq for entry in outcome.entries],
         replayed=outcome.replayed,
         warnings=list(warnings),

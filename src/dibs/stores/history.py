@@ -152,6 +152,18 @@ class History:
         """Those of a task that did not end with a lease, oldest event first."""
         return [EndedStint(*row) for row in self._ask("stints_of_task", task=task)]
 
+    def all_stints_of(self, task: TaskId) -> list[EndedStint]:
+        """Those that ended with a lease, too; also those that another one replaced."""
+        with_leases = [
+            EndedStint(
+                one.seq, one.actor, one.stint_started, one.stint_ended, "claim", None, one.tokens,
+                one.cost, one.spending,
+            )
+            for one in map(rows.ended_lease_of, self._ask("ended_leases", task=task))
+            if one.stint_started is not None and one.stint_ended is not None
+        ]  # fmt: skip
+        return sorted(with_leases + self.stints_of(task))
+
     def stray_stints(self) -> list[int]:
         """Those that belong to no task."""
         return [seq for (seq,) in self._ask("stints_without_task")]

@@ -25,6 +25,7 @@ from dibs.core.model import (
     TaskKey,
 )
 from dibs.core.refusals import unreadable
+from dibs.core.stint_events import UsageReported
 from dibs.core.values import Value
 from dibs.stores import rows
 from dibs.stores.history import BATCH, NO_TASK, History
@@ -215,6 +216,10 @@ class ReadTransaction(Offers, History):
         found = self._ask("tasks_held_by", actor=actor, session=session)
         return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
 
+    def tasks_worked_on_by(self, actor: ActorId) -> list[Task]:
+        """Those on which the actor has an open stint."""
+        return [rows.task_of(row) for row in self._ask("tasks_worked_on_by", actor=actor)]
+
     def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
         """Tasks that were taken from a session, and it has not said that it knows."""
         return [key for _, key in self._ask("tasks_lost_by", actor=actor, session=session)]
@@ -283,12 +288,20 @@ class WriteTransaction(ReadTransaction):
             self._save_item(task)
         if (before.terms, before.scope) != (task.terms, task.scope):
             self._reworded |= {task.id}
-        over = ended_lease(event, self.now, entry.seq)
+        self._keep_beside(task, before, event, entry.seq)
+        return task, entry
+
+    def _keep_beside(self, task: Task, before: Task, event: e.TaskEvent, seq: int) -> None:
+        """What an event leaves beside the row: ended leases, stints, dependencies."""
+        over = ended_lease(event, self.now, seq)
         if over is not None:
             self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
-        stint = ended_stint(event, before, entry.seq)
+        stint = ended_stint(event, before, seq)
         if stint is not None:
             self._change("add_stint", task=task.id, **stint.named())
+        if isinstance(event, UsageReported):
+            for table in ("save_usage", "save_usage_of_lease"):
+                self._change(table, task=task.id, **event.named())
         if isinstance(event, e.Depended):
             for key in event.on:
                 self._depend(task, key)
@@ -303,7 +316,6 @@ class WriteTransaction(ReadTransaction):
                 token_epoch=lost.epoch,
                 token_number=lost.number,
             )
-        return task, entry
 
     def _save_item(self, task: Task) -> None:
         """Apart from the rest of the row: only what comes from a file has it, and it changes rarely."""

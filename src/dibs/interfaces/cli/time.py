@@ -1,17 +1,16 @@
-"""The verbs about time: timesheet, day, stint."""
+"""The verbs about time: timesheet, day. That of stints stands beside them."""
 
 from __future__ import annotations
 
 from dibs.board import stints, views
 from dibs.core import checks, rounding
 from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked
-from dibs.core.instants import Duration, Instant, brief, iso
+from dibs.core.instants import Instant, iso
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads, zones
-from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import Answer, Call, Verb
-from dibs.interfaces.sheets import hms
+from dibs.interfaces.sheets import money
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,39 +139,18 @@ def day(call: Call) -> Answer:
     return Answer(told, lines)
 
 
-def stint(call: Call) -> Answer:
-    if call["action"] != "list":
-        raise bad_argument(f"{checks.quoted(call['action'])}: say list")
-    zone, now = zone_of(call), views.now(call.board)
-    since, until = period(call, zone, now)
-    record = stints.worked(call.board, since, until, call["actor"])
-    rows = [
-        (
-            str(one.number or ""),
-            record.actors[one.actor].name,
-            one.key,
-            brief(one.start, record.now),
-            "" if one.source == "open" else brief(one.end, record.now),
-            hms(Duration(one.end - one.start)),
-            one.source,
-        )
-        for one in record.stints
-    ]
-    head = ("EVENT", "ACTOR", "TASK", "FROM", "TO", "TIME", "SOURCE")
-    lines = say.table(rows, head) if rows else ("no work in this period",)
-    told = [stint_told(one, record) for one in record.stints]
-    return Answer(payloads.answer(stints=told), lines)
-
-
 def stint_told(one: Worked, record: Record) -> dict[str, object]:
     return {
-        "event": one.number,
+        "number": one.number,
         "actor": record.actors[one.actor].name,
         "task": one.key,
         "started_at": iso(one.start),
         "ended_at": None if one.source == "open" else iso(one.end),
         "seconds": (one.end - one.start) / 1_000_000,
         "source": one.source,
+        "tokens": one.tokens,
+        "cost": None if one.cost is None else money(one.cost),
+        "spending": one.spending or None,
     }
 
 
@@ -194,14 +172,6 @@ VERBS = {
             argument("actor", nargs="?", metavar="ACTOR", help="whose; else your own"),
             argument("date", nargs="?", metavar="DAY", help="2026-11-15; else today"),
             TZ,
-        ),
-    ),
-    "stint": Verb(
-        stint,
-        (
-            argument("action", metavar="list", help="what to do"),
-            *PERIOD,
-            argument("--actor", metavar="NAME", help="only this one"),
         ),
     ),
 }

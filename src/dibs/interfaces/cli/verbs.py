@@ -50,7 +50,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "time": {
         "timesheet": "what the periods of work add up to, by actor, task, day, week or month",
         "day": "one actor's day: stints, notes, claims and takeovers",
-        "stint": "list periods of work",
+        "stint": "list periods of work, put them right, say what was used",
     },
     "work": {
         "sweep": "end the leases of the dead, and offer their tasks again",
@@ -83,6 +83,7 @@ MODULES = {
     "demo": "dibs.interfaces.cli.demo",
     "board": "dibs.interfaces.cli.boards",
     "intake": "dibs.interfaces.cli.intake",
+    "stint": "dibs.interfaces.cli.stint",
     "sweep": "dibs.interfaces.cli.several",
     "dispatch": "dibs.interfaces.cli.dispatch",
 }

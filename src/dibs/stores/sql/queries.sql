@@ -153,6 +153,9 @@ ORDER BY holder, session NULLS FIRST, id LIMIT :limit
 -- name: tasks_held_by
 SELECT {task} FROM task WHERE board = :board AND holder = :actor AND session = :session
 
+-- name: tasks_worked_on_by
+SELECT {task} FROM task WHERE board = :board AND holder = :actor AND stint IS NOT NULL ORDER BY id
+
 -- name: tasks_shifted
 UPDATE task
 SET acquired = acquired + :by, renewed = renewed + :by, expires = expires + :by, stint = stint + :by,
@@ -345,8 +348,17 @@ ORDER BY actor, started, ended, seq
 SELECT {stint} FROM stint WHERE board = :board AND task = :task ORDER BY seq
 
 -- name: add_stint
-INSERT INTO stint (board, seq, task, actor, started, ended, source, amends, spending)
-VALUES (:board, :seq, :task, :actor, :started, :ended, :source, :amends, '')
+INSERT INTO stint (board, seq, task, actor, started, ended, source, amends, tokens, cost, spending)
+VALUES (:board, :seq, :task, :actor, :started, :ended, :source, :amends, :tokens, :cost, :spending)
+
+-- One of the two has the stint.
+-- name: save_usage
+UPDATE stint SET tokens = :tokens, cost = :cost, spending = :spending
+WHERE board = :board AND seq = :number
+
+-- name: save_usage_of_lease
+UPDATE ended_lease SET tokens = :tokens, cost = :cost, spending = :spending
+WHERE board = :board AND task = :task AND seq = :number
 
 -- name: stints_without_task
 SELECT seq FROM stint WHERE board = :board
