@@ -148,6 +148,8 @@ def test_an_agent_corrects_nothing(worked_on, command):
 def test_an_amendment_does_not_run_into_another_stint_nor_stays_as_it_was(worked_on):
     ana, first = worked_on.person("ana"), number(worked_on)
     ana.do(c.AddStint("T-1", START - 2 * H, START - H, **WHY))
+    assert ana.refused(c.AmendStint(first, ended=START - 1, **WHY)) == "bad_period"
+    assert ana.refused(c.AmendStint(first, ended=START + 12 * H, **WHY)) == "bad_period"
     for command, code in (
         (c.AmendStint(first, started=START - H - 1, **WHY), "stint_overlaps"),
         (c.AmendStint(first, started=START - H, **WHY), None),
@@ -375,3 +377,28 @@ def test_usage_is_listed_and_adds_up(done):
     assert (stint["tokens"], stint["cost"], stint["spending"]) == (1200, "0.35", "actual")
     assert "1200" in done.ok("timesheet").out
     assert "0.35" in done.ok("stint", "list").out
+
+
+def test_the_library_lists_stints_and_takes_what_was_used(done):
+    from datetime import UTC, datetime, timedelta
+
+    import dibs
+
+    now, day = datetime.now(UTC), timedelta(days=1)
+    around = done.environment()
+    with dibs.open_board(done.folder, agent="codex", session="s1", environment=around) as board:
+        board.add("more")
+        board.claim("T-2")
+        board.complete("T-2")
+        [stint] = board.stints(now - day, now + day, actor="codex")
+        board.usage(stint.number, tokens=5, cost="0.25", source="actual")
+        with pytest.raises(dibs.Refused):
+            board.usage(one(done), tokens=1)
+        assert len(board.stints(now - day, now + day)) == 2
+        [stint] = board.stints(now - day, now + day, actor="codex")
+        assert (stint.task, stint.tokens, stint.cost, stint.spending) == (
+            "T-2",
+            5,
+            "0.25",
+            "actual",
+        )

@@ -319,7 +319,10 @@ CASES = {
     ),
     "sweep": (c.Sweep(), []),
     "sync": (c.Sync(()), []),
-    "intake": (c.Intake(()), []),
+    "intake": (
+        c.Intake((c.Add(EASY.but(charge_code="ACME-1")),)),
+        [("bad_charge_code", lambda s: s.fact(rules=Rules(charge_codes=("ACME-1",))))],
+    ),
     "pause": (c.Pause(), []),
     "resume": (c.Resume(), []),
     "park": (c.Park(K), [("final", lambda s: s.task(state="open"))]),
@@ -331,7 +334,7 @@ CASES = {
         ],
     ),
     "edit": (
-        c.Edit(K, token=AHEAD, title="x"),
+        c.Edit(K, token=AHEAD, title="x", charge_code="ACME-1"),
         [
             ("token_ahead", lambda s: s.say(token=Token(1, 2))),
             ("lease_lost", forget_token),
@@ -339,6 +342,7 @@ CASES = {
             ("held", lambda s: (s.task(lease=None), s.say(tier=1))),
             ("people_only", lambda s: s.task(creator=1)),
             ("file_says_it", lambda s: s.task(item=None)),
+            ("bad_charge_code", lambda s: s.fact(rules=Rules(charge_codes=("ACME-1",)))),
         ],
     ),
     "scope": (
@@ -351,8 +355,11 @@ CASES = {
         ],
     ),
     "add": (
-        c.Add(EASY, key=K),
-        [("key_taken", lambda s: s.fact(key_is_taken=False))],
+        c.Add(EASY.but(charge_code="ACME-1"), key=K),
+        [
+            ("bad_charge_code", lambda s: s.fact(rules=Rules(charge_codes=("ACME-1",)))),
+            ("key_taken", lambda s: s.fact(key_is_taken=False)),
+        ],
     ),
     "note": (c.Note(K, note="x"), []),
     "set_actor": (

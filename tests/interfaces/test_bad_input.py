@@ -825,6 +825,14 @@ MANY_TASKS = [
 
 WHEN = "--from '2026-01-05 09:00' --to '2026-01-05 10:00'"
 STINTS = [
+    bad(f"add title --billable --not-billable {PERSON}", "--billable and --not-billable are both given"),
+    bad(f"edit T-1 --charge-code {HUGE} {PERSON}", "the charge code has 100000 characters"),
+    refused(f"add title --charge-code X-1 {PERSON}", 2, "bad_charge_code", "X-1 is not a charge code of this board"),
+    refused(f"edit T-1 --charge-code X-1 {PERSON}", 2, "bad_charge_code", "it has none"),
+    refused(
+        f"intake --channel mail --ref r-9 --title t --charge-code X-1 {PERSON}", 2, "bad_charge_code", "it has none",
+    ),
+    bad("timesheet --billable --not-billable", "--billable and --not-billable are both given"),
     bad("stint", "arguments are required: ACTION"),
     bad("stint total", "say list, add, amend or usage"),
     bad("stint list T-1", "a list takes no KEY"),

@@ -10,7 +10,7 @@ from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core import refusals
 from dibs.core.event import Ending
-from dibs.core.facts import Death, Facts, Left, Rival
+from dibs.core.facts import Death, Facts, Left, Rival, is_silent
 from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
@@ -114,6 +114,8 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         former=former_lease(tx, task, caller),
         holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
     )
+    if is_silent(lease, tx.now, facts.rules):
+        facts = facts.but(idle=is_watched(tx, task))
     if caller.actor.is_human and isinstance(command, STARTS):
         facts = facts.but(working=tuple(tx.tasks_worked_on_by(caller.actor.id)))
     if task.waits_on:
@@ -129,6 +131,13 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         rivals = rivals_of(tx, tx.held_scopes(), task.id, scope, actor, session)
         return with_rivals(tx, facts, rivals)
     return facts
+
+
+def is_watched(tx: ReadTransaction, task: Task) -> bool:
+    """The hooks of a harness report what the holder does."""
+    lease = task.lease
+    session = tx.session(lease.actor, lease.session or "") if lease is not None else None
+    return session is not None and session.watched
 
 
 # Scopes.

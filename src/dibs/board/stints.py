@@ -40,10 +40,13 @@ class Record(Value):
 
 def worked(board: Board, since: Instant, until: Instant, actor: str | None = None) -> Record:
     """All stints that touch the period, by actor, then by start; those that are open until now."""
+    idle = board.settings.idle_after
     with board.read() as tx:
         wanted = actor_of(tx, actor)
         found, titles = [], {}
-        for row in with_areas(tx.stints_and_tasks(since, until, wanted.id if wanted else None)):
+        for row in with_areas(
+            tx.stints_and_tasks(since, until, wanted.id if wanted else None, idle)
+        ):
             stint = Worked(*row[:-1])
             found.append(stint)
             titles[stint.key] = row[-1]
@@ -68,7 +71,7 @@ def summed(board: Board, asked: Asked, local_days: LocalDays, actor: str | None 
         wanted = actor_of(tx, actor)
         names = {number: one.name for number, one in tx.actors().items()}
         asked = asked.but(actor=wanted.id if wanted else None)
-        period = (asked.since, asked.until, asked.actor)
+        period = (asked.since, asked.until, asked.actor, board.settings.idle_after)
         if {*needed(asked)} <= {*STINT}:
             return sheet(tx.stints(*period), asked, local_days, names, STINT)
         found: Iterable[Stint] = tx.stints_and_tasks(*period)
@@ -137,7 +140,14 @@ def days_with(
     until = Instant(max(one.ended for one in both) + 1)
     with board.read() as tx:
         day = 2 * DAY  # the whole of each day counts, not only the part that is touched
-        found = list(tx.stints(Instant(max(0, since - day)), Instant(until + day), new.actor))
+        found = list(
+            tx.stints(
+                Instant(max(0, since - day)),
+                Instant(until + day),
+                new.actor,
+                board.settings.idle_after,
+            )
+        )
     before = [(row[1], row[2]) for row in found]
     after = list(before)
     if old is not None:

@@ -87,6 +87,8 @@ class Edit(HoldersCommand):
     constraints: tuple[str, ...] | None = None
     max_attempts: int | None = None
     not_before: Instant | None = None
+    billable: bool | None = None
+    charge_code: str | None = None
 
 
 class Scope(HoldersCommand):

@@ -378,13 +378,13 @@ def as_holder(case: Case, *events: Event) -> Decision:
 def extend(case: Case, ttl: Duration | None = None) -> tuple[Event, ...]:
     """The event of a renewal, if it is late or changes the ttl; a renewal in time needs none.
 
-    A late renewal ends the stint at the last sign of life, and opens the next one now.
+    After expiry, or a silence of who is watched, the stint ended at the last sign of life: the next opens now.
     """
-    lease = e.lease_of(case.task)
+    lease, silent = e.lease_of(case.task), case.late or case.facts.idle
     ttl = ttl or lease.ttl
-    if not case.late and ttl == lease.ttl:
+    if not silent and ttl == lease.ttl:
         return ()
-    stint = stint_until(lease, lease.renewed) if case.late else None
+    stint = stint_until(lease, lease.renewed) if silent else None
     return (e.Renewed(ttl=ttl, lapsed=lease.expires if case.late else None, stint=stint),)
 
 
@@ -404,7 +404,8 @@ def open_ones(case: Case, keys: tuple[TaskKey, ...]) -> int:
 def end(case: Case) -> e.Ending | None:
     """How the lease stands as it ends, and where its work lies."""
     session, left = case.facts.holder_session, case.facts.left
-    ending = ending_of(case.task, case.now, session, dead=case.death is not None)
+    silent = case.death is not None or case.facts.idle
+    ending = ending_of(case.task, case.now, session, silent=silent)
     if ending is None or left is None or left.token != ending.token:
         return ending
     return ending.but(uncommitted=left.uncommitted)

@@ -6,6 +6,7 @@ from dibs.core.commands import Add, Command
 from dibs.core.event import Ending
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import (
+    IDLE_AFTER,
     TTL_AGENT,
     TTL_HUMAN,
     Actor,
@@ -37,6 +38,8 @@ class Rules(Value):
     ttl_human: Duration = TTL_HUMAN
     self_review: bool = False
     max_attempts: int = 3
+    charge_codes: tuple[str, ...] = ()
+    idle_after: Duration = IDLE_AFTER
 
     def ttl_for(self, actor: Actor) -> Duration:
         return self.ttl_human if actor.is_human else self.ttl_agent
@@ -163,6 +166,8 @@ class Facts(Value):
     """The last number of a key that is given out to them."""
     first: str = ""
     """The digest of the first delivery of a request that is known already."""
+    idle: bool = False
+    """The task's holder is watched, and has been silent for too long to be at work."""
     working: tuple[Task, ...] = ()
     """Where a person has an open stint."""
     stints: Stints | None = None
@@ -261,6 +266,16 @@ def death_of(task: Task, facts: Facts) -> Death | None:
     if death is None or lease is None:
         return None
     return death if (death.token, death.renewed) == (task.token, lease.renewed) else None
+
+
+def is_silent(lease: Lease | None, now: Instant, rules: Rules) -> bool:
+    """A live lease with an open stint had no sign of life for so long that a watched holder idles."""
+    return (
+        lease is not None
+        and lease.stint is not None
+        and lease.live(now)
+        and now - lease.renewed > rules.idle_after
+    )
 
 
 def is_anothers(task: Task, caller: Caller) -> bool:

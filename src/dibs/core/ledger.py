@@ -25,7 +25,6 @@ from dibs.core.model import (
     Token,
 )
 from dibs.core.refusals import unreadable
-from dibs.core.stint_events import STINT_EVENTS, UsageReported
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -39,13 +38,14 @@ else:
     except ImportError:
         from _sha256 import sha256
 
-EVENTS: list[type[e.Event]] = [e.Added, *e.TASK_EVENTS, *STINT_EVENTS, *BOARD_EVENTS]
+EVENTS: list[type[e.Event]] = [e.Added, *e.TASK_EVENTS, *BOARD_EVENTS]
 BY_VERB = {kind.verb: kind for kind in EVENTS}
 NESTED = {
     "ending": e.Ending, "former": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease,
     "item": Mirrored,
 }  # fmt: skip
 TOKENS = ("token", "lost")
+USAGE = "usage_reported"
 
 
 class Entry(Value):
@@ -111,10 +111,17 @@ def decode(verb: str, facts: str) -> e.Event:
     import json
 
     try:
-        event: e.Event = build(BY_VERB[verb], json.loads(facts))
+        event: e.Event = build(BY_VERB.get(verb) or seldom(verb), json.loads(facts))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise unreadable(f"an event, {short(verb, 40)}") from None
     return event
+
+
+def seldom(verb: str) -> type[e.Event]:
+    """What is said about stints afterwards: most boards are read without it."""
+    from dibs.core.stint_events import STINT_EVENTS
+
+    return {kind.verb: kind for kind in STINT_EVENTS}[verb]
 
 
 def build(kind: type[Any], facts: dict[str, Any]) -> Any:
@@ -173,9 +180,9 @@ class Beside:
             self.after.update(event.after)
         if isinstance(event, e.Depended):
             self.after = (self.after | set(event.on)) - set(event.not_on)
-        if isinstance(event, UsageReported):
-            used = {name: getattr(event, name) for name in ("tokens", "cost", "spending")}
-            number = event.number
+        if event.verb == USAGE:
+            used = event.named()
+            number = used.pop("number")
             self.ended = [one.but(**used) if one.seq == number else one for one in self.ended]
             self.stints = [one.but(**used) if one.seq == number else one for one in self.stints]
         if isinstance(event, e.Acknowledged):

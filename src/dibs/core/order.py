@@ -43,8 +43,8 @@ TO_HOLD = (
 TO_CHANGE = (g.token_is_current, g.state_allows_it, g.holder_or_person_or_free)
 
 GUARDS: dict[str, tuple[Guard, ...]] = {
-    "add": (g.key_is_free,),
-    "intake": (),
+    "add": (g.charge_code_is_approved, g.key_is_free),
+    "intake": (g.charge_code_is_approved,),
     "claim": TO_CLAIM,
     "next": (g.work_is_not_paused, g.caller_holds_fewer, g.something_is_ready),
     "start": TO_CLAIM,
@@ -94,6 +94,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         *TO_CHANGE,
         g.terms_are_ones_own_or_a_person_asks,
         g.no_file_says_it,
+        g.charge_code_is_approved,
         g.scope_is_free_if_late,
     ),
     "scope": (*TO_CHANGE, g.scope_is_free_if_late, g.scope_is_free_if_wider),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.event import Stint, TaskEvent
+from dibs.core.ledger import USAGE
 from dibs.core.model import ActorId, Task
 
 TYPE_CHECKING = False
@@ -46,7 +47,7 @@ class StintAmended(StintEvent):
 class UsageReported(StintEvent):
     """What was used in a stint; `cost` in millionths. It takes the place of what was said before."""
 
-    verb = "usage_reported"
+    verb = USAGE
     number: int
     tokens: int | None
     cost: int | None

@@ -17,7 +17,7 @@ from dibs.core.stint_events import StintAdded, StintAmended, UsageReported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     Question = Callable[[Case, EndedStint], Refusal | None]
 
@@ -59,11 +59,8 @@ def add_stint(case: Case, command: c.AddStint) -> Decision:
     if actor is None:
         return Decision(refusal=unknown_actor(command.actor))
     new = EndedStint(0, actor.id, command.started, command.ended, StintAdded.source)
-    refusal = asked(
-        case, new, (ends_after_it_starts, is_not_empty, is_over, is_alone, is_confirmed)
-    )
     stint = e.Stint(new.started, new.ended)
-    return answered(refusal, StintAdded(actor.id, stint, command.reason.strip()))
+    return answered(case, new, StintAdded(actor.id, stint, command.reason.strip()))
 
 
 def amend_stint(case: Case, command: c.AmendStint) -> Decision:
@@ -72,8 +69,6 @@ def amend_stint(case: Case, command: c.AmendStint) -> Decision:
     started = old.started if command.started is None else command.started
     ended = old.ended if command.ended is None else command.ended
     new = old.but(started=started, ended=ended, source=StintAmended.source, amends=old.seq)
-    questions = (counts_still, is_another, ends_after_it_starts, is_over, is_alone, is_confirmed)
-    refusal = asked(case, new, questions)
     amended = StintAmended(
         actor=old.actor,
         stint=e.Stint(started, ended),
@@ -83,24 +78,23 @@ def amend_stint(case: Case, command: c.AmendStint) -> Decision:
         cost=old.cost,
         spending=old.spending,
     )
-    return answered(refusal, amended)
+    return answered(case, new, amended)
 
 
 def report_usage(case: Case, command: c.ReportUsage) -> Decision:
     """A second report takes the place of the first."""
     old = numbered(case)
-    refusal = asked(case, old, (is_the_callers, counts_still))
     used = UsageReported(old.seq, command.tokens, command.cost, command.spending)
-    return answered(refusal, used)
+    return answered(case, old, used)
 
 
-def asked(case: Case, new: EndedStint, questions: Iterable[Question]) -> Refusal | None:
-    """In this order; the first that fails is the refusal."""
-    return next((no for question in questions if (no := question(case, new))), None)
-
-
-def answered(refusal: Refusal | None, event: e.Event) -> Decision:
-    return Decision(refusal=refusal) if refusal is not None else Decision((event,))
+def answered(case: Case, new: EndedStint, event: e.Event) -> Decision:
+    """The first question that fails is the refusal."""
+    for question in QUESTIONS[case.command.verb]:
+        refusal = question(case, new)
+        if refusal is not None:
+            return Decision(refusal=refusal)
+    return Decision((event,))
 
 
 # Questions, each with its refusal.
@@ -254,6 +248,15 @@ def written(stint: EndedStint, now: Instant) -> str:
 def period(stint: EndedStint) -> dict[str, object]:
     return {"started_at": iso(stint.started), "ended_at": iso(stint.ended)}
 
+
+QUESTIONS: dict[str, tuple[Question, ...]] = {
+    "add_stint": (ends_after_it_starts, is_not_empty, is_over, is_alone, is_confirmed),
+    "amend_stint": (
+        counts_still, is_another, ends_after_it_starts, is_over, is_alone, is_confirmed,
+    ),
+    "report_usage": (is_the_callers, counts_still),
+}  # fmt: skip
+"""In this order, after the guards of the verb."""
 
 ACTS: dict[str, Callable[..., Decision]] = {
     act.__name__: act for act in (add_stint, amend_stint, report_usage)

@@ -73,6 +73,8 @@ def task(task: Task, actors: Actors, now: Instant) -> Payload:
         "rests_until": optional(task.rests_until),
         "waits_on": task.waits_on,
         "max_attempts": terms.max_attempts,
+        "billable": terms.billable,
+        "charge_code": terms.charge_code or None,
         "created_at": iso(task.created),
         "created_by": name_of(actors, task.creator),
         "updated_at": iso(task.updated),

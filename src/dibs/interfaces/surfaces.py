@@ -73,6 +73,7 @@ SURFACES = {
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
     "no_backlog": Surface(USAGE, "dibs.toml at the root may say where it is: [backlogs]"),
     "unconfirmed": Surface(USAGE, "look at what it would change; --help says how to confirm it"),
+    "bad_charge_code": Surface(USAGE, "dibs config shows charge_codes; a person may add one there"),
     "unknown_stint": Surface(USAGE, "dibs stint list; the number stands in its first column"),
     "bad_period": Surface(USAGE, "look at --from and --to, and at the time zone: --tz"),
     "ambiguous_time": Surface(USAGE, "write {first} or {second}"),

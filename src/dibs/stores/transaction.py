@@ -25,7 +25,6 @@ from dibs.core.model import (
     TaskKey,
 )
 from dibs.core.refusals import unreadable
-from dibs.core.stint_events import UsageReported
 from dibs.core.values import Value
 from dibs.stores import rows
 from dibs.stores.history import BATCH, NO_TASK, History
@@ -218,7 +217,8 @@ class ReadTransaction(Offers, History):
 
     def tasks_worked_on_by(self, actor: ActorId) -> list[Task]:
         """Those on which the actor has an open stint."""
-        return [rows.task_of(row) for row in self._ask("tasks_worked_on_by", actor=actor)]
+        found = self._ask("tasks_worked_on_by", actor=actor)
+        return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
 
     def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
         """Tasks that were taken from a session, and it has not said that it knows."""
@@ -256,7 +256,11 @@ class WriteTransaction(ReadTransaction):
             self._change("add_name", folded=folded(name), name=name, actor=actor.id)
 
     def knows(self, session: Session) -> bool:
-        return session == self.session(session.actor, session.name)
+        """Who was watched once is so, whoever calls in its name."""
+        known = self.session(session.actor, session.name)
+        if known is None:
+            return False
+        return session.but(watched=session.watched or known.watched) == known
 
     def keep_session(self, session: Session) -> None:
         if not self.knows(session):
@@ -299,7 +303,7 @@ class WriteTransaction(ReadTransaction):
         stint = ended_stint(event, before, seq)
         if stint is not None:
             self._change("add_stint", task=task.id, **stint.named())
-        if isinstance(event, UsageReported):
+        if event.verb == ledger.USAGE:
             for table in ("save_usage", "save_usage_of_lease"):
                 self._change(table, task=task.id, **event.named())
         if isinstance(event, e.Depended):

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
     from dibs.board.stints import Before, OnDay
 
-TOKENS_MAX = 10**15
-COST_MAX = 10**9
 DAYS_TOLD = 3
 """Days whose totals are told in a sentence; facts have more of them."""
 
@@ -177,13 +175,13 @@ def usage(call: Call) -> Answer:
     which, known = number(call), call["source"]
     if known not in CERTAINTIES:
         raise bad_argument(f"say --source {', '.join(CERTAINTIES[:-1])} or {CERTAINTIES[-1]}")
-    tokens, cost = call["tokens"], call["cost"]
-    if tokens is None and cost is None:
+    tokens, spent = call["tokens"], call["cost"]
+    if tokens is None and spent is None:
         raise bad_argument("say what was used: --tokens, --cost, or both")
     command = c.ReportUsage(
         which,
-        None if tokens is None else checks.whole(tokens, "--tokens", 0, TOKENS_MAX),
-        None if cost is None else millionths(cost),
+        None if tokens is None else checks.tokens(tokens, "--tokens"),
+        None if spent is None else checks.millionths(spent, "--cost"),
         known,
     )
     outcome = call.execute(command)
@@ -193,23 +191,6 @@ def usage(call: Call) -> Answer:
     used += [f"cost {money(command.cost)}"] if command.cost is not None else []
     line = f"{outcome.task.key}: the stint {which} used {', '.join(used)} ({known})"
     return answer.but(lines=(line,))
-
-
-def millionths(text: str) -> int:
-    """An amount of money, exactly: `1.25`."""
-    from decimal import Decimal, InvalidOperation
-
-    try:
-        given = Decimal(text) * 1_000_000 if len(text) < 40 else Decimal("NaN")
-        fits = given.is_finite() and given == int(given) and 0 <= given <= COST_MAX * 1_000_000
-    except InvalidOperation:
-        fits = False
-    if not fits:
-        said = (
-            f"--cost is {checks.quoted(text)}; write an amount like 1.25, with up to six decimals"
-        )
-        raise bad_argument(said)
-    return int(given)
 
 
 def number(call: Call) -> int:

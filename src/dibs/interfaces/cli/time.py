@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dibs.board import stints, views
 from dibs.core import checks, rounding
-from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked
+from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked, chosen
 from dibs.core.instants import Instant, iso
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads, zones
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import Answer, Call, Verb
+from dibs.interfaces.cli.tasks import billable
 from dibs.interfaces.sheets import money
 
 TYPE_CHECKING = False
@@ -62,10 +63,22 @@ def timesheet(call: Call) -> Answer:
             f"the format is {checks.quoted(call['format'])}; it is one of {', '.join(FORMATS)}"
         )
     rule = rounding.named(call["round"])
-    asked = Asked(since, until, zone, by_of(call), call["bill_by"], rule)
+    asked = Asked(
+        since,
+        until,
+        zone,
+        by_of(call),
+        call["bill_by"],
+        rule,
+        charge_code=call["charge_code"],
+        billable=billable(call),
+    )
     if call["format"] in ("ics", "toggl"):
         return listed(call, stints.worked(call.board, since, until, call["actor"]), asked)
     return written(call, stints.summed(call.board, asked, zones.local_days(zone), call["actor"]))
+
+
+CODE = argument("--charge-code", metavar="CODE", help="only this one; '' for what has none")
 
 
 def by_of(call: Call) -> tuple[str, ...]:
@@ -95,11 +108,12 @@ def written(call: Call, made: Sheet) -> Answer:
 
 def listed(call: Call, record: Record, asked: Asked) -> Answer:
     """Each stint by itself, cut at midnight, for a calendar or another time tracker."""
-    from dibs.core.worked import split
+    from dibs.core.worked import Worked, split
     from dibs.interfaces.sheets import ics, toggl
 
     days = zones.local_days(asked.zone)
-    cut = list(split(record.stints, asked.since, asked.until, days))
+    wanted = chosen(record.stints, asked, Worked.fields)
+    cut = list(split(wanted, asked.since, asked.until, days))
     names = {number: actor.name for number, actor in record.actors.items()}
     if call["format"] == "ics":
         text = ics.written(cut, record.now, record.board, names, record.titles)
@@ -161,6 +175,9 @@ VERBS = {
             *PERIOD,
             argument("--by", action="append", metavar="WHAT", help=f"{', '.join(BY)}; repeatable"),
             argument("--actor", metavar="NAME", help="only this one"),
+            CODE,
+            argument("--billable", action="store_true", help="only what is billed"),
+            argument("--not-billable", action="store_true", help="only what is not billed"),
             argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
             argument("--round", metavar="RULE", default="none", help="none, 6m, 15m-up-day ..."),
             argument("--format", metavar="NAME", default="table", help=", ".join(FORMATS)),
