@@ -51,6 +51,7 @@ SETTINGS = {
     "shared_buffers": "256MB",
     "checkpoint_timeout": "1h",  # one before the first turn, none in between
     "max_wal_size": "8GB",
+    "min_wal_size": "8GB",  # its log is written to files that are there, as on a server that has run for long
 }
 SCRIPT = Path(__file__).with_name("postgres_peers.py")
 PEERS = DATA / "queues"

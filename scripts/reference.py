@@ -32,6 +32,8 @@ GENERATED = "<!-- Written by scripts/reference.py. To renew it: make docs -->"
 
 TYPED = {
     "force": "takeover --force",
+    "redact": "note --redact",
+    "allow": "guard allow",
     "set_actor": "actor set",
     "set_clock": "doctor --set-clock",
     "add_stint": "stint add",

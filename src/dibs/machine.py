@@ -55,6 +55,10 @@ class Linux:
         stat = self._stat(pid)
         return int(stat[1]) if stat else 0
 
+    def words(self, pid: int) -> list[str]:
+        """The command line of a process, as far as this user may look."""
+        return _read(f"/proc/{pid}/cmdline").split("\0")[:-1]
+
     def is_stopped(self, pid: int) -> bool:
         stat = self._stat(pid)
         return stat is not None and stat[0] in "Tt"
@@ -111,6 +115,9 @@ class Darwin(Linux):
 
     def parent(self, pid: int) -> int:
         return int(_run("ps", "-o", "ppid=", "-p", str(pid)) or 0)
+
+    def words(self, pid: int) -> list[str]:
+        return _run("ps", "-ww", "-o", "command=", "-p", str(pid)).split()
 
     def is_stopped(self, pid: int) -> bool:
         return _run("ps", "-o", "state=", "-p", str(pid)).startswith("T")

@@ -35,7 +35,7 @@ def open_at(place: Place, machine: Machine | None = None) -> Board:
     settings = load(place.folder)
     board = Board(store_at(place, settings, machine), settings)
     board.settings = persist(board, lambda: settings_in(board.store, settings))
-    return with_backlog(board, place)
+    return in_repository(board, place)
 
 
 def place_of(place: Place) -> Board:
@@ -54,7 +54,7 @@ def create_at(place: Place, machine: Machine | None = None, uid: str = "") -> tu
     settings = load(place.folder)
     store = store_at(place, settings, machine)
     made = store.create(uid or fresh_uid())
-    return with_backlog(Board(store, settings_in(store, settings)), place), made
+    return in_repository(Board(store, settings_in(store, settings)), place), made
 
 
 def settings_now(place: Place, board: Board) -> Settings:
@@ -66,11 +66,38 @@ def settings_now(place: Place, board: Board) -> Settings:
         fresh.store.close()
 
 
+def in_repository(board: Board, place: Place) -> Board:
+    """The board with what the repository around it says: how it takes case, its areas, its backlogs."""
+    if board.settings.ignore_case is None and place.repository is not None:
+        board.settings = board.settings.but(ignore_case=place.repository.ignores_case())
+    return with_areas(with_backlog(board, place), place)
+
+
+def with_areas(board: Board, place: Place) -> Board:
+    """`dibs.toml` may name areas; the board's own settings come first."""
+    committed = committed_areas(place, board.settings)
+    if committed:
+        board.settings = board.settings.but(areas={**committed, **board.settings.areas})
+    return board
+
+
+def committed_areas(place: Place, settings: Settings) -> dict[str, tuple[str, ...]]:
+    root = settings.mirror_root or main_tree(place)
+    if not root or not exists(join(root, COMMITTED)):
+        return {}
+    from dibs.backlogs.found import stated_areas
+
+    return stated_areas(root)
+
+
 # Backlogs that are files.
 
 
+COMMITTED = "dibs.toml"
+
+
 MARKS = (
-    "_kano/backlog", ".claude/work-queue", ".wg", ".workgraph", "backlog/config.yml", "dibs.toml",
+    "_kano/backlog", ".claude/work-queue", ".wg", ".workgraph", "backlog/config.yml", COMMITTED,
 )  # fmt: skip
 """Where one of these is, there may be a backlog; elsewhere nothing of it is loaded."""
 

@@ -42,7 +42,7 @@ def test_a_committed_file_may_say_where_one_is(yard):
 
 WRONG = {
     "[backlogs": "cannot be read",
-    "[agents.evil]\ncommand = 'true'": "'agents' is not [backlogs]",
+    "[agents.evil]\ncommand = 'true'": "'agents' is neither [areas] nor [backlogs]",
     "backlogs = 3": "backlogs is a table",
     "[backlogs]\njira = 'x'": "there is no backlog 'jira'",
     "[backlogs]\nkano = '../x'": "a path below the repository",

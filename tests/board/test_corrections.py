@@ -196,6 +196,22 @@ def test_what_is_shown_before_is_what_comes_of_it(worked_on):
     ]
 
 
+def test_what_is_approved_is_corrected_after_it_was_opened_again(worked_on):
+    ana, bob, first = worked_on.person("ana"), worked_on.person("bob"), number(worked_on)
+    week = {"since": START, "until": START + 3 * H}
+    bob.do(c.Note("T-1", note="here"))
+    bob.do(c.Approve("ana", **week, zone="UTC", label="a week"))
+    before = worked_on.snapshot()
+    assert ana.refused(c.AmendStint(first, ended=START + 2 * H, **WHY)) == "approved"
+    assert ana.refused(c.AddStint("T-2", START + H, START + 2 * H, **WHY)) == "approved"
+    assert worked_on.snapshot() == before
+    ana.do(c.AddStint("T-2", START + H, START + 2 * H, actor="codex", **WHY))
+    second = ana.do(c.AmendStint(first, ended=START + 4 * H, **WHY)).entries[0].seq
+    bob.do(c.Reopen("ana", **week, label="a week", reason="ana forgot to stop"))
+    ana.do(c.AmendStint(second, ended=START + 2 * H, **WHY))
+    assert worked_on.faults() == ()
+
+
 # What agents used.
 
 

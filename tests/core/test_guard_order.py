@@ -8,9 +8,10 @@ import pytest
 
 from dibs.core import commands as c
 from dibs.core.decide import decide
-from dibs.core.facts import Facts, Rival, Rules, Stints
+from dibs.core.facts import Facts, Period, Rival, Rules, Stints
 from dibs.core.model import (
     Actor,
+    Approval,
     Caller,
     EndedLease,
     EndedStint,
@@ -22,6 +23,7 @@ from dibs.core.model import (
     Token,
 )
 from dibs.core.order import GUARDS, ON_OWN_LEASE
+from dibs.core.worked import Worked
 
 K = TaskKey("T-1")
 NOW = 10_000_000_000
@@ -45,6 +47,9 @@ STINT = EndedStint(7, 3, NOW - 10, NOW - 10, "claim")
 STINTS = Stints((STINT, EndedStint(8, 3, NOW - 9, NOW - 5, "claim")), STINT, 9)
 
 RIVAL = Rival(7, TaskKey("T-7"), 2, "s2", NOW + HOUR, ("src/**",))
+
+CLOSED = Period((), (Approval(5, 3, 0, NOW, "UTC", "a week", 0, 0, 0, ""),))
+APPROVAL = Approval(5, 1, 0, NOW - 1, "UTC", "a week", 0, 0, 0, "")
 
 WORST = Task(
     1, "u", K, STRICT_TERMS, 0, 0, 3, state="complete", token=Token(1, 3), lease=OTHERS_LEASE,
@@ -293,6 +298,7 @@ CASES = {
             ("bad_period", lambda s: s.say(ended=NOW)),
             ("stint_overlaps", lambda s: s.say(started=NOW - 5)),
             ("stint_overlaps", lambda s: s.task(lease=None)),
+            ("approved", lambda s: s.fact(period=None)),
             ("unconfirmed", lambda s: s.say(yes=True)),
         ],
     ),
@@ -307,6 +313,7 @@ CASES = {
             ("bad_period", lambda s: s.say(ended=NOW)),
             ("stint_overlaps", lambda s: s.say(started=NOW - 5)),
             ("stint_overlaps", lambda s: s.task(lease=None)),
+            ("approved", lambda s: s.fact(period=None)),
             ("unconfirmed", lambda s: s.say(yes=True)),
         ],
     ),
@@ -354,6 +361,17 @@ CASES = {
             ("held", lambda s: s.task(lease=None)),
         ],
     ),
+    "allow": (
+        c.Allow(K, ("src/a",), to="nobody", span=60_000_000),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="a hotfix")),
+            ("unknown_actor", lambda s: s.fact(receiver=ANA)),
+            ("final", lambda s: s.task(state="review")),
+            ("wrong_state", lambda s: s.task(state="open", lease=None)),
+            ("not_held", lambda s: s.task(lease=OTHERS_LEASE)),
+        ],
+    ),
     "add": (
         c.Add(EASY.but(charge_code="ACME-1"), key=K),
         [
@@ -362,12 +380,40 @@ CASES = {
         ],
     ),
     "note": (c.Note(K, note="x"), []),
+    "redact": (
+        c.Redact(K, 7),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="a secret")),
+            ("unknown_note", lambda s: s.fact(noted="text")),
+        ],
+    ),
     "set_actor": (
         c.SetActor("dora"),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
             ("unknown_actor", lambda s: (s.fact(receiver=CODEX), s.say(kind="human"))),
             ("kind_is_fixed", lambda s: s.say(kind="service")),
+        ],
+    ),
+    "approve": (
+        c.Approve("codex", 0, NOW + 1, "UTC", "a week"),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("unknown_actor", lambda s: s.fact(receiver=ANA)),
+            ("own_timesheet", lambda s: s.fact(receiver=CODEX)),
+            ("period_not_over", lambda s: s.say(until=NOW)),
+            ("stint_open", lambda s: s.fact(period=Period((), (APPROVAL,)))),
+            ("approved", lambda s: s.fact(period=Period())),
+        ],
+    ),
+    "reopen": (
+        c.Reopen("codex", 0, NOW, "a week"),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="a mistake")),
+            ("unknown_actor", lambda s: s.fact(receiver=CODEX)),
+            ("not_approved", lambda s: s.fact(period=Period((), (APPROVAL.but(until=NOW),)))),
         ],
     ),
     "set_settings": (
@@ -398,9 +444,11 @@ CASES = {
 EXTRA = {
     "add": {"key_is_taken": True, "task": None},
     "next": {"paused": "ana", "held": 2, "task": None},
-    "add_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS)},
-    "amend_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS)},
+    "add_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS), "period": CLOSED},
+    "amend_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS), "period": CLOSED},
     "report_usage": {"stints": STINTS},
+    "approve": {"period": Period((Worked(1, 5, NOW, K, source="open"),), (APPROVAL,))},
+    "reopen": {"period": Period((), (APPROVAL,))},
 }
 
 

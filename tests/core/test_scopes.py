@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import random
 import time
 
 import pytest
@@ -254,6 +255,44 @@ def test_paths_overlap_if_one_path_fits_both(one, other):
 @given(joined(WIDE), joined(WIDE))
 def test_globs_overlap_if_one_path_fits_both(one, other):
     agrees(one, other, longest=2, deepest=4)
+
+
+SMALL = ["a", "b", "?", "*", "[!a]", "a*", "*b", "[ab]", "**"]
+"""With up to three of them in a path every way is taken in which two patterns can meet."""
+
+
+def small_patterns() -> list[str]:
+    lengths = range(1, 4)
+    every = ["/".join(parts) for n in lengths for parts in itertools.product(SMALL, repeat=n)]
+    return every[: len(SMALL) + len(SMALL) ** 2] + every[len(SMALL) + len(SMALL) ** 2 :: 7]
+
+
+def test_all_pairs_of_small_patterns_are_decided_exactly():
+    """Against brute force over all paths of a small alphabet: no difference in either direction."""
+    every = small_patterns()
+    found = {one: matched(one, 2, 3) | matched(one, 1, 5) for one in every}
+    wrong = [
+        (one, other)
+        for one, other in itertools.combinations_with_replacement(every, 2)
+        if overlap((one,), (other,)) != (not found[one].isdisjoint(found[other]))
+    ]
+    assert len(every) * (len(every) + 1) // 2 > 15_000
+    assert wrong == []
+
+
+def test_twenty_thousand_random_pairs_are_decided_exactly():
+    chance = random.Random(8)
+    ends = ["", "", "/"]
+    names_ = ["".join(chance.choices(CHARACTERS, k=chance.choice([1, 2, 3]))) for _ in range(400)]
+    singles = [name for name in names_ if name != "**"]
+    deep = [
+        "/".join(chance.choices(["a", "b", "*", "[!a]", "**"], k=chance.choice([1, 2, 3])))
+        + chance.choice(ends)
+        for _ in range(400)
+    ]
+    for patterns, longest, deepest in ((singles, 6, 1), (deep, 1, 6)):
+        for _ in range(10_000):
+            agrees(chance.choice(patterns), chance.choice(patterns), longest, deepest)
 
 
 @given(joined(WIDE), st.sampled_from(paths(2, 3)))

@@ -32,7 +32,9 @@ COMMANDS = {
     "unpark": c.Unpark(K),
     "edit": c.Edit(K, title="other"),
     "scope": c.Scope(K, add=("src/**",)),
+    "allow": c.Allow(K, ("src/a",), "dora", 60_000_000, "a hotfix"),
     "note": c.Note(K, note="look here"),
+    "redact": c.Redact(K, 1, "a secret"),
     "depend": c.Depend(K, on=(TaskKey("T-2"),)),
     "retry": c.Retry(K),
     "reset": c.Reset((K,)),
@@ -62,7 +64,9 @@ park       open         in_progress  blocked      review       failed       fina
 unpark     open         in_progress  blocked      review       failed       final     final
 edit       open         in_progress  blocked      review       failed       final     final
 scope      open         in_progress  blocked      review       failed       final     final
+allow      people_only  people_only  people_only  people_only  people_only  people_only  people_only
 note       open         in_progress  blocked      review       failed       complete  dropped
+redact     people_only  people_only  people_only  people_only  people_only  people_only  people_only
 depend     open         in_progress  blocked      review       failed       final     final
 retry      held         held         wrong_state  wrong_state  open         final     final
 reset      open         open         open         open         open         open      open
@@ -92,7 +96,9 @@ park       open         in_progress  blocked      review       failed       fina
 unpark     open         in_progress  blocked      review       failed       final     final
 edit       held         held         held         review       failed       final     final
 scope      held         held         held         review       failed       final     final
+allow      people_only  people_only  people_only  people_only  people_only  people_only  people_only
 note       open         in_progress  blocked      review       failed       complete  dropped
+redact     people_only  people_only  people_only  people_only  people_only  people_only  people_only
 depend     held         held         held         review       failed       final     final
 retry      held         held         wrong_state  wrong_state  open         final     final
 reset      people_only  people_only  people_only  open         open         open      open
@@ -122,7 +128,9 @@ park       open         blocked
 unpark     open         blocked
 edit       open         blocked
 scope      open         blocked
+allow      people_only  people_only
 note       open         blocked
+redact     people_only  people_only
 depend     open         blocked
 retry      open         wrong_state
 reset      open         open

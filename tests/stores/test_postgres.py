@@ -197,6 +197,8 @@ def role(bench):
         "DELETE FROM dibs.event",
         "TRUNCATE dibs.event",
         "DELETE FROM dibs.task",
+        "DELETE FROM dibs.note",
+        "UPDATE dibs.note SET kind = 'late'",
         "UPDATE dibs.ended_lease SET actor = 1",
         "UPDATE dibs.board SET moved_to = '/tmp/mine'",
         "ALTER TABLE dibs.event DISABLE TRIGGER ALL",
@@ -212,7 +214,9 @@ def test_a_role_with_few_rights_works_and_cannot_change_the_ledger_or_the_schema
     board = Board(role, Settings())
     codex = bench.agent()
     assert board.execute(codex.identity, c.Claim(K)).task.lease.session == "s1"
-    board.execute(codex.identity, c.Complete(K, note="done"))
+    done = board.execute(codex.identity, c.Complete(K, note="done"))
+    redact = c.Redact(K, done.entries[-1].seq, "a secret")
+    assert board.execute(bench.person().identity, redact).events
     with role.connect() as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute(statement)
     role.close()
@@ -276,6 +280,19 @@ def test_statements_are_prepared_once_where_the_session_is_our_own(bench):
         counts.append(prepared(bench.store))
     assert counts[0] > 5
     assert counts[-1] == counts[-2]
+
+
+def test_a_command_about_many_tasks_needs_no_statement_for_each_of_them(bench):
+    codex, ana = bench.agent(), bench.person()
+    keys = tuple(TaskKey(bench.add()) for _ in range(20))
+    counts = []
+    for some in (keys[:5], keys[5:10], keys[10:]):
+        for key in some:
+            codex.claim(key)
+        ana.do(c.Reset(some, only=True, yes=True, reason="all wrong"))
+        counts.append(prepared(bench.store))
+    assert counts[1] == counts[2]
+    assert {bench.task(key).state for key in keys} == {"open"}
 
 
 def test_what_an_error_kept_from_being_prepared_is_prepared_later(bench):

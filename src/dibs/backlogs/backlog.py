@@ -22,7 +22,7 @@ from dibs.stores.queue import wait_for_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dibs.backlogs.item import Dialect
     from dibs.board.execute import Board
@@ -282,6 +282,16 @@ class Backlog:
             place = (dialect.channel, item.path)
             by_file.setdefault(place, (item.path, dialect, []))[2].append(task)
         return list(by_file.values()), said
+
+    def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
+        """Where the item files of these tasks are, as far as that is known without looking."""
+        index = self.index(tx)
+        found = (
+            index.path_of(task.channel, task.origin_ask_ref)
+            for task in tasks
+            if task.item is not None and task.channel and task.origin_ask_ref
+        )
+        return frozenset(path for path in found if path)
 
     # Who is dead.
 

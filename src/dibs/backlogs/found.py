@@ -9,7 +9,9 @@ import os
 from os.path import exists, isabs, isdir, isfile, join, normpath, samefile
 
 from dibs.backlogs.item import Problem
+from dibs.board.settings import areas_of
 from dibs.core import checks
+from dibs.core.refusals import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +95,26 @@ def both_of(root: str, name: str) -> list[Problem]:
     return [Problem(join(older, mark), what, f"{newer} counts, and this one is not read")]
 
 
-def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:
+def stated_areas(root: str) -> dict[str, tuple[str, ...]]:
+    """What areas stand for, by the table `areas` of `dibs.toml`; one that is wrong is left out."""
+    return checked_areas(read_file(root)[0])[0]
+
+
+def checked_areas(stated: dict[str, Any]) -> tuple[dict[str, tuple[str, ...]], list[Problem]]:
+    areas = stated.get("areas", {})
+    if not isinstance(areas, dict):
+        return {}, [Problem(FILE, "areas is a table: [areas]", LEFT)]
+    found: dict[str, tuple[str, ...]] = {}
+    wrong: list[Problem] = []
+    for name, globs in areas.items():
+        try:
+            found |= areas_of(FILE, {name: globs})
+        except Refused as problem:
+            wrong.append(Problem(FILE, str(problem).removeprefix(f"{FILE}: "), LEFT))
+    return found, wrong
+
+
+def read_file(root: str) -> tuple[dict[str, Any], list[Problem]]:
     path = join(root, FILE)
     if not isfile(path):
         return {}, []
@@ -101,11 +122,20 @@ def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:
 
     try:
         with open(path, "rb") as file:
-            stated: dict[str, Any] = tomllib.load(file)
+            return tomllib.load(file), []
     except (OSError, ValueError, RecursionError) as error:
         return {}, [Problem(FILE, f"it cannot be read: {checks.short(str(error))}", LEFT)]
+
+
+def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:
+    stated, wrong = read_file(root)
+    wrong += checked_areas(stated)[1]
+    stated.pop("areas", None)
     backlogs = stated.pop("backlogs", {})
-    wrong = [Problem(FILE, f"{checks.quoted(key)} is not [backlogs]", LEFT) for key in stated]
+    wrong += [
+        Problem(FILE, f"{checks.quoted(key)} is neither [areas] nor [backlogs]", LEFT)
+        for key in stated
+    ]
     if not isinstance(backlogs, dict):
         return {}, [*wrong, Problem(FILE, "backlogs is a table: [backlogs]", LEFT)]
     paths: dict[str, str] = {}

@@ -33,7 +33,7 @@ from dibs.stores.sqlite import SqliteStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import IO
+    from typing import IO, TypeVar
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from dibs.stores.copying import Snapshot
     from dibs.stores.store import Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
+
+    T = TypeVar("T")
 
 OWN_FAULTS = ("disk_full", "read_only", "newer_schema")
 """What goes wrong with the place where a file is looked at, not with the file; or says itself why."""
@@ -51,6 +53,12 @@ OWN_FAULTS = ("disk_full", "read_only", "newer_schema")
 
 def export(board: Board, path: str, progress: Progress | None = None) -> Moved:
     """The board as it is now, as lines of JSON: complete, synced and sound, or no file at all."""
+    report = to_file(path, lambda file: export_to(board, file, progress))
+    return report.but(target=abspath(path))
+
+
+def to_file(path: str, fill: Callable[[IO[bytes]], T]) -> T:
+    """A new file, of one's own, with all that `fill` writes to it; or none."""
     path = abspath(path)
     if exists(path):
         raise bad_argument(f"{path} is there already: an export overwrites nothing")
@@ -62,7 +70,7 @@ def export(board: Board, path: str, progress: Progress | None = None) -> Moved:
             os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
         ) as file:
             os.fchmod(file.fileno(), 0o600)
-            report = export_to(board, file, progress)
+            report = fill(file)
         sync(part)
         os.rename(part, path)
         sync(dirname(path))
@@ -71,7 +79,7 @@ def export(board: Board, path: str, progress: Progress | None = None) -> Moved:
     finally:
         if exists(part):
             os.remove(part)
-    return report.but(target=path)
+    return report
 
 
 def export_to(board: Board, file: IO[bytes], progress: Progress | None = None) -> Moved:

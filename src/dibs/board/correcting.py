@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.board.known import found
 from dibs.board.outcome import actors_named
 from dibs.core import commands as c
-from dibs.core.facts import Facts, Stints
+from dibs.core.facts import Facts, Period, Stints
 from dibs.core.refusals import Refused, refused
 
 TYPE_CHECKING = False
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from dibs.stores.transaction import ReadTransaction
 
 StintCommand = c.AddStint | c.AmendStint | c.ReportUsage
+
+
+def facts_for_time(
+    tx: ReadTransaction, facts: Facts, command: StintCommand | c.Approve | c.Reopen
+) -> Facts:
+    """Of a stint that is put right, or of a period that is approved."""
+    if isinstance(command, c.Approve | c.Reopen):
+        from dibs.board.approving import facts_for_approval
+
+        return facts_for_approval(tx, facts, command)
+    return facts_for_stint(tx, facts, command)
 
 
 def facts_for_stint(tx: ReadTransaction, facts: Facts, command: StintCommand) -> Facts:
@@ -36,7 +47,10 @@ def facts_for_stint(tx: ReadTransaction, facts: Facts, command: StintCommand) ->
     whose = {stint.actor: tx.actor(stint.actor) for stint in kept}
     if facts.receiver is not None:
         whose[facts.receiver.id] = facts.receiver
-    return facts.but(task=task, stints=stints, actors=actors_named(tx, task) | whose)
+    actor = numbered.actor if numbered else facts.receiver and facts.receiver.id
+    period = Period(approved=tuple(tx.approvals(actor))) if actor else None
+    named = actors_named(tx, task) | whose
+    return facts.but(task=task, stints=stints, actors=named, period=period)
 
 
 def task_of(tx: ReadTransaction, number: int) -> Task:

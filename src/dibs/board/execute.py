@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dibs.board.callers import caller_of, changed_actor, newcomer, register, session_at
+from dibs.board.callers import caller_of, register, session_at
 from dibs.board.identity import Identity
 from dibs.board.known import NOTHING, Evidence, facts_for, fresh_uid
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.persist import Reading, persist
 from dibs.board.settings import Settings
-from dibs.core import board_events
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Change, Decision, decide
@@ -30,7 +29,7 @@ from dibs.stores.transaction import Request, folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Protocol
 
     from dibs.core.facts import Death
@@ -53,6 +52,10 @@ if TYPE_CHECKING:
             """Takes in all that is new in the files; a line about it, if there was anything."""
             ...
 
+        def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
+            """Where the item files of these tasks are, relative to the repository."""
+            ...
+
         def deaths(self, board: Board) -> Mapping[TaskId, Death]:
             """Leases whose sessions have ended, by a list that the backlog keeps itself."""
             ...
@@ -67,8 +70,7 @@ LOOKS_ROUND = (c.Retry, c.Reset, c.Sweep)
 REBUILT = "rebuilt from files"
 """Why an epoch begins when item files know tokens that the board does not."""
 
-BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume)
-BoardCommand = c.SetActor | c.SetClock | c.Pause | c.Resume
+BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume, c.Approve, c.Reopen)
 
 
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
@@ -115,7 +117,7 @@ class Board:
             return self._asked(who, command, request_id)
         said = backlog.before(self, who, command)
         outcome = self._asked(who, command, request_id)
-        return outcome.but(said=said + backlog.after(self, who, outcome))
+        return outcome.but(said=said + outcome.said + backlog.after(self, who, outcome))
 
     def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
         asked = request_id
@@ -123,9 +125,16 @@ class Board:
             asked = fresh_uid()  # what was lost on its way is asked for again
         tries = iter((request_id,))  # an id of our own cannot be known before the second try
         light = isinstance(command, c.Renew) and request_id is None
-        return persist(
+        outcome = persist(
             self, lambda: self._execute(who, command, light, (asked, next(tries, asked)))
         )
+        return self._scrubbed(outcome) if isinstance(command, c.Redact) else outcome
+
+    def _scrubbed(self, outcome: Outcome) -> Outcome:
+        """What was removed is removed from the store's own leftovers, too."""
+        from dibs.board.moving import scrub
+
+        return outcome.but(said=scrub(self))
 
     def _execute(self, who: Identity, command: c.Command, light: bool, ids: Ids) -> Outcome:
         outcome = self._renew(who, command) if light else None
@@ -226,48 +235,21 @@ class Board:
                 session = session_at(who, caller, command, decision)
                 if session is not None:
                     tx.keep_session(session)
-                outcome = (
-                    self._administer(tx, caller, command)
-                    if isinstance(command, BOARD_COMMANDS)
-                    else write(tx, caller, facts, decision)
-                )
+                outcome = self._write(tx, facts, command, decision)
                 keep_answer(tx, command, request_id, outcome, refusal)
                 tx.finish(changed=bool(decision.renews or request_id))
         if refusal is not None:
             raise Refused(refusal)
         return outcome
 
-    # The board's own affairs.
+    def _write(
+        self, tx: WriteTransaction, facts: Facts, command: c.Command, decision: Decision
+    ) -> Outcome:
+        if not isinstance(command, BOARD_COMMANDS):
+            return write(tx, facts.caller, facts, decision)
+        from dibs.board.affairs import administer
 
-    def _administer(self, tx: WriteTransaction, caller: Caller, command: BoardCommand) -> Outcome:
-        if isinstance(command, c.SetActor):
-            return self._set_actor(tx, caller, command)
-        if isinstance(command, c.Pause | c.Resume):
-            return set_pause(tx, caller, command)
-        by = self.store.set_clock(tx)
-        entry = tx.append_to_board(
-            board_events.ClockSet(by=by, reason=command.reason.strip()), caller
-        )
-        return Outcome(caller, tx.now, entries=(entry,), actors={caller.actor.id: caller.actor})
-
-    def _set_actor(self, tx: WriteTransaction, caller: Caller, command: c.SetActor) -> Outcome:
-        """An unknown actor of a given kind is registered with these settings."""
-        actor = tx.actor_named(command.actor)
-        if actor is None:
-            assert command.kind is not None, "an unknown actor without a kind was refused before"
-            actor = newcomer(tx, command.actor, command.kind, self.settings)
-            register(tx, caller, actor)
-        changed, aliases = changed_actor(tx, actor, command)
-        entries: tuple[Entry, ...] = ()
-        if changed != actor or aliases != tx.aliases(actor):
-            tx.change_actor(changed, aliases)
-            entries = (
-                tx.append_to_board(
-                    board_events.ActorChanged(**changed.named(), aliases=aliases), caller
-                ),
-            )
-        named = {changed.id: changed, caller.actor.id: caller.actor}
-        return Outcome(caller, tx.now, None, entries, (), named, tx.skewed, actor=changed)
+        return administer(self, tx, facts, command, decision)
 
 
 def questions(
@@ -285,6 +267,17 @@ def questions(
     if isinstance(command, TAKES_UP) and who.place is not None:
         ahead.append(("session", {"actor": actor, "name": who.session}))
     return tuple(ahead)
+
+
+def overlapping(facts: Facts, now: Instant) -> tuple[str, ...]:
+    """Where the board only warns of it: who may touch the same paths."""
+    from dibs.core.refusals import scope_held
+
+    task = facts.task
+    assert task is not None, "a scope is a task's"
+    return tuple(
+        scope_held(task, rival, facts.actors[rival.actor], now).message for rival in facts.beside
+    )
 
 
 # What is written.
@@ -316,7 +309,8 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
     events = decision.events + tuple(e for change in decision.others for e in change.events)
     named = actors_named(tx, task, events)
     keys = {other.id: other.key for other in changed}
-    return Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
+    outcome = Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
+    return outcome.but(said=overlapping(facts, tx.now)) if facts.beside else outcome
 
 
 def begun_anew(
@@ -348,18 +342,6 @@ def carried_out(tx: WriteTransaction, change: Change, caller: Caller, entries: l
     if change.task is not None or len(change.events) > 1:
         tx.save(task if change.task else task.but(version=1))
     return task
-
-
-def set_pause(tx: WriteTransaction, caller: Caller, command: c.Pause | c.Resume) -> Outcome:
-    """Who stopped what offers work stands in the board's row; a second pause changes nothing."""
-    pauses, is_paused = isinstance(command, c.Pause), tx.board.paused_by is not None
-    entries: tuple[Entry, ...] = ()
-    if pauses != is_paused:
-        reason = command.reason.strip() if isinstance(command, c.Pause) else ""
-        event = board_events.Paused(reason=reason) if pauses else board_events.Unpaused()
-        tx.pause(caller.actor.id if pauses else None, reason)
-        entries = (tx.append_to_board(event, caller),)
-    return Outcome(caller, tx.now, entries=entries, actors={caller.actor.id: caller.actor})
 
 
 def look_first(

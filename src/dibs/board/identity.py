@@ -11,13 +11,24 @@ import os
 from dibs.board.locate import Repository
 from dibs.core import checks
 from dibs.core.model import Process, Session
-from dibs.core.refusals import bad_argument, refused
+from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.machine import Machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Protocol
+
+    class Registry(Protocol):
+        """Which sessions a board knows."""
+
+        def known(self, name: str, session: str) -> Session | None: ...
+
+        def of_process(self, process: Process) -> tuple[str, str] | None:
+            """The agent and the session that are tied to a process."""
+            ...
+
 
 ANCESTORS = 64
 """How far up the process tree a session is looked for."""
@@ -29,6 +40,8 @@ class Harness(Value):
     name: str
     marks: tuple[str, ...]
     session: str = ""
+    root: str = ""
+    """The variable that names the session above it, if it can be part of another."""
 
 
 HARNESSES = (
@@ -45,6 +58,7 @@ HARNESSES = (
             "CODEX_SANDBOX_NETWORK_DISABLED",
         ),
         "CODEX_THREAD_ID",
+        "CODEX_SESSION_ID",
     ),
     Harness("gemini", ("GEMINI_CLI", "GEMINI_SESSION_ID"), "GEMINI_SESSION_ID"),
     Harness("cursor", ("CURSOR_AGENT",)),  # CURSOR_TRACE_ID is set in a person's terminal too
@@ -90,22 +104,31 @@ def identify(
     *,
     strict: bool,
     registered: Callable[[str, Process], str | None],
+    registry: Callable[[], Registry] | None = None,
 ) -> Identity:
-    """The identity that applies first; `registered` finds an actor's session by its process."""
+    """The identity that applies first; `registered` finds an actor's session by its process.
+
+    `registry` is asked inside a harness only: its hooks may have said who this is.
+    """
     harness = harness_of(around.environment)
     if given.agent is not None and given.person is not None:
         raise bad_argument("--agent and --as are both given; who is it?")
     if given.person is not None:
         return _person(given.person, given.session, around, harness)
+    known = registry() if registry is not None and harness else None
     agent = given.agent if given.agent is not None else around.environment.get("DIBS_AGENT")
+    session = given.session
+    if agent is None and known is not None and not strict:
+        agent, met = hooked(around, known) or (None, None)
+        session = met if session is None else session
     if agent is not None:
         name = checks.actor_name(agent)
-        session = (
-            given.session
-            if given.session is not None
-            else _session(name, around, strict, registered)
-        )
-        return Identity(name, False, checks.session_name(session), harness, _place(around, harness))
+        if session is None:
+            session = _session(name, around, strict, registered)
+        session, place = checks.session_name(session), _place(around, harness)
+        if known is not None:
+            place = as_known(place, known.known(name, session), around.machine)
+        return Identity(name, False, session, harness, place)
     email = "" if strict or harness or not around.on_terminal else git_email()
     if email:
         return _person(email, given.session, around, harness)
@@ -119,6 +142,49 @@ def harness_of(environment: Mapping[str, str]) -> str:
             if environment.get(mark):
                 return mark
     return ""
+
+
+def hooked(around: Surroundings, known: Registry) -> tuple[str, str] | None:
+    """The agent and the session that a harness's hooks have registered for what runs here.
+
+    By the harness's own variable, which may name a session below the registered one; else by the
+    nearest process above that is tied to one.
+    """
+    for harness in HARNESSES:
+        own, root = (
+            session_in(around.environment, name) for name in (harness.session, harness.root)
+        )
+        if own and known.known(harness.name, own):
+            return harness.name, own
+        if root and known.known(harness.name, root):
+            return harness.name, f"{root}/{own}" if own and own != root else root
+    return next(filter(None, map(known.of_process, ancestors(around.machine))), None)
+
+
+def session_in(environment: Mapping[str, str], variable: str) -> str:
+    """What a variable says, if that can be a session."""
+    try:
+        return checks.session_name(environment.get(variable, ""))
+    except Refused:
+        return ""
+
+
+def as_known(place: Session, known: Session | None, machine: Machine) -> Session:
+    """A command inside a harness does not forget what the harness's hooks said of its session.
+
+    Its process counts only if this runs below it: a session may have gone on elsewhere.
+    """
+    if known is None:
+        return place
+    if place.process is None and known.process in ancestors(machine):
+        place = place.but(process=known.process)
+    return watched(place, is_watched=getattr(known, "watched", False))
+
+
+def watched(place: Session, *, is_watched: bool) -> Session:
+    """Hooks say when this session is at work."""
+    # To be `place.but(watched=is_watched)` as soon as `Session` has that field everywhere.
+    return place.but(watched=is_watched) if "watched" in Session.fields else place
 
 
 def _person(given: str, session: str | None, around: Surroundings, harness: str) -> Identity:

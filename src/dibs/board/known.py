@@ -11,6 +11,7 @@ from dibs.core import commands as c
 from dibs.core import refusals
 from dibs.core.event import Ending
 from dibs.core.facts import Death, Facts, Left, Rival, is_silent
+from dibs.core.ground import OFF, WARN
 from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
@@ -20,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dibs.core.ground import Ground
+    from dibs.core.instants import Instant
     from dibs.stores.transaction import ReadTransaction
 
 
@@ -30,9 +33,9 @@ STARTS = (c.Claim, c.Start, c.Takeover, c.Force, c.Next)
 """Commands by which a stint may begin."""
 
 OF_MANY = (c.Next, c.Reset, c.Sweep)
-OF_STINTS = (c.AddStint, c.AmendStint, c.ReportUsage)
-WIDE = (c.Depend, c.Drop, c.Retry)
-"""Commands about one task for which its neighbours matter."""
+OF_TIME = (c.AddStint, c.AmendStint, c.ReportUsage, c.Approve, c.Reopen)
+WIDE = (c.Depend, c.Drop, c.Retry, c.Redact)
+"""Commands about one task for which more than itself matters."""
 
 
 class Evidence(Value):
@@ -80,10 +83,10 @@ def facts_for(
         from dibs.board.many import facts_for_many
 
         return facts_for_many(tx, facts, command)
-    if isinstance(command, OF_STINTS):
-        from dibs.board.correcting import facts_for_stint
+    if isinstance(command, OF_TIME):
+        from dibs.board.correcting import facts_for_time
 
-        return facts_for_stint(tx, facts, command)
+        return facts_for_time(tx, facts, command)
     assert isinstance(command, c.TaskCommand), command.verb
     task = found(tx, command.task)
     if isinstance(command, c.Block) and command.on:
@@ -128,7 +131,8 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         session = None if facts.receiver else caller.holding_session
         if lease is not None and isinstance(command, c.Scope):
             actor, session = lease.actor, lease.session  # whoever asks, it is the holder's scope
-        rivals = rivals_of(tx, tx.held_scopes(), task.id, scope, actor, session)
+        ground = facts.rules.ground
+        rivals = rivals_of(tx, ground, tx.held_scopes(), task.id, scope, actor, session)
         return with_rivals(tx, facts, rivals)
     return facts
 
@@ -159,25 +163,41 @@ def asks_for_scope(tx: ReadTransaction, facts: Facts, task: Task, command: c.Com
 
 def rivals_of(
     tx: ReadTransaction,
+    ground: Ground,
     held: list[Rival],
     task: TaskId,
     scope: tuple[str, ...],
     actor: ActorId,
     session: str | None,
 ) -> tuple[Rival, ...]:
-    """Live leases of other sessions that reserve a path of the scope. No session: that of any."""
-    from dibs.core.scopes import overlap
+    """Live leases of other sessions that reserve a path of the scope. No session: that of any.
 
-    def is_another(rival: Rival) -> bool:
-        own = rival.actor == actor and (session is None or rival.session in (None, session))
-        return not own and rival.task != task and tx.now <= rival.expires
+    Each distinct scope is compared once.
+    """
+    if ground.conflict == OFF:
+        return ()
+    overlaps = ground.overlaps_with(scope)
+    verdicts = {one: overlaps(one) for one in {rival.scope for rival in held}}
+    return tuple(
+        rival
+        for rival in held
+        if verdicts[rival.scope]
+        and rival.task != task
+        and is_another(rival, actor, session, tx.now)
+    )
 
-    return tuple(rival for rival in held if is_another(rival) and overlap(scope, rival.scope))
+
+def is_another(rival: Rival, actor: ActorId, session: str | None, now: Instant) -> bool:
+    """Whether a lease is live, and of another session. What is assigned to the actor is its own."""
+    own = rival.actor == actor and (session is None or rival.session in (None, session))
+    return not own and now <= rival.expires
 
 
 def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[Rival, ...]) -> Facts:
     named = {rival.actor: tx.actor(rival.actor) for rival in rivals}
-    return facts.but(rivals=rivals, actors={**facts.actors, **named})
+    facts = facts.but(actors={**facts.actors, **named})
+    warns = facts.rules.ground.conflict == WARN
+    return facts.but(beside=rivals) if warns else facts.but(rivals=rivals)
 
 
 # Former holders.

@@ -29,6 +29,17 @@ class Repository(Value):
         head = _first_line(join(self.git_dir, "HEAD"))
         return head.removeprefix("ref: refs/heads/")
 
+    def ignores_case(self) -> bool:
+        """Whether git found, when it made the repository, that its file system does."""
+        section = ""
+        for line in _lines(join(self.common_dir, "config")):
+            text = line.partition("#")[0].strip().lower()
+            if text.startswith("["):
+                section = text
+            elif section == "[core]" and text.partition("=")[0].strip() == "ignorecase":
+                return text.partition("=")[2].strip() in ("", "true", "yes", "on", "1")
+        return False
+
 
 class Place(Value):
     """The folder of the board, and the repository around the current directory."""
@@ -94,8 +105,12 @@ def _bare(start: str) -> str | None:
 
 
 def _first_line(path: str) -> str:
+    return next(iter(_lines(path)), "").strip()
+
+
+def _lines(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.readline().strip()
+            return file.readlines()
     except OSError:
-        return ""
+        return []

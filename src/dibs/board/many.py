@@ -6,6 +6,7 @@ from dibs.board.known import facts_of_task, found, rivals_of, with_rivals
 from dibs.core import commands as c
 from dibs.core.decide import decide
 from dibs.core.facts import Facts
+from dibs.core.ground import BLOCK
 from dibs.core.model import COMPLETE, FINAL, HUMAN, OPEN, Task, TaskId, TaskKey
 from dibs.core.recovery import affected
 from dibs.stores import rows
@@ -14,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dibs.core.ground import Ground
     from dibs.core.model import Caller, Linked, Session
     from dibs.stores.offers import Offer
     from dibs.stores.transaction import ReadTransaction
@@ -76,14 +78,14 @@ def chosen(tx: ReadTransaction, facts: Facts) -> Task | None:
 
 def claimable(tx: ReadTransaction, facts: Facts) -> Iterator[Task]:
     """Tasks that a claim of the caller would get: its own first, then what is ready."""
-    for key in offered(tx, facts.caller):
+    for key in offered(tx, facts.caller, facts.rules.ground):
         task = found(tx, key)
         claim = c.Claim(key)
         if decide(facts_of_task(tx, facts, task, claim), claim, tx.now).refusal is None:
             yield task
 
 
-def offered(tx: ReadTransaction, caller: Caller) -> Iterator[TaskKey]:
+def offered(tx: ReadTransaction, caller: Caller, ground: Ground) -> Iterator[TaskKey]:
     """What is assigned to the caller, what came back to its author, then the rest by priority."""
     actor = caller.actor
     for task in tx.tasks_assigned_to(actor.id):
@@ -92,7 +94,7 @@ def offered(tx: ReadTransaction, caller: Caller) -> Iterator[TaskKey]:
     for task in tx.tasks_preferred_by(actor.id):
         if is_ready(tx, task):
             yield task.key
-    fits = fitting(tx, caller)
+    fits = fitting(tx, caller, ground)
     for offer in tx.ready_for(actor.tier, "human" if actor.kind == HUMAN else "agent"):
         if fits(offer):
             yield offer.key
@@ -101,9 +103,10 @@ def offered(tx: ReadTransaction, caller: Caller) -> Iterator[TaskKey]:
 class fitting:  # noqa: N801 - a function with a memory
     """Whether an offer fits the caller: each scope and each list of capabilities is judged once."""
 
-    def __init__(self, tx: ReadTransaction, caller: Caller) -> None:
+    def __init__(self, tx: ReadTransaction, caller: Caller, ground: Ground) -> None:
         self._tx = tx
         self._caller = caller
+        self._ground = ground
         self._held = tx.held_scopes()
         self._verdicts: dict[tuple[str, str], bool] = {("[]", "[]"): True}
 
@@ -118,8 +121,10 @@ class fitting:  # noqa: N801 - a function with a memory
         if not set(rows.texts(offer.capabilities)) <= set(caller.actor.capabilities):
             return False
         session = caller.holding_session
-        rivals = rivals_of(self._tx, self._held, offer.id, scope, caller.actor.id, session)
-        return not (scope and rivals)
+        if self._ground.conflict != BLOCK or not scope:
+            return True
+        held, actor = self._held, caller.actor.id
+        return not rivals_of(self._tx, self._ground, held, offer.id, scope, actor, session)
 
 
 def is_ready(tx: ReadTransaction, task: Task) -> bool:
@@ -149,6 +154,8 @@ def widened(tx: ReadTransaction, facts: Facts, task: Task, command: c.TaskComman
     if isinstance(command, c.Drop):
         waiting = tx.dependants(task.id, NAMED_AS_WAITING)
         return facts.but(waiting=tuple(one.key for one in waiting if one.state not in FINAL))
+    if isinstance(command, c.Redact):
+        return facts.but(noted=tx.text_of(task.id, command.seq))
     assert isinstance(command, c.Depend), command.verb
     now = {one.key: one for one in tx.dependencies(task.id)}
     on, not_on = causes_of(tx, command.on), causes_of(tx, command.not_on)
@@ -214,7 +221,8 @@ def reserved(tx: ReadTransaction, facts: Facts, named: list[Task]) -> Facts:
     session = None if facts.receiver else facts.caller.holding_session
     for task in named:
         if task.scope:
-            rivals = rivals_of(tx, held, task.id, task.scope, subject.id, session)
+            ground = facts.rules.ground
+            rivals = rivals_of(tx, ground, held, task.id, task.scope, subject.id, session)
             if rivals:
                 return with_rivals(tx, facts.but(task=task), rivals)
     return facts

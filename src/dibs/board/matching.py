@@ -6,8 +6,8 @@ from dibs.board.callers import caller_of
 from dibs.board.identity import Identity
 from dibs.board.many import claimable, who_paused
 from dibs.core.facts import Facts
+from dibs.core.ground import BLOCK
 from dibs.core.refusals import refused
-from dibs.core.scopes import overlap
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ def apart(
     for task in offered_to(tx, board, caller):
         if len(found) == most:
             break
-        if not any(other.id == task.id or meets(task, other) for other in given):
+        if not any(other.id == task.id or meets(board, task, other) for other in given):
             found.append(task)
             given.append(task)
     return found
@@ -90,8 +90,10 @@ def offered_to(tx: ReadTransaction, board: Board, caller: Caller) -> Iterator[Ta
     return claimable(tx, Facts(caller, board.settings.rules, tx.board.epoch))
 
 
-def meets(one: Task, other: Task) -> bool:
-    return bool(one.scope and other.scope and overlap(one.scope, other.scope))
+def meets(board: Board, one: Task, other: Task) -> bool:
+    ground = board.settings.rules.ground
+    barring = ground.conflict == BLOCK and one.scope and other.scope
+    return bool(barring and ground.overlap(one.scope, other.scope))
 
 
 # Who is registered as what.

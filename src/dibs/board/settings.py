@@ -9,6 +9,7 @@ from os.path import join
 
 from dibs.core import checks
 from dibs.core.facts import Rules
+from dibs.core.ground import BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, Ground
 from dibs.core.instants import HOUR, MINUTE, SECOND, Duration, exact
 from dibs.core.model import GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
 from dibs.core.refusals import Refused, refused
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 FILE = "settings.toml"
 NORMAL, STRICT = "normal", "strict"
+RELEASE, KEEP = "release", "keep"
 PREFIX_LENGTH = 32
+AREA = "@"
+"""What the name of an area begins with, in a scope."""
 
 
 class Settings(Value):
@@ -47,11 +51,22 @@ class Settings(Value):
     notify_command: tuple[str, ...] = ()
     charge_codes: tuple[str, ...] = ()
     idle_after: Duration = IDLE_AFTER
+    scope_conflict: str = BLOCK
+    ignore_case: bool | None = None
+    commits_need_task: str = ""
+    fence_refs: bool = False
+    guard_failure: str = WARN
+    session_end: str = RELEASE
     agents: tuple[Agent, ...] = ()
+    areas: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def rules(self) -> Rules:
-        return Rules(**{name: getattr(self, name) for name in Rules.fields})
+        ground = Ground(self.areas, bool(self.ignore_case), self.scope_conflict)
+        return Rules(
+            self.ttl_agent, self.ttl_human, self.self_review, self.max_attempts, ground,
+            self.charge_codes, self.idle_after,
+        )  # fmt: skip
 
 
 class Setting(Value):
@@ -71,10 +86,13 @@ def _text(check: Callable[[str], Any]) -> Callable[[Any], Any]:
     return checked
 
 
-def _identity(value: str) -> str:
-    if value not in (NORMAL, STRICT):
-        raise refused("bad_setting", "it is normal or strict")
-    return value
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def checked(value: str) -> str:
+        if value not in choices:
+            raise refused("bad_setting", f"it is {', '.join(choices[:-1])} or {choices[-1]}")
+        return value
+
+    return checked
 
 
 def number(check: Callable[[int], int]) -> Callable[[Any], int]:
@@ -167,7 +185,7 @@ def _codes(value: Any) -> tuple[str, ...]:
 
 SETTINGS = {
     "identity": Setting(
-        _text(_identity),
+        _text(_one_of(NORMAL, STRICT)),
         lambda value: value or NORMAL,
         "strict: only --agent with --session, --as and DIBS_* say who you are",
     ),
@@ -213,6 +231,34 @@ SETTINGS = {
     ),
     "notify.command": Setting(
         command_words, shown_words, "runs when a task is blocked, submitted, failed or taken over"
+    ),
+    "scope_conflict": Setting(
+        _text(_one_of(*CONFLICTS)),
+        str,
+        "two live leases may touch the same path: block, warn or off",
+    ),
+    "ignore_case": Setting(
+        _flag,
+        lambda flag: "as the repository" if flag is None else str(flag).lower(),
+        "paths that differ only in case are the same",
+    ),
+    "commits_need_task": Setting(
+        _text(_one_of(*NEEDS)),
+        lambda value: value or "refuse for agents, allow for people",
+        "a commit by somebody who holds no task: allow, warn or refuse",
+    ),
+    "fence_refs": Setting(
+        _flag,
+        lambda flag: str(flag).lower(),
+        "a session that lost its lease moves no branch, also not with --no-verify",
+    ),
+    "guard_failure": Setting(
+        _text(_one_of(WARN, REFUSE)), str, "a guard that cannot read the board: warn or refuse"
+    ),
+    "session_end": Setting(
+        _text(_one_of(RELEASE, KEEP)),
+        str,
+        "what a harness's session holds at its end: release or keep",
     ),
 }
 
@@ -275,9 +321,31 @@ def check_one(folder: str, key: str, value: Any) -> Any:
         from dibs.board.agents import agents_of
 
         return agents_of(path, value)
+    if key == "areas":
+        return areas_of(path, value)
     if key in TABLES:
         raise refused("bad_setting", f"{path}: {key} is a table: [{key}]", setting=key)
     return check_by(SETTINGS, path, key, key, value)
+
+
+def areas_of(path: str, stated: Any) -> dict[str, tuple[str, ...]]:
+    """The table `[areas]`: what each name stands for. `web = ["src/web/**"]` is the area `@web`."""
+    if not isinstance(stated, dict):
+        raise refused("bad_setting", f"{path}: areas is a table: [areas]", setting="areas")
+    found = {}
+    for name, globs in stated.items():
+        texts = [globs] if isinstance(globs, str) else globs
+        try:
+            if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+                raise refused("bad_setting", "it is a list of globs")
+            checked = checks.scope(tuple(texts))
+            if any(one.startswith(AREA) for one in checked):
+                raise refused("bad_setting", "an area stands for globs, not for areas")
+            found[checks.scope_path(f"{AREA}{name}")] = checked
+        except Refused as problem:
+            what = f"{path}: areas.{name} is {told(globs)}: {problem}"
+            raise refused("bad_setting", what, setting=f"areas.{name}") from None
+    return found
 
 
 def check_by(known: Mapping[str, Setting], path: str, setting: str, key: str, value: Any) -> Any:

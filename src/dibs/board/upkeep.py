@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dibs.board import approving
 from dibs.board.execute import Board
 from dibs.board.known import found
 from dibs.core import board_events, ledger
+from dibs.core import events as e
 from dibs.core.instants import Duration, Instant
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, ActorId, Task
@@ -79,7 +81,9 @@ def verified(tx: ReadTransaction) -> Verification:
     faults += counter_faults(tx, epoch_in(own))
     faults += [f"{key}: its open dependencies are miscounted" for key in tx.wrong_waits()]
     faults += readable(lambda: pause_faults(own, tx), "the board: its pause")
+    faults += readable(lambda: approving.faults(own, tx), "the board: its approved periods")
     faults += time_faults(tx.events())
+    faults += tx.strays()
     faults += [f"the stint {number} has no task" for number in tx.stray_stints()]
     return Verification(count, tasks, tuple(faults))
 
@@ -104,12 +108,13 @@ def epoch_in(own: list[Entry]) -> int:
 def counter_faults(tx: ReadTransaction, epoch: int) -> list[str]:
     """The board's own counters and its clock's floor fit what is there, its epoch the ledger."""
     board, highest = tx.board, tx.highest()
+    lowest = max((entry.at for entry in tx.entries(board.seq, 1)), default=board.floor)
     checks = {
         "tasks": board.tasks == highest.task,
         "actors": board.actors == highest.actor,
         "epoch": board.epoch == epoch >= highest.epoch,
         "keys": board.keys <= board.tasks,
-        "clock's floor": board.floor <= max(board.created, highest.instant),
+        "clock's floor": lowest <= board.floor <= max(board.created, highest.instant),
     }
     return [f"the board: its {name} cannot be right" for name, fits in checks.items() if not fits]
 
@@ -126,22 +131,37 @@ def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str
         faults.append("its stints are not those of the ledger")
     if {one.key for one in tx.dependencies(task.id)} != folded.after:
         faults.append("its dependencies are not those of the ledger")
+    if tx.allowances_of(task.id) != allowed_in(entries):
+        faults.append("what others may touch of it is not what the ledger says")
     faults += note_faults(entries, tx, task)
     return [f"{task.key}: {fault}" for fault in faults]
 
 
+def allowed_in(entries: list[Entry]) -> list[tuple[int, tuple[str, ...], ActorId, Instant]]:
+    events = ((entry.seq, entry.event) for entry in entries if entry.verb == e.Allowed.verb)
+    return [
+        (seq, one.paths, one.to, one.until) for seq, one in events if isinstance(one, e.Allowed)
+    ]
+
+
 def note_faults(entries: list[Entry], tx: ReadTransaction, task: Task) -> list[str]:
-    """The text of each note is the one whose digest the ledger has."""
-    texts = {note.seq: note.text for note in tx.notes(task.id)}
+    """The text of each note is the one whose digest the ledger has; only a redacted one has none."""
+    notes = {note.seq: note for note in tx.notes(task.id)}
+    redacted = {entry.event.of for entry in entries if isinstance(entry.event, e.Redacted)}
     faults = []
     for entry in entries:
-        digest = getattr(entry.event, "note", "")
-        text = texts.pop(entry.seq, None)
-        if digest and text is None:
-            faults.append(f"the text of event {entry.seq} is missing")
-        elif text is not None and ledger.digest_of(text) != digest:
+        digest, kept = getattr(entry.event, "note", ""), notes.pop(entry.seq, None)
+        if kept is None:
+            faults += [f"the text of event {entry.seq} is missing"] if digest else []
+            continue
+        if kept.kind != ledger.kind_of_note(entry.event):
+            faults.append(f"the text of event {entry.seq} is of another kind")
+        if not digest or (kept.text and ledger.digest_of(kept.text) != digest):
             faults.append(f"the text of event {entry.seq} was changed")
-    return faults + [f"a text belongs to event {seq}, which has none" for seq in texts]
+        elif (not kept.text) != (entry.seq in redacted):
+            why = "was redacted, and is there" if kept.text else "is missing"
+            faults.append(f"the text of event {entry.seq} {why}")
+    return faults + [f"a text belongs to event {seq}, which has none" for seq in notes]
 
 
 def chain_faults(own: list[Entry], head: str, count: int) -> list[str]:

@@ -7,15 +7,17 @@ from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.board.known import facts_for, found
 from dibs.board.outcome import actors_named
+from dibs.board.tenures import tenure_at
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core import refusals
 from dibs.core.decide import decide
-from dibs.core.instants import LAST_INSTANT, Instant, iso
+from dibs.core.instants import Instant, iso
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     Actor,
     ActorId,
+    Allowance,
     EndedLease,
     KeptNote,
     LoggedRefusal,
@@ -49,6 +51,19 @@ class TaskView(Value):
     after: tuple[Linked, ...] = ()
     before: tuple[Linked, ...] = ()
     receipts: tuple[Receipt, ...] = ()
+    redactions: Mapping[int, Redaction] = {}
+    """By the number of the note's event."""
+
+    allowed: tuple[tuple[Allowance, Actor], ...] = ()
+    """What others may touch of it now, by a person's word."""
+
+
+class Redaction(Value):
+    """Who removed the text of a note, when and why."""
+
+    by: ActorId
+    at: Instant
+    reason: str
 
 
 class Receipt(Value):
@@ -113,14 +128,27 @@ def show(board: Board, key: TaskKey) -> TaskView:
         notes, ended = tuple(tx.notes(task.id)), tuple(tx.ended_leases(task.id))
         lease = task.lease
         named = actors_named(tx, task)
-        for actor_id in {note.actor for note in notes} | {lease.actor for lease in ended}:
+        redactions = redactions_of(tx, task) if not all(note.text for note in notes) else {}
+        ids = {note.actor for note in notes} | {lease.actor for lease in ended}
+        for actor_id in ids | {one.by for one in redactions.values()}:
             named.setdefault(actor_id, tx.actor(actor_id))
         session = (
             tx.session(lease.actor, lease.session) if lease and lease.session is not None else None
         )
         after, before = tuple(tx.dependencies(task.id)), tuple(tx.dependants(task.id))
         receipts = tuple(receipt(one) for one in tx.receipts_of(task.id)) if task.channel else ()
-        return TaskView(task, tx.now, named, notes, ended, session, after, before, receipts)
+        allowed = [one for one in tx.allowances() if one.task == task.key] if task.scope else []
+        return TaskView(
+            *(task, tx.now, named, notes, ended, session, after, before, receipts, redactions),
+            allowed=tuple((one, tx.actor(one.actor)) for one in allowed),
+        )
+
+
+def redactions_of(tx: ReadTransaction, task: Task) -> dict[int, Redaction]:
+    return {
+        of: Redaction(entry.actor, entry.at, entry.event.named()["reason"])
+        for of, entry in tx.redactions(task.id).items()
+    }
 
 
 def receipt(entry: Entry) -> Receipt:
@@ -137,6 +165,11 @@ def receipt(entry: Entry) -> Receipt:
 def task_by_key(board: Board, key: TaskKey) -> Task:
     with board.read() as tx:
         return found(tx, key)
+
+
+def has_task(board: Board, key: TaskKey) -> bool:
+    with board.read() as tx:
+        return tx.task(key) is not None
 
 
 def listing(
@@ -278,54 +311,18 @@ def who(board: Board, key: TaskKey, at: Instant | None = None) -> Owner:
         instant = tx.now if at is None else at
         if instant > tx.now:
             raise bad_argument(f"{iso(instant)} is in the future: nobody owns anything then yet")
-        for tenure in reversed(tenures(tx.events_of(task.id), task)):
-            if tenure.since <= instant and (tenure.ended is None or instant < tenure.ended):
-                expired = any(start < instant < end for start, end in tenure.lapses)
-                bound = tenure.bound is not None and tenure.bound <= instant
-                return Owner(
-                    task,
-                    instant,
-                    tx.actor(tenure.actor),
-                    tenure.session if bound else None,
-                    tenure.token,
-                    tenure.since,
-                    expired=expired,
-                )
-        return Owner(task, instant)
-
-
-class Tenure(Value):
-    """The time of one lease: since when, taken up when, expired when, ended when."""
-
-    token: Token
-    actor: ActorId
-    since: Instant
-    session: str | None
-    bound: Instant | None
-    ended: Instant | None = None
-    lapses: tuple[tuple[Instant, Instant], ...] = ()
-
-
-def tenures(entries: Iterator[Entry], task: Task) -> list[Tenure]:
-    """The leases of a task, oldest first, with the instants of the ledger."""
-    found: list[Tenure] = []
-    for entry in entries:
-        event = entry.event
-        ending: e.Ending | None = getattr(event, "ending", None)
-        if ending is not None:
-            lapse = ((ending.expires, entry.at),) if ending.late else ()
-            found[-1] = found[-1].but(ended=entry.at, lapses=found[-1].lapses + lapse)
-        if isinstance(event, e.LeaseBegun):
-            bound = None if event.session is None else entry.at
-            found.append(Tenure(event.token, event.actor, entry.at, event.session, bound))
-        elif isinstance(event, e.Bound):
-            found[-1] = found[-1].but(session=event.session, bound=entry.at)
-        elif isinstance(event, e.Renewed) and event.lapsed is not None:
-            found[-1] = found[-1].but(lapses=(*found[-1].lapses, (event.lapsed, entry.at)))
-    if task.lease is not None:
-        running = ((task.lease.expires, LAST_INSTANT),)
-        found[-1] = found[-1].but(lapses=found[-1].lapses + running)
-    return found
+        found_at = tenure_at(instant, tx.events_of(task.id), tx.clock_events(), task)
+        if found_at is None:
+            return Owner(task, instant)
+        return Owner(
+            task,
+            instant,
+            tx.actor(found_at.actor),
+            found_at.session_at(instant),
+            found_at.token,
+            found_at.since,
+            expired=found_at.expired_at(instant),
+        )
 
 
 # The ledger.

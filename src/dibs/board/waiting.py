@@ -9,6 +9,7 @@ from dibs.board.many import unmet, who_paused
 from dibs.board.views import first_that_fit
 from dibs.core import events as e
 from dibs.core.checks import short
+from dibs.core.ground import BLOCK
 from dibs.core.instants import Instant, about, between, brief
 from dibs.core.model import (
     AGENT,
@@ -21,6 +22,7 @@ from dibs.core.model import (
     SERVICE,
     Actor,
     ActorId,
+    KeptNote,
     Task,
     TaskId,
     TaskKey,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dibs.core.facts import Death
+    from dibs.core.ground import Ground
     from dibs.stores.transaction import ReadTransaction
 
 SHOWN = 20
@@ -66,6 +69,13 @@ class Held(Value):
     helps: str = ""
 
 
+class LateNote(Value):
+    """A former holder's result, which was refused and kept."""
+
+    key: TaskKey
+    note: KeptNote
+
+
 class Status(Value):
     """The board at a glance."""
 
@@ -78,6 +88,7 @@ class Status(Value):
     paused: str = ""
     more: bool = False
     skewed: bool = False
+    late: tuple[LateNote, ...] = ()
 
 
 class Step(Value):
@@ -93,14 +104,14 @@ class Step(Value):
 
 
 def status(board: Board) -> Status:
-    deaths = look(board).deaths
+    deaths, ground = look(board).deaths, board.settings.rules.ground
     with board.read() as tx:
         held = tx.tasks_held(SHOWN_HELD + 1)
         more = len(held) > SHOWN_HELD
         waiting: list[Waiting] = []
         for state in (OPEN, BLOCKED, REVIEW, FAILED):
             page = first_that_fit(tx, state, waits, SHOWN + 1)
-            waiting += [why_it_waits(tx, task) for task in page[:SHOWN]]
+            waiting += [why_it_waits(tx, task, ground) for task in page[:SHOWN]]
             more = more or len(page) > SHOWN
         return Status(
             tx.board.uid,
@@ -112,7 +123,15 @@ def status(board: Board) -> Status:
             who_paused(tx),
             more,
             tx.skewed,
+            late_ones(tx),
         )
+
+
+def late_ones(tx: ReadTransaction) -> tuple[LateNote, ...]:
+    """Results of former holders after which nobody else has done anything with their tasks."""
+    found = tx.late_notes(SHOWN)
+    keys = tx.keys_of({task for task, _ in found})
+    return tuple(LateNote(keys[task], note) for task, note in found)
 
 
 def waits(_tx: ReadTransaction, task: Task) -> bool:
@@ -134,8 +153,8 @@ def judged(tx: ReadTransaction, task: Task, death: Death | None) -> Held:
     return Held(task, f"{word}: expired {since} ago", helps)
 
 
-def why_it_waits(tx: ReadTransaction, task: Task) -> Waiting:
-    reason = next(reasons(tx, task))
+def why_it_waits(tx: ReadTransaction, task: Task, ground: Ground) -> Waiting:
+    reason = next(reasons(tx, task, ground))
     return Waiting(task, reason.why, reason.helps)
 
 
@@ -152,12 +171,18 @@ class Reason(Value):
 def why(board: Board, key: TaskKey) -> tuple[list[Step], Instant]:
     """The chain from a task down to the causes, each with the command that helps."""
     deaths = look(board).deaths
+    ground = board.settings.rules.ground
     with board.read() as tx:
-        return list(chain(tx, found(tx, key), deaths, 0, set())), tx.now
+        return list(chain(tx, found(tx, key), deaths, ground, 0, set())), tx.now
 
 
 def chain(
-    tx: ReadTransaction, task: Task, deaths: Mapping[TaskId, Death], depth: int, seen: set[TaskId]
+    tx: ReadTransaction,
+    task: Task,
+    deaths: Mapping[TaskId, Death],
+    ground: Ground,
+    depth: int,
+    seen: set[TaskId],
 ) -> Iterator[Step]:
     seen.add(task.id)
     held = None if task.lease is None else judged(tx, task, deaths.get(task.id))
@@ -165,19 +190,19 @@ def chain(
         who = named(tx.actor(e.lease_of(task).actor), e.lease_of(task))
         yield Step(depth, task, f"held by {who}, {held.wrong}", held.helps)
         return
-    for reason in reasons(tx, task):
+    for reason in reasons(tx, task, ground):
         yield Step(depth, task, reason.why, reason.helps)
         cause = tx.task(reason.cause) if reason.cause else None
         if cause is not None and cause.id not in seen and len(seen) < STEPS:
-            yield from chain(tx, cause, deaths, depth + 1, seen)
+            yield from chain(tx, cause, deaths, ground, depth + 1, seen)
 
 
-def reasons(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+def reasons(tx: ReadTransaction, task: Task, ground: Ground) -> Iterator[Reason]:
     """Why nobody works on a task, or who does; at least one."""
     if task.state != OPEN or task.lease is not None:
         yield standing(tx, task)
         return
-    barred = list(bars(tx, task))
+    barred = list(bars(tx, task, ground))
     yield from barred
     if not barred:
         yield Reason("ready", f"dibs claim {task.key}")
@@ -217,7 +242,7 @@ def briefly(note: str) -> str:
     return short(next(iter(note.splitlines()), ""), LINE)
 
 
-def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+def bars(tx: ReadTransaction, task: Task, ground: Ground) -> Iterator[Reason]:
     """What keeps an open task that nobody holds from being offered."""
     key = task.key
     for cause in unmet(tx, task):
@@ -231,7 +256,7 @@ def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
     if task.assignee is not None:
         yield Reason(f"assigned to {tx.actor(task.assignee).name}", f"dibs unassign {key}")
     yield from later_ones(tx, task)
-    yield from scope_bars(tx, task)
+    yield from scope_bars(tx, task, ground)
     if not any(may_do(actor, task) for actor in tx.actors().values()):
         yield Reason(f"nobody is registered for it: {wanted(task)}", "dibs actor list")
     if paused := who_paused(tx):
@@ -255,10 +280,11 @@ def later_ones(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
             yield Reason(f"{word} {brief(until, tx.now)}", f"dibs claim {task.key}")
 
 
-def scope_bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
-    if not task.scope:
+def scope_bars(tx: ReadTransaction, task: Task, ground: Ground) -> Iterator[Reason]:
+    if not task.scope or ground.conflict != BLOCK:
         return
-    for rival in rivals_of(tx, tx.held_scopes(), task.id, task.scope, ActorId(0), "")[:1]:
+    held = tx.held_scopes()
+    for rival in rivals_of(tx, ground, held, task.id, task.scope, ActorId(0), "")[:1]:
         holder, helps = tx.actor(rival.actor).name, f"dibs wait {rival.key} --for free"
         yield Reason(f"its scope is held by {rival.key} ({holder})", helps)
 

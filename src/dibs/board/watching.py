@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.board.views import LogFilter, LogLine, TaskView
+    from dibs.core.ground import Ground
     from dibs.stores.transaction import ReadTransaction
 
 FILE_SLICE = 0.1
@@ -119,6 +120,26 @@ def read_after(board: Board, seq: int, limit: int, wanted: LogFilter) -> Page:
         return Page(lines, everybody, tx.now, reached, reached < tx.board.seq)
 
 
+def all_after(board: Board, after: int, task: TaskKey | None) -> Iterator[tuple[LogLine, ...]]:
+    """The events after `after` that there are now, page by page; of one task, or of all."""
+    if task is not None:
+        yield persist(board, lambda: read_of_task(board, after, task))
+        return
+    last = last_event(board)
+    while after < last:
+        page = events_after(board, after, min(PAGE, last - after))
+        if page.reached <= after:
+            return
+        yield page.lines
+        after = page.reached
+
+
+def read_of_task(board: Board, after: int, key: TaskKey) -> tuple[LogLine, ...]:
+    with board.read() as tx:
+        entries = [entry for entry in tx.events_of(found(tx, key).id) if entry.seq > after]
+        return views.lines_of(tx, entries, tx.actors())
+
+
 def stream(board: Board, after: int, wanted: LogFilter, seconds: float = FOREVER) -> Iterator[Page]:
     """What happens after an event, each wanted event once and in order; now and then, nothing.
 
@@ -182,7 +203,7 @@ def look(board: Board, key: TaskKey, goal: str, *, in_vain: bool) -> tuple[TaskV
         if task.state in LOST[goal]:
             raise never(task, goal)
         if in_vain:
-            raise timed_out(tx, task, goal)
+            raise timed_out(tx, task, goal, board.settings.rules.ground)
         return None, by_itself(task, tx.now)
 
 
@@ -204,11 +225,11 @@ def never(task: Task, goal: str) -> Refused:
     )
 
 
-def timed_out(tx: ReadTransaction, task: Task, goal: str) -> Refused:
+def timed_out(tx: ReadTransaction, task: Task, goal: str, ground: Ground) -> Refused:
     holder = None if task.lease is None else tx.actor(task.lease.actor).name
     return refused(
         "timed_out",
-        f"{task.key} is not {goal} yet: {why_it_waits(tx, task).why}",
+        f"{task.key} is not {goal} yet: {why_it_waits(tx, task, ground).why}",
         task=task.key,
         state=task.state,
         goal=goal,

@@ -54,6 +54,31 @@ class Unpaused(Event):
     verb = "unpaused"
 
 
+class Approved(Event):
+    """A person confirmed the hours of an actor in a period, as the stints were then."""
+
+    verb = "approved"
+    actor: ActorId
+    since: Instant
+    until: Instant
+    zone: str
+    label: str
+    stints: int
+    effort: int
+    working: int
+    digest: str
+
+
+class Reopened(Event):
+    """An approved period may be corrected again."""
+
+    verb = "reopened"
+    approval: int
+    actor: ActorId
+    label: str
+    reason: str
+
+
 class EpochRaised(Event):
     """Tokens of the board begin with a higher number: what was lost is not given out again."""
 
@@ -64,5 +89,6 @@ class EpochRaised(Event):
 
 
 BOARD_EVENTS: tuple[type[Event], ...] = (
-    ActorRegistered, ActorChanged, ClockSet, Paused, Unpaused, EpochRaised,
+    ActorRegistered, ActorChanged, ClockSet, Paused, Unpaused, Approved, Reopened,
+    EpochRaised,
 )  # fmt: skip

@@ -25,7 +25,7 @@ class Command(Value):
 
 
 TYPED = {
-    "force": "takeover --force", "set_actor": "actor set", "set_clock": "doctor --set-clock",
+    "force": "takeover --force", "allow": "guard allow", "set_actor": "actor set", "redact": "note --redact", "set_clock": "doctor --set-clock",
     "move_board": "board move", "restore_board": "board restore",
     "add_stint": "stint add", "amend_stint": "stint amend", "report_usage": "stint usage",
     "set_settings": "config --load", "pause": "dispatch --pause", "resume": "dispatch --resume",
@@ -97,6 +97,16 @@ class Scope(HoldersCommand):
     remove: tuple[str, ...] = ()
 
 
+class Allow(TaskCommand):
+    """Let somebody touch paths that the task reserves: a hotfix does not wait for its holder."""
+
+    verb = "allow"
+    paths: tuple[str, ...]
+    to: str
+    span: Duration
+    reason: str = ""
+
+
 class Depend(HoldersCommand):
     """The task waits until these are complete; or does not wait for those any more."""
 
@@ -108,6 +118,14 @@ class Depend(HoldersCommand):
 class Note(TaskCommand):
     verb = "note"
     note: str
+
+
+class Redact(TaskCommand):
+    """Removes the text of the note that event `seq` brought."""
+
+    verb = "redact"
+    seq: int
+    reason: str = ""
 
 
 class Claim(TaskCommand):
@@ -188,6 +206,7 @@ class Handoff(HoldersCommand):
     to: str = ""
     ttl: Duration | None = None
     reason: str = ""
+    note: str = ""
 
 
 class Block(HoldersCommand):
@@ -313,6 +332,28 @@ class Resume(Command):
     verb = "resume"
 
 
+class Approve(Command):
+    """Confirm the hours of an actor in a period; `label` is how people name it."""
+
+    verb = "approve"
+    actor: str
+    since: Instant
+    until: Instant
+    zone: str
+    label: str
+
+
+class Reopen(Command):
+    """Let an approved period be corrected again."""
+
+    verb = "reopen"
+    actor: str
+    since: Instant
+    until: Instant
+    label: str
+    reason: str = ""
+
+
 class SetActor(Command):
     """A person changes an actor: name, kind, tier, capabilities, zone, aliases."""
 
@@ -348,6 +389,6 @@ class SetClock(Command):
 
 
 TASK_COMMANDS: tuple[type[TaskCommand], ...] = (
-    Edit, Scope, Depend, Note, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
+    Edit, Scope, Allow, Depend, Note, Redact, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
     Release, Handoff, Block, Unblock, Submit, Accept, Reject, Complete, Fail, Drop, Retry,
 )  # fmt: skip

@@ -69,6 +69,10 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
         from dibs.core.mirroring import sync
 
         return sync(case, command)  # type: ignore[arg-type]
+    if verb in OF_PERIODS:
+        from dibs.core.approving import ACTS as APPROVALS
+
+        return APPROVALS[verb](case, command)
     if verb in OF_MANY:
         from dibs.core.recovery import ACTS as MANY
 
@@ -160,7 +164,8 @@ def assign(case: Case, command: c.Assign) -> Decision:
 
 
 def handoff(case: Case, command: c.Handoff) -> Decision:
-    return Decision((for_another(case, e.HandedOff, command.ttl, command.reason),))
+    handed = for_another(case, e.HandedOff, command.ttl, command.reason)
+    return Decision((handed.but(note=command.note.strip()),))
 
 
 def for_another(
@@ -331,6 +336,11 @@ def scope(case: Case, command: c.Scope) -> Decision:
     return as_holder(case, *((e.Scoped(scope=after),) if after != before else ()))
 
 
+def allow(case: Case, command: c.Allow) -> Decision:
+    until, reason = later(case.now, command.span), command.reason.strip()
+    return Decision((e.Allowed(command.paths, case.subject.id, until, reason),))
+
+
 def depend(case: Case, _command: c.Depend) -> Decision:
     now = case.facts.after
     on = tuple(key for key in case.facts.on if key not in now)
@@ -345,6 +355,12 @@ def depend(case: Case, _command: c.Depend) -> Decision:
 def note(case: Case, command: c.Note) -> Decision:
     """Always accepted, whoever writes it."""
     return as_holder(case, e.Noted(note=command.note.strip()))
+
+
+def redact(case: Case, command: c.Redact) -> Decision:
+    """What was redacted before stays so."""
+    redacted = e.Redacted(of=command.seq, reason=command.reason.strip())
+    return as_holder(case, *((redacted,) if case.facts.noted else ()))
 
 
 def park(case: Case, command: c.Park) -> Decision:
@@ -419,13 +435,14 @@ def started_first(case: Case) -> tuple[Event, ...]:
 OF_THE_BOARD = (
     "set_actor", "set_clock", "set_settings", "move_board", "restore_board", "pause", "resume",
 )  # fmt: skip
+OF_PERIODS = ("approve", "reopen")
 OF_MANY = ("retry", "reset", "sweep")
 OF_STINTS = ("add_stint", "amend_stint", "report_usage")
 
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act
     for act in (
-        add, intake, edit, scope, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
+        add, intake, edit, scope, allow, depend, note, redact, claim, next_, start, takeover, force, assign, unassign, park, unpark,
         renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
     )
 }  # fmt: skip

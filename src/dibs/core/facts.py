@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.core.commands import Add, Command
 from dibs.core.event import Ending
+from dibs.core.ground import Ground
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import (
     IDLE_AFTER,
@@ -28,7 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dibs.core.model import State
+    from dibs.core.model import Approval, State
+    from dibs.core.worked import Worked
 
 
 class Rules(Value):
@@ -38,6 +40,7 @@ class Rules(Value):
     ttl_human: Duration = TTL_HUMAN
     self_review: bool = False
     max_attempts: int = 3
+    ground: Ground = Ground()
     charge_codes: tuple[str, ...] = ()
     idle_after: Duration = IDLE_AFTER
 
@@ -111,6 +114,13 @@ class Stints(Value):
     replaced_by: int | None = None
 
 
+class Period(Value):
+    """One actor's stints in a period, and the periods of it that are approved."""
+
+    stints: tuple[Worked, ...] = ()
+    approved: tuple[Approval, ...] = ()
+
+
 class Facts(Value):
     """Everything that a decision may look at, read in its own transaction after the lock."""
 
@@ -134,7 +144,9 @@ class Facts(Value):
     living: frozenset[TaskId] = frozenset()
     """Tasks whose holder's process is known to live."""
     rivals: tuple[Rival, ...] = ()
-    """Live leases of other sessions whose scope overlaps the task's."""
+    """Live leases of other sessions whose scope overlaps the task's, and which therefore bar it."""
+    beside: tuple[Rival, ...] = ()
+    """The same on a board that only warns of them."""
     swept: Ending | None = None
     """The last lease of a free task, if a sweep ended it; and why."""
     why_swept: str = ""
@@ -172,6 +184,10 @@ class Facts(Value):
     """Where a person has an open stint."""
     stints: Stints | None = None
     """Of the task, if the command is about them."""
+    noted: str | None = None
+    """The text of the note that is named; empty, if it was redacted."""
+    period: Period | None = None
+    """If hours are to be approved."""
     newcomers: tuple[Actor, ...] = ()
     """Who is to be registered beside the caller."""
 

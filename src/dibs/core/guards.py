@@ -106,6 +106,11 @@ def caller_holds_it(case: Case) -> Refusal | None:
     return None if case.holds else refusals.not_held(case.task)
 
 
+def somebody_holds_it(case: Case) -> Refusal | None:
+    """A lease that has not ended stands on the task."""
+    return None if case.lease is not None else refusals.not_held(case.task)
+
+
 def holder_or_person_or_free(case: Case) -> Refusal | None:
     """Nobody else holds the task, or a person asks."""
     return held(case) if case.another_holds and not case.caller.is_person else None
@@ -367,6 +372,13 @@ def parker_or_person(case: Case) -> Refusal | None:
     if parker is None or parker == case.caller.actor.id or case.caller.is_person:
         return None
     return refusals.not_yours_to_unpark(case.task, case.actor(parker))
+
+
+def note_is_there(case: Case) -> Refusal | None:
+    """The event that is named brought a note to this task."""
+    if case.facts.noted is not None:
+        return None
+    return refusals.unknown_note(case.task, case.command.named()["seq"])
 
 
 def key_is_free(case: Case) -> Refusal | None:

@@ -136,6 +136,11 @@ def _part(field: str, value: Any) -> Any:
     return token(value) if field in TOKENS and value is not None else value
 
 
+def kind_of_note(event: e.Event) -> str:
+    """Of the text that an event brings: the event's own name, or that its author was too late."""
+    return "late" if getattr(event, "late", "") else event.verb
+
+
 def token(text: str) -> Token:
     epoch, _, number = text.partition(".")
     return Token(int(epoch), int(number))
@@ -197,7 +202,7 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
     task: Task | None = None
     faults: list[str] = []
     beside = Beside()
-    for entry in _in_order(entries, clock):
+    for entry in in_order(entries, clock):
         if entry.task is None:
             if task is not None:
                 task = evolve(task, entry.event, entry.at).but(updated=task.updated)  # type: ignore[arg-type]
@@ -219,7 +224,8 @@ def fold(entries: Iterable[Entry], clock: Iterable[Entry]) -> Folded | None:
     return Folded(task, tuple(ended), tuple(faults), frozenset(after), tuple(stints))
 
 
-def _in_order(entries: Iterable[Entry], clock: Iterable[Entry]) -> Iterator[Entry]:
+def in_order(entries: Iterable[Entry], clock: Iterable[Entry]) -> Iterator[Entry]:
+    """A task's events with those of the clock among them."""
     changes = list(clock)
     for entry in entries:
         while changes and changes[0].seq < entry.seq:

@@ -314,6 +314,31 @@ class EndedStint(Value):
     spending: str = ""
 
 
+class Allowance(Value):
+    """A person has let somebody touch paths that a task reserves, for a while."""
+
+    seq: int
+    task: TaskKey
+    paths: tuple[str, ...]
+    actor: ActorId
+    until: Instant
+
+
+class Approval(Value):
+    """A period of an actor that a person has approved, and what it came to; not opened again since."""
+
+    seq: int
+    actor: ActorId
+    since: Instant
+    until: Instant
+    zone: str
+    label: str
+    stints: int
+    effort: int
+    working: int
+    digest: str
+
+
 class Linked(Value):
     """A task at the other end of a dependency."""
 

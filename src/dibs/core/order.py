@@ -98,6 +98,13 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.scope_is_free_if_late,
     ),
     "scope": (*TO_CHANGE, g.scope_is_free_if_late, g.scope_is_free_if_wider),
+    "allow": (
+        g.caller_has_the_right,
+        g.reason_is_given,
+        g.receiver_exists,
+        g.state_allows_it,
+        g.somebody_holds_it,
+    ),
     "depend": (
         *TO_CHANGE,
         g.no_file_says_it,
@@ -109,6 +116,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "add_stint": (g.caller_has_the_right, g.reason_is_given),
     "amend_stint": (g.caller_has_the_right, g.reason_is_given),
     "report_usage": (),
+    "redact": (g.caller_has_the_right, g.reason_is_given, g.note_is_there),
     "retry": (
         g.state_allows_it,
         g.nobody_holds_it_live,
@@ -127,6 +135,8 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "sync": (),
     "pause": (),
     "resume": (),
+    "approve": (g.caller_has_the_right,),
+    "reopen": (g.caller_has_the_right, g.reason_is_given),
     "set_actor": (g.caller_has_the_right, g.actor_is_known_or_has_a_kind, g.kind_stays),
     "set_clock": (g.caller_has_the_right, g.reason_is_given),
     "set_settings": (g.caller_has_the_right,),

@@ -62,8 +62,10 @@ MOVES = {
         Move("unpark", NOT_FINAL, SAME, "offer it again"),
         Move("edit", NOT_FINAL, SAME, "change what it asks for"),
         Move("scope", NOT_FINAL, SAME, "change the paths it may touch"),
+        Move("allow", HOLDABLE, SAME, "let somebody touch its paths for a while"),
         Move("depend", NOT_FINAL, SAME, "change what it waits for"),
         Move("note", STATES, SAME, "add a note"),
+        Move("redact", STATES, SAME, "remove the text of a note"),
     )
 }
 

@@ -138,14 +138,14 @@ def ends_after_it_starts(_case: Case, new: EndedStint) -> Refusal | None:
     if new.ended >= new.started:
         return None
     message = f"it would end at {iso(new.ended)}, before it starts ({iso(new.started)})"
-    return Refusal("bad_period", message, period(new))
+    return Refusal("bad_period", message, told(new))
 
 
 def is_not_empty(_case: Case, new: EndedStint) -> Refusal | None:
     """There is time between its start and its end."""
     if new.ended > new.started:
         return None
-    return Refusal("bad_period", f"it would have no length ({iso(new.started)})", period(new))
+    return Refusal("bad_period", f"it would have no length ({iso(new.started)})", told(new))
 
 
 def is_over(case: Case, new: EndedStint) -> Refusal | None:
@@ -153,7 +153,7 @@ def is_over(case: Case, new: EndedStint) -> Refusal | None:
     if new.ended <= case.now:
         return None
     message = f"it would end at {iso(new.ended)}, and it is {iso(case.now)} now"
-    return Refusal("bad_period", message, period(new) | {"now": iso(case.now)})
+    return Refusal("bad_period", message, told(new) | {"now": iso(case.now)})
 
 
 def is_alone(case: Case, new: EndedStint) -> Refusal | None:
@@ -168,9 +168,23 @@ def is_alone(case: Case, new: EndedStint) -> Refusal | None:
                 "stint_overlaps",
                 f"{which} of {case.actor(new.actor).name} on {case.task.key} has a part of this time: "
                 f"from {iso(other.started)}{until}",
-                period(new) | {"other": other.seq or None, "task": case.task.key},
+                told(new) | {"other": other.seq or None, "task": case.task.key},
             )
     return None
+
+
+def is_not_approved(case: Case, new: EndedStint) -> Refusal | None:
+    """It changes nothing in a period that is approved."""
+    from dibs.core.approving import approved_already, closed
+    from dibs.core.worked import Worked
+
+    period, old = case.facts.period, around(case).numbered
+    before, after = (
+        [Worked(one.actor, one.started, one.ended, case.task.key) for one in (some,) if one]
+        for some in (old, new)
+    )
+    touched = closed(period.approved, before, after) if period else None
+    return approved_already(touched, case.actor(new.actor).name) if touched else None
 
 
 def is_confirmed(case: Case, new: EndedStint) -> Refusal | None:
@@ -191,8 +205,8 @@ def is_confirmed(case: Case, new: EndedStint) -> Refusal | None:
             "command": case.command.typed,
             "task": key,
             "actor": name,
-            "before": period(old) if old else None,
-            "after": period(new),
+            "before": told(old) if old else None,
+            "after": told(new),
             "total_before_seconds": was / SECOND,
             "total_after_seconds": now / SECOND,
         },
@@ -245,14 +259,15 @@ def written(stint: EndedStint, now: Instant) -> str:
     return f"{brief(stint.started, now)} to {brief(stint.ended, now)}"
 
 
-def period(stint: EndedStint) -> dict[str, object]:
+def told(stint: EndedStint) -> dict[str, object]:
     return {"started_at": iso(stint.started), "ended_at": iso(stint.ended)}
 
 
 QUESTIONS: dict[str, tuple[Question, ...]] = {
-    "add_stint": (ends_after_it_starts, is_not_empty, is_over, is_alone, is_confirmed),
+    "add_stint": (ends_after_it_starts, is_not_empty, is_over, is_alone, is_not_approved, is_confirmed),
     "amend_stint": (
-        counts_still, is_another, ends_after_it_starts, is_over, is_alone, is_confirmed,
+        counts_still, is_another, ends_after_it_starts, is_over, is_alone, is_not_approved,
+        is_confirmed,
     ),
     "report_usage": (is_the_callers, counts_still),
 }  # fmt: skip

@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from dibs import opening
-from dibs.board import upkeep, views
+from dibs.board import heads, views
 from dibs.board import waiting as causes
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Repository, locate
+from dibs.board.meeting import Registry
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.model import NOT_FINAL, STATES, Process, Terms
@@ -136,6 +137,9 @@ class Board(Moves):
         def registered(name: str, process: Process) -> str | None:
             return views.session_of_process(self._rules, name, process)
 
+        def registry() -> Registry:
+            return Registry(self._rules)
+
         around = Surroundings(
             self._environment,
             self._rules.store.machine,
@@ -143,7 +147,9 @@ class Board(Moves):
             sys.stderr is not None and sys.stderr.isatty(),
         )
         strict = self._rules.settings.identity == "strict"
-        return identify(self._given, around, strict=strict, registered=registered)
+        return identify(
+            self._given, around, strict=strict, registered=registered, registry=registry
+        )
 
     def _do(self, command: c.Command, request_id: str | None = None) -> Answer:
         checked = None if request_id is None else checks.request_id(request_id)
@@ -236,6 +242,11 @@ class Board(Moves):
         checked = checks.text(text, "the note", checks.NOTE_LENGTH)
         return self._do(c.Note(key_of(key), note=checked), request_id)
 
+    def redact(self, key: str, event: int, reason: str, *, request_id: str | None = None) -> Answer:
+        """Removes the text of the note that an event brought: for people, with a reason."""
+        seq = checks.whole(event, "the number of the event", 1, 10**checks.NUMBER_DIGITS - 1)
+        return self._do(c.Redact(key_of(key), seq, checks.reason(reason)), request_id)
+
     def _new(self, title: str, terms: dict[str, Any]) -> Terms:
         base = Terms(checks.title(title), max_attempts=self._rules.settings.max_attempts)
         return base.but(**terms)
@@ -273,16 +284,13 @@ class Board(Moves):
         return self._do(command, request_id)
 
     def handoff(
-        self, key: str, to: str, *, ttl: Ttl = None, reason: str = "",
+        self, key: str, to: str, *, ttl: Ttl = None, reason: str = "", note: str = "",
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         command = c.Handoff(
-            key_of(key),
-            token=token_of(token),
-            to=checks.actor_name(to),
-            ttl=records.ttl(ttl),
-            reason=checks.reason(reason),
-        )
+            key_of(key), token=token_of(token), to=checks.actor_name(to), ttl=records.ttl(ttl),
+            reason=checks.reason(reason), note=checks.note(note),
+        )  # fmt: skip
         return self._do(command, request_id)
 
     def takeover(
@@ -377,10 +385,17 @@ class Board(Moves):
         """The task as soon as it is complete, free or ready; refused when the time is over."""
         return listening.until(self._use, key, goal, timeout)
 
-    def verify(self) -> tuple[str, ...]:
-        """What is wrong with the ledger: nothing, if it is sound."""
+    def head(self) -> str:
+        """One digest of the whole ledger, to be kept elsewhere, for `verify`."""
         with self._use() as rules:
-            return upkeep.verify(rules).faults
+            return str(heads.head(rules))
+
+    def verify(self, *, against: str = "") -> tuple[str, ...]:
+        """What is wrong with the ledger, also against kept heads (one in a line): nothing, if sound."""
+        checks.is_text(against, "a head")
+        kept = heads.parsed(against) if against else ()
+        with self._use() as rules:
+            return heads.prove(rules, kept).faults
 
 
 def _terms(

@@ -57,6 +57,7 @@ SURFACES = {
     # Usage.
     "bad_argument": Surface(USAGE, "dibs help"),
     "unknown_task": Surface(USAGE, "dibs list"),
+    "unknown_note": Surface(USAGE, "dibs show {task} --json has the number of each note's event"),
     "unknown_actor": Surface(USAGE, "dibs actor list"),
     "wrong_kind_of_name": Surface(USAGE, "name {actor} with {option}, or take another name"),
     "name_taken": Surface(USAGE, "dibs actor list"),
@@ -116,6 +117,19 @@ SURFACES = {
         REFUSED, "look at the secret on both sides; several may stand in the file"
     ),
     "file_says_it": Surface(REFUSED, "change it in the item file, then: dibs sync"),
+    "outside_scope": Surface(
+        REFUSED, "dibs scope {task} --add PATH, if the task is to touch it; or leave it as it was"
+    ),
+    "not_reserved": Surface(REFUSED, "touch them; dibs who PATH says who holds a path"),
+    "own_timesheet": Surface(REFUSED, "ask another person to approve it"),
+    "period_not_over": Surface(REFUSED, "approve it after {until}"),
+    "stint_open": Surface(
+        REFUSED, "dibs stop {task} ends a stint, dibs sweep those of the dead; dibs stint list"
+    ),
+    "approved": Surface(REFUSED, "a person opens it again: dibs reopen {actor}, with its period"),
+    "not_approved": Surface(REFUSED, "dibs timesheet --verify shows what is approved"),
+    "bad_trailer": Surface(REFUSED, "amend the commit: its trailers are those of a lease"),
+    "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
     "newer_schema": Surface(REFUSED, "install the newer dibs"),
     "not_granted": Surface(REFUSED, "ask who owns the database: dibs board grant ROLE"),
@@ -131,12 +145,17 @@ SURFACES = {
     "parked": Surface(GATE, "dibs next, or ask {parked_by} to unpark it"),
     "assigned_to_another": Surface(GATE, "dibs next, or ask {assignee}"),
     "not_allowed": Surface(GATE, "dibs submit {task}, or ask a person to edit its constraints"),
+    "action_not_allowed": Surface(GATE, "ask a person to edit the constraints of {task}"),
     # Held, lost.
     "held": Surface(HELD, "dibs next, or dibs wait {task} --for free"),
     "locked_in_file": Surface(HELD, "dibs next; or ask a person, if nobody works on {task}"),
     "scope_held": Surface(HELD, "dibs next, or dibs wait {other} --for free"),
+    "path_held": Surface(HELD, "work on something else, or dibs wait {other} --for free"),
     "held_here": Surface(HELD, "give each worker a session of its own, and a board of its own"),
     "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),
+    "work_lost": Surface(
+        LOST, "dibs show {task} says who has it; dibs claim KEY, or dibs release {task} to go on"
+    ),
     "token_ahead": Surface(LOST, "stop working on it; dibs doctor"),
     # Storage.
     "bug": Surface(BUG, "run it again with DIBS_DEBUG=1, and report what it prints"),
@@ -145,6 +164,7 @@ SURFACES = {
     "corrupt": Surface(STORAGE, "keep the file as it is; go back to a backup"),
     "storage_failed": Surface(STORAGE, "dibs doctor"),
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
+    "unguarded": Surface(STORAGE, 'dibs doctor; guard_failure = "warn" lets it through'),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
     "output_failed": Surface(STORAGE, "dibs log says what was done"),
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dibs.core.board_events import ClockSet
 from dibs.core.ledger import Entry
-from dibs.core.model import ActorId, EndedStint, KeptNote, LoggedRefusal, TaskId
+from dibs.core.model import ActorId, Approval, EndedStint, KeptNote, LoggedRefusal, TaskId
 from dibs.core.values import Value
 from dibs.stores import rows
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dibs.stores.transaction import BoardRow
 
 
+CLOCK_SET = ClockSet.verb
 BATCH = 1_000
 """Rows read at a time where all are wanted: a read transaction holds one page of them."""
 
@@ -52,6 +53,17 @@ class History:
         while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
             yield from map(rows.entry_of, page)
             last = rows.beyond(last, page[-1][2])
+
+    def clock_events(self) -> list[Entry]:
+        """How the board's clock was set, oldest first."""
+        return [one for one in self.events_of(TaskId(0)) if one.verb == CLOCK_SET]
+
+    def digests(self) -> Iterator[tuple[int, str]]:
+        """Number and digest of every event, oldest first."""
+        last = 0
+        while page := self._ask("digests_after", after=last, limit=BATCH):
+            yield from page
+            last = rows.beyond(last, page[-1][0])
 
     def first_event(self, task: TaskId) -> Event | None:
         page = self._ask("events_of_task", task=task, after=0, limit=1)
@@ -101,6 +113,14 @@ class History:
                 last = row[0]
         return last
 
+    def approvals(self, actor: ActorId | None) -> list[Approval]:
+        """Approved periods that were not opened again, of one actor or of all."""
+        return [Approval(*row) for row in self._ask("approvals", actor=actor)]
+
+    def author_of(self, seq: int) -> ActorId:
+        """Who is behind an event."""
+        return self.entries(seq, 1)[0].actor
+
     def entries(self, first: int, count: int) -> list[Entry]:
         """Some events that follow each other."""
         return [
@@ -126,6 +146,13 @@ class History:
         return [f"event {seq} has no task" for (seq,) in self._ask("events_without_task")] + [
             f"an ended lease of task {task} has no task"
             for (task,) in self._ask("leases_without_task")
+        ]
+
+    def strays(self) -> list[str]:
+        """Rows that belong to nothing, or contradict themselves."""
+        return [f"{what} {number} belongs to nothing" for what, number in self._ask("strays")] + [
+            f"{key}: the columns of its lease contradict each other"
+            for (key,) in self._ask("wrong_leases")
         ]
 
     # Stints.
@@ -175,9 +202,23 @@ class History:
     def notes(self, task: TaskId) -> list[KeptNote]:
         return [KeptNote(*row) for row in self._ask("notes_of_task", task=task)]
 
+    def text_of(self, task: TaskId, seq: int) -> str | None:
+        """Of the note that an event brought to this task, if it did; empty, if it was redacted."""
+        row = self._one("note_text", task=task, seq=seq)
+        return row[0] if row else None
+
+    def redactions(self, task: TaskId) -> dict[int, Entry]:
+        """By the number of the note's event: who removed its text, when and why."""
+        entries = map(rows.entry_of, self._ask("redactions_of_task", task=task))
+        return {entry.event.named()["of"]: entry for entry in entries}
+
     def last_note(self, task: TaskId, kind: str) -> str:
         row = self._one("last_note", task=task, kind=kind)
-        return row[0] if row else ""
+        return row[0] or "redacted" if row else ""
+
+    def late_notes(self, limit: int) -> list[tuple[TaskId, KeptNote]]:
+        """Results of former holders that nobody else has seen yet, newest first."""
+        return [(row[-1], KeptNote(*row[:-1])) for row in self._ask("late_notes", limit=limit)]
 
     def refusals_backwards(self) -> Iterator[LoggedRefusal]:
         last = 2**62

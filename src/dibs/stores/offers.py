@@ -6,6 +6,7 @@ from dibs.core.facts import Rival
 from dibs.core.instants import Instant
 from dibs.core.model import (
     ActorId,
+    Allowance,
     EndedLease,
     Linked,
     Process,
@@ -83,6 +84,20 @@ class Offers:
         return [
             Rival(id_, key, holder, session, expires, rows.texts(scope))
             for id_, key, holder, session, expires, scope in self._ask("held_scopes")
+        ]
+
+    def allowances(self) -> list[Allowance]:
+        """What people let others touch now, the latest first."""
+        return [
+            Allowance(seq, key, rows.texts(paths), actor, until)
+            for seq, key, paths, actor, until in self._ask("allowances", now=self.now)
+        ]
+
+    def allowances_of(self, task: TaskId) -> list[tuple[int, tuple[str, ...], ActorId, Instant]]:
+        """All that ever were, for one task: event, paths, whom, until when."""
+        return [
+            (seq, rows.texts(paths), actor, until)
+            for seq, paths, actor, until in self._ask("allowances_of", task=task)
         ]
 
     def count_held_by(self, actor: ActorId) -> int:

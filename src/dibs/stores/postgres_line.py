@@ -47,6 +47,7 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
         """Statements that the server keeps for it."""
         self.server: tuple[str, ...] | None = None
         """Which one it is, on which timeline: both stay the same as long as a session that writes."""
+        self.encoding = self.info.encoding
 
 
 class Answer:
@@ -60,11 +61,22 @@ class Answer:
 
 
 @cache
-def protocol(text: str) -> tuple[bytes, bytes, tuple[str, ...]]:
-    """A name for a query, the query with its parameters numbered, and theirs in this order."""
-    names: dict[str, int] = {}
-    numbered = _NAMED.sub(lambda found: f"${names.setdefault(found[1], len(names) + 1)}", text)
-    return b"dibs_%d" % next(_numbers), numbered.replace("%%", "%").encode(), tuple(names)
+def protocol(*texts: str) -> tuple[bytes, bytes, tuple[tuple[int, str], ...]]:
+    """A name for a statement, the statement with its parameters numbered, and theirs in this order.
+
+    Several texts become one statement; each has parameters of its own, which its place stands beside.
+    """
+    wanted: dict[tuple[int, str], int] = {}
+
+    def numbered(place: int, text: str) -> str:
+        return _NAMED.sub(
+            lambda found: f"${wanted.setdefault((place, found[1]), len(wanted) + 1)}", text
+        )
+
+    *others, last = [numbered(place, text) for place, text in enumerate(texts)]
+    beside = ", ".join(f"part_{place} AS ({part})" for place, part in enumerate(others))
+    whole = f"WITH {beside} {last}" if others else last
+    return b"dibs_%d" % next(_numbers), whole.replace("%%", "%").encode(), tuple(wanted)
 
 
 def written(values: list[Any], encoding: str) -> list[bytes | None]:
@@ -81,7 +93,7 @@ class Line:
     def __init__(self, session: Session, wait: float) -> None:
         self._session = session
         self._wire = session.pgconn
-        self._encoding = session.info.encoding
+        self._encoding = session.encoding
         self._patience = (wait + ANSWER_SECONDS) * 1000
         self._rows = Transformer(session)
         self._awaited: deque[Answer] = deque()
@@ -91,8 +103,13 @@ class Line:
 
     def say(self, text: str, params: Params | None = None) -> Answer:
         """Queued, not sent. What comes of it is heard with its answer, or with one after it."""
-        name, statement, wanted = protocol(text)
-        values = written([params[each] for each in wanted], self._encoding) if params else None
+        return self.say_together([(text, params or {})])
+
+    def say_together(self, changes: list[tuple[str, Params]]) -> Answer:
+        """Several changes as one statement: none of them sees what another one does."""
+        name, statement, wanted = protocol(*[text for text, _ in changes])
+        params = [given for _, given in changes]
+        values = written([params[place][each] for place, each in wanted], self._encoding)
         session = self._session
         if session.own:
             if name not in session.prepared:

@@ -1,6 +1,7 @@
 """Transactions on PostgreSQL: which lock is taken, when the clock is read, what an error means.
 
-Changes are not waited for one by one: the commit's answer is theirs too (`postgres_line`).
+Changes are not waited for one by one: the commit's answer is theirs too (`postgres_line`). Nor are they
+said one by one: most of a transaction is one statement.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from dibs.core.model import TaskKey
     from dibs.core.refusals import Refused
     from dibs.stores.postgres import PostgresStore
-    from dibs.stores.postgres_line import Session
+    from dibs.stores.postgres_line import Params, Session
     from dibs.stores.store import Question
 
 
@@ -33,6 +34,15 @@ PAGE = 2_000
 
 IDLE = "1min"
 """How long a writer may keep the others waiting without a word, such as one that was stopped."""
+
+ADDS = ("add_event", "add_note", "add_ended_lease", "add_request")
+"""Changes that leave every other row alone: they can be said in one statement with any others of these."""
+
+SAVES = ("save_task", "save_seq")
+"""Changes of one row: in the same statement a second one of the same row would be lost without a word."""
+
+TOGETHER = 8
+"""So many changes are one statement at most: the server keeps each combination that it was told."""
 
 
 class Guarded:
@@ -66,7 +76,9 @@ class ReadContext(Guarded):
         self._session: Session | None = None
         self._line: Line | None = None
         self._questions = ahead
-        self._ahead: dict[tuple[str, tuple[tuple[str, Any], ...]], Answer] = {}
+        self._ahead: dict[str, tuple[Params, Answer]] = {}
+        self._changes: list[tuple[str, Params]] = []
+        """What was changed and not yet said."""
         self._unsure = False
 
     def __enter__(self) -> ReadTransaction:
@@ -108,15 +120,18 @@ class ReadContext(Guarded):
     def _now(self, board: BoardRow, stamp: int) -> Instant:
         return Instant(max(self._store.instant(stamp), board.floor))
 
-    def _say(self, query: str, params: dict[str, Any]) -> Answer:
+    def _say(self, query: str, params: Params) -> Answer:
         assert self._line is not None, "inside a transaction"
         return self._line.say(self._store.queries[query], params)
 
     def ask(self, query: str, **params: Any) -> list[Any]:
         assert self._line is not None, "inside a transaction"
         params["board"] = self._store.number
-        known = self._ahead.pop(_key(query, params), None)
-        return self._line.hear(known or self._say(query, params))
+        asked, answer = self._ahead.pop(query, (None, None))
+        if answer is None or asked != params:
+            self._say_changes(self._line)
+            answer = self._say(query, params)
+        return self._line.hear(answer)
 
     def stream(self, query: str, **params: Any) -> Iterator[Any]:
         """By a cursor of the server: an answer as a whole would be kept here before it is read."""
@@ -128,10 +143,24 @@ class ReadContext(Guarded):
         self._line.say(f"CLOSE {query}")
 
     def change(self, query: str, **params: Any) -> None:
-        """Said, not waited for: an error comes with the next answer, at the latest the commit's."""
+        """Not waited for: an error comes with the next answer, at the latest the commit's."""
+        assert self._line is not None, "inside a transaction"
         self._ahead.clear()
         params["board"] = self._store.number
-        self._say(query, params)
+        if query not in ADDS and query not in SAVES:
+            self._say_changes(self._line)
+            self._say(query, params)
+            return
+        before = [other for other, _ in self._changes]
+        if len(before) == TOGETHER or (query in SAVES and query in before):
+            self._say_changes(self._line)
+        self._changes.append((query, params))
+
+    def _say_changes(self, line: Line) -> None:
+        if self._changes:
+            queries = self._store.queries
+            line.say_together([(queries[query], params) for query, params in self._changes])
+            self._changes = []
 
     def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
         """A commit that did not wait for its standby is a success with a warning."""
@@ -156,6 +185,7 @@ class ReadContext(Guarded):
             self._store.give_back(session)
 
     def _commit(self, line: Line) -> None:
+        self._say_changes(line)
         self._committing = self.changes
         line.end("COMMIT")
         if self._unsure:
@@ -193,10 +223,10 @@ class WriteContext(ReadContext):
         if self._session.server is None:
             self._expect("server", {})
 
-    def _expect(self, query: str, params: dict[str, Any], by: str = "") -> None:
+    def _expect(self, query: str, params: Params, by: str = "") -> None:
         """Asks ahead, perhaps by another query; the answer is heard when the question comes."""
         asked = {**params, "board": self._store.number}
-        self._ahead[_key(query, asked)] = self._say(by or query, asked)
+        self._ahead[query] = asked, self._say(by or query, asked)
 
     def _transaction(self) -> WriteTransaction:
         session = self._session
@@ -234,10 +264,6 @@ def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> 
     if system != system_now:
         return "restore"
     return "promotion" if timeline != timeline_now else ""
-
-
-def _key(query: str, params: dict[str, Any]) -> tuple[str, tuple[tuple[str, Any], ...]]:
-    return query, tuple(sorted(params.items()))
 
 
 def fault_of(error: psycopg.Error, where: str, wait: float, committing: bool) -> Refused:

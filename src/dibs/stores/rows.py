@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.checks import short
+from dibs.core.jsontext import listed, read
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, EndedLease, Lease, Mirrored, Process, Session, Task, Terms, Token
 from dibs.core.refusals import unreadable
@@ -19,22 +20,12 @@ def texts(column: str) -> tuple[str, ...]:
     if column == "[]":
         return ()
     try:
-        import json
-
-        values = json.loads(column)
+        values = read(column)
     except ValueError:
         values = None
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise unreadable(f"a list, {short(column, 40)}")
     return tuple(values)
-
-
-def listed(values: tuple[str, ...]) -> str:
-    if not values:
-        return "[]"
-    import json
-
-    return json.dumps(values, ensure_ascii=False)
 
 
 def actor_of(row: Row) -> Actor:
@@ -134,7 +125,7 @@ def ended_lease_columns(lease: EndedLease) -> Columns:
 
 def entry_of(row: Row) -> Entry:
     seq, task, position, at, actor, session, epoch, number, verb, cause, facts, digest = row
-    token = None if epoch is None else Token(epoch, number)
+    token = None if epoch is number is None else Token(epoch, number)
     return Entry(seq, task or None, position, at, actor, session, token, verb, cause, facts, digest)
 
 

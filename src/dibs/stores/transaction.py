@@ -9,7 +9,8 @@ from __future__ import annotations
 from dibs.core import events as e
 from dibs.core import ledger
 from dibs.core.evolve import ended_lease, ended_stint, evolve
-from dibs.core.instants import Duration, Instant
+from dibs.core.instants import MINUTE, Duration, Instant
+from dibs.core.jsontext import listed
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     COMPLETE,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Protocol
 
+    from dibs.core.board_events import Approved
     from dibs.core.model import State
 
     class Link(Protocol):
@@ -49,8 +51,8 @@ if TYPE_CHECKING:
             ...
 
 
-FORGETS_EVERY = 32
-"""Events between two looks for requests that are old enough to be forgotten."""
+FORGETS_EVERY = MINUTE
+"""How often requests are looked for that are old enough to be forgotten."""
 
 ARRIVING, ARRIVED = 1, 2
 
@@ -283,11 +285,11 @@ class WriteTransaction(ReadTransaction):
 
     def append(self, task: Task, event: e.TaskEvent, caller: Caller) -> tuple[Task, Entry]:
         """The task after the event, and the event in the ledger. The row is saved by `save`."""
-        before = task
-        task, entry = self._enter(evolve(task, event, self.now), event, caller)
+        before, task = task, evolve(task, event, self.now)
         if (before.state == COMPLETE) != (task.state == COMPLETE):
             by = -1 if task.state == COMPLETE else 1
             self._change("settle_dependants", task=task.id, by=by)
+        task, entry = self._enter(task, event, caller)
         if task.item != before.item:
             self._save_item(task)
         if (before.terms, before.scope) != (task.terms, task.scope):
@@ -307,12 +309,19 @@ class WriteTransaction(ReadTransaction):
             for table in ("save_usage", "save_usage_of_lease"):
                 self._change(table, task=task.id, **event.named())
         if isinstance(event, e.Depended):
-            for key in event.on:
-                self._depend(task, key)
-            for key in event.not_on:
-                self._change("remove_dependency", task=task.id, on=self.id_of(key))
-            self._change("count_waits", task=task.id)
-        if isinstance(event, e.Acknowledged):
+            self._change_dependencies(task, event)
+        elif isinstance(event, e.Redacted):
+            self._change("redact_note", seq=event.of)
+        elif isinstance(event, e.Allowed):
+            self._change(
+                "add_allowance",
+                seq=seq,
+                task=task.id,
+                paths=listed(event.paths),
+                actor=event.to,
+                until=event.until,
+            )
+        elif isinstance(event, e.Acknowledged):
             lost = event.lost
             self._change(
                 "acknowledge_lease",
@@ -320,6 +329,13 @@ class WriteTransaction(ReadTransaction):
                 token_epoch=lost.epoch,
                 token_number=lost.number,
             )
+
+    def _change_dependencies(self, task: Task, event: e.Depended) -> None:
+        for key in event.on:
+            self._depend(task, key)
+        for key in event.not_on:
+            self._change("remove_dependency", task=task.id, on=self.id_of(key))
+        self._change("count_waits", task=task.id)
 
     def _save_item(self, task: Task) -> None:
         """Apart from the rest of the row: only what comes from a file has it, and it changes rarely."""
@@ -343,6 +359,12 @@ class WriteTransaction(ReadTransaction):
         entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, token=None)
         self.board = self.board.but(head=entry.digest, events=entry.position)
         return entry
+
+    def add_approval(self, seq: int, approved: Approved) -> None:
+        self._change("add_approval", seq=seq, **approved.named())
+
+    def reopen(self, approval: int, seq: int) -> None:
+        self._change("reopen_approval", seq=approval, reopened=seq)
 
     def pause(self, by: ActorId | None, why: str) -> None:
         self.board = self.board.but(paused_by=by, paused_why=why)
@@ -368,7 +390,7 @@ class WriteTransaction(ReadTransaction):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        if self.board.seq // FORGETS_EVERY > self._read.seq // FORGETS_EVERY:
+        if self.now // FORGETS_EVERY > self._read.floor // FORGETS_EVERY:
             self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 
@@ -380,9 +402,11 @@ class WriteTransaction(ReadTransaction):
         """The board's row, once per transaction that changed anything; the floor rises with it."""
         board, read = self.board, self._read
         if changed or board != read:
-            query = "save_seq" if board.but(seq=read.seq) == read else "save_board"
-            self.board = board = board.but(floor=self.now)
-            self._change(query, **board.named())
+            self.board = board.but(floor=self.now)
+            if board.but(seq=read.seq) == read:
+                self._change("save_seq", floor=self.now, seq=board.seq)
+            else:
+                self._change("save_board", **self.board.named())
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
             self._change("save_place", moved_to=board.moved_to, arriving=board.arriving)
         if (board.paused_by, board.paused_why) != (read.paused_by, read.paused_why):
@@ -412,7 +436,7 @@ class WriteTransaction(ReadTransaction):
         self._change("add_event", **rows.entry_columns(entry))
         text: str = getattr(event, "note", "")
         if text:
-            kind = "late" if getattr(event, "late", "") else event.verb
+            kind = ledger.kind_of_note(event)
             self._change("add_note", seq=entry.seq, task=task, kind=kind, text=text)
         self.board = self.board.but(seq=entry.seq)
         return entry

@@ -60,6 +60,9 @@ COMMON = (
 )
 
 
+SEVERAL = ("*", "+")
+
+
 def read(verb: str, means: str, arguments: tuple[Argument, ...], words: list[str]) -> Read:
     """The value of each argument by its name."""
     if COMMAND in arguments:
@@ -80,7 +83,7 @@ def read_ours(verb: str, means: str, arguments: tuple[Argument, ...], words: lis
     found = vars(parser(verb, means, arguments).parse_intermixed_args(words))
     for each in (*but_the_command(arguments), *COMMON):
         given = found[each.dest]
-        several = each.options.get("action") == "append" or each.options.get("nargs") == "+"
+        several = each.options.get("action") == "append" or each.options.get("nargs") in SEVERAL
         values = given if several and isinstance(given, list) else [given]
         if any(isinstance(value, list) for value in values):
             # What argparse makes of `--name=--`.
@@ -122,8 +125,13 @@ def quickly(arguments: tuple[Argument, ...], words: list[str]) -> Read | None:
 
 
 def place(found: Read, arguments: list[Argument], words: list[str]) -> Read | None:
-    if any(argument.options.get("nargs") == "+" for argument in arguments):
-        return None
+    """Words to their places, in their order; the last place may take all that are left."""
+    if arguments and arguments[-1].options.get("nargs") in SEVERAL:
+        *arguments, last = arguments
+        found[last.dest] = words[len(arguments) :]
+        if len(words) < len(arguments) or (last.options["nargs"] == "+" and not found[last.dest]):
+            return None
+        words = words[: len(arguments)]
     needed = sum("nargs" not in argument.options for argument in arguments)
     if not needed <= len(words) <= len(arguments):
         return None

@@ -91,6 +91,10 @@ class Call:
             self._place = locate(here(), os.environ)
         return self._place
 
+    def stand(self, place: Place) -> None:
+        """The board is looked for from here, not from the current directory."""
+        self._place = place
+
     @property
     def board(self) -> Board:
         if self._board is None:
@@ -173,12 +177,18 @@ class Call:
 
             return session_of_process(board, name, process)
 
+        def registry() -> Any:
+            from dibs.board.meeting import Registry
+
+            return Registry(board)
+
         around = Surroundings(os.environ, board.store.machine, self.place.repository, on_terminal())
         return identify(
             Given(self["agent"], self["person"], self["session"]),
             around,
             strict=board.settings.identity == "strict",
             registered=registered,
+            registry=registry,
         )
 
     @property

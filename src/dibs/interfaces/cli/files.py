@@ -20,6 +20,7 @@ from dibs.opening import is_here
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import IO
 
     from dibs.backlogs.backlog import Backlog
     from dibs.backlogs.item import Item, Problem
@@ -273,9 +274,15 @@ def is_own(path: str) -> bool:
         return True
 
 
-def export(call: Call) -> Answer:
+def export(call: Call) -> Answer | Iterator[Answer | None]:
     from dibs.board.carrying import export as run
 
+    if call["events"]:
+        return export_events(call)
+    if call["since"] is not None or call["task"] is not None:
+        raise bad_argument("--since and --task go with --events")
+    if call["file"] is None:
+        raise bad_argument("the following arguments are required: FILE")
     if call["file"] == "-":
         return export_here(call)
     done = run(call.board, call["file"], bar("rows"))
@@ -293,6 +300,37 @@ def export_here(call: Call) -> Answer:
     done = export_to(call.board, sys.stdout.buffer)
     sys.stdout.buffer.flush()
     return Answer(payloads.answer(**done.named()))
+
+
+def export_events(call: Call) -> Answer | Iterator[Answer | None]:
+    """Events alone, as CloudEvents: to a file, or to standard output."""
+    from dibs.interfaces import cloudevents
+
+    task = None if call["task"] is None else checks.task_key(call["task"])
+    most = 10**checks.NUMBER_DIGITS - 1
+    since = 0 if call["since"] is None else checks.whole(call["since"], "--since", 0, most)
+    if task is not None:
+        views.task_by_key(call.board, task)
+    pages = cloudevents.pages(call.board, views.uid(call.board), since, task)
+    if call["file"] in (None, "-"):
+        if call["json"]:
+            raise bad_argument("--json prints an answer, and - the events: to which of them?")
+        return (Answer({}, file=text) for text, _ in pages)
+    from dibs.board.carrying import to_file
+
+    path = call["file"]
+    number = to_file(path, lambda file: written(pages, file))
+    line = f"{count(number, 'event')} written to {path}"
+    return Answer(payloads.answer(file=path, events=number), (line,))
+
+
+def written(pages: Iterator[tuple[str, int]], file: IO[bytes]) -> int:
+    """How many events they were."""
+    number = 0
+    for text, some in pages:
+        file.write(text.encode())
+        number += some
+    return number
 
 
 def contents(path: str) -> bytes:
@@ -342,6 +380,23 @@ VERBS = {
             REASON,
         ),
     ),
-    "export": Verb(export, (argument("file", metavar="FILE", help="a file that is not there"),)),
+    "export": Verb(
+        export,
+        (
+            argument(
+                "file",
+                nargs="?",
+                metavar="FILE",
+                help="a file that is not there; - for standard output",
+            ),
+            argument(
+                "--events", action="store_true", help="only the ledger, as CloudEvents; FILE or -"
+            ),
+            argument(
+                "--since", metavar="SEQ", help="with --events: after the event of this number"
+            ),
+            argument("--task", metavar="KEY", help="with --events: of one task"),
+        ),
+    ),
     "shellenv": Verb(shellenv),
 }

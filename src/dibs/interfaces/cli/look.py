@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from dibs.board import views
 from dibs.core import checks
 from dibs.core.instants import SECOND
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import Refused, bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import pages
 from dibs.interfaces.cli.arguments import argument
@@ -17,7 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dibs.board.heads import Head
     from dibs.core.instants import Instant
+
+KEPT_MAX = 1_000_000
+"""Characters of kept heads that are read."""
 
 
 def status(call: Call) -> Answer | Iterator[Answer]:
@@ -55,10 +61,13 @@ def typed(call: Call, name: str) -> Instant | None:
 
 
 def log(call: Call) -> Answer:
-    if call["verify"]:
-        if any(call[name] for name in ("key", "forced", "refused", "actor", "since", "until")):
-            raise bad_argument("--verify looks at the whole ledger: it goes with nothing else")
-        return verify(call)
+    for name, look in {"head": head, "verify": verify}.items():
+        if call[name]:
+            if any(call[other] for other in (*FILTERS, *NOT_WITH[name])):
+                raise bad_argument(f"--{name} looks at the whole ledger: it goes with nothing else")
+            return look(call)
+    if call["against"]:
+        raise bad_argument("--against goes with --verify")
     wanted = views.LogFilter(
         task=None if call["key"] is None else call.key,
         actor=None if call["actor"] is None else checks.actor_name(call["actor"]),
@@ -89,27 +98,92 @@ def echoed(name: str, at: Instant | None) -> tuple[str, ...]:
     return (f"{name} {times.both(at)}",)
 
 
-def verify(call: Call) -> Answer:
-    from dibs.board import upkeep
+FILTERS = ("key", "forced", "refused", "actor", "since", "until")
+NOT_WITH = {"head": ("verify", "against"), "verify": ("head",)}
 
-    found = upkeep.verify(call.board)
+
+def head(call: Call) -> Answer:
+    """One line that can be kept as it is."""
+    from dibs.board import heads
+
+    found = heads.head(call.board)
+    payload = payloads.answer(board=views.uid(call.board), head=str(found), **found.named())
+    return Answer(payload, (str(found),))
+
+
+def verify(call: Call) -> Answer:
+    from dibs.board import heads
+
+    proof = heads.prove(call.board, kept_heads(call["against"]))
+    found, faults = proof.found, proof.faults
     summary = f"{count(found.events, 'event')}, {count(found.tasks, 'task')}"
+    against = [
+        {"head": str(one.head), "ok": not one.fault, "fault": one.fault or None}
+        for one in proof.compared
+    ]
     payload = payloads.answer(
-        ok=not found.faults, events=found.events, tasks=found.tasks, faults=list(found.faults)
+        ok=not faults,
+        events=found.events,
+        tasks=found.tasks,
+        faults=list(faults),
+        against=against,
     )
-    if found.faults:
+    if faults:
         lines = (
-            f"the ledger is NOT sound: {summary}, {count(len(found.faults), 'fault')}",
-            *found.faults,
+            f"the ledger is NOT sound: {summary}, {count(len(faults), 'fault')}",
+            *faults,
         )
         return Answer(payload, lines, exit=REFUSED)
-    return Answer(payload, (f"the ledger is sound: {summary}",))
+    fits = f", {count(len(against), 'kept head')} fit" if against else ""
+    fits += "s" if len(against) == 1 else ""
+    return Answer(payload, (f"the ledger is sound: {summary}{fits}",))
+
+
+def kept_heads(given: str | None) -> tuple[Head, ...]:
+    """A head, a file of them, or standard input."""
+    if given is None:
+        return ()
+    from dibs.board import heads
+
+    return heads.parsed(given if heads.is_head(given) else kept_text(given))
+
+
+def kept_text(path: str) -> str:
+    import sys
+
+    try:
+        if path == "-":
+            return "" if sys.stdin is None else sys.stdin.read(KEPT_MAX)
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(KEPT_MAX)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "its name is not a path"
+        raise bad_argument(
+            f"--against is {checks.quoted(path)}: neither a head like 42:9f86..., nor a file "
+            f"that can be read ({why})"
+        ) from None
 
 
 def who(call: Call) -> Answer:
-    at = typed(call, "at")
-    owner = views.who(call.board, call.key, at)
+    """Who owns a task; or, if it is none, who holds paths."""
+    at, [first, *more] = typed(call, "at"), call["what"]
+    if at is None and (more or not is_task(call, first)):
+        from dibs.interfaces.cli.paths import held_paths
+
+        return held_paths(call, [first, *more])
+    if more:
+        raise bad_argument("--at goes with one task")
+    owner = views.who(call.board, checks.task_key(first), at)
     return Answer(payloads.owner(owner), (*echoed("at", at), pages.owner(owner)))
+
+
+def is_task(call: Call, what: str) -> bool:
+    """A name that is a task's is the task: `./T-1` is the file. What is neither reads like a task."""
+    try:
+        key = checks.task_key(what)
+    except Refused:
+        return False
+    return views.has_task(call.board, key) or not os.path.lexists(what)
 
 
 def watch(call: Call) -> Iterator[Answer | None]:
@@ -178,6 +252,14 @@ VERBS = {
             argument(
                 "--verify", action="store_true", help="recompute the chains, compare the rows"
             ),
+            argument(
+                "--against",
+                metavar="HEAD",
+                help="with --verify: a head that was kept; or a file of them; - for standard input",
+            ),
+            argument(
+                "--head", action="store_true", help="one digest of the whole ledger, to be kept"
+            ),
             argument("--forced", action="store_true", help="only what people forced"),
             argument("--refused", action="store_true", help="the log of refusals instead"),
             argument("--actor", metavar="NAME", help="only what this actor did"),
@@ -191,7 +273,9 @@ VERBS = {
     "who": Verb(
         who,
         (
-            KEY,
+            argument(
+                "what", nargs="+", metavar="KEY|PATH", help="a task, or paths; ./NAME is a path"
+            ),
             argument("--at", metavar="WHEN", help="2026-11-15T14:30:00Z, 15:30 (local), 2h (ago)"),
         ),
     ),

@@ -86,6 +86,7 @@ def config(call: Call) -> Answer:
         (name, value, source if is_stated else implied.get(name, "default"), means)
         for name, value, is_stated, means in each_setting(values, stated)
     ]
+    rows += area_rows(call, values, source)
     told = {name: {"value": value, "source": where} for name, value, where, _ in rows}
     lines = (*say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")), hint)
     payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
@@ -111,6 +112,19 @@ def each_setting(values: Settings, stated: dict[str, Any]) -> Iterator[tuple[str
         from dibs.board.agents import rows
 
         yield from rows(values.agents)
+
+
+def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str, str, str]]:
+    """What each area stands for, and where that is said: the board's own settings come first."""
+    from dibs.opening import COMMITTED, committed_areas
+
+    committed = committed_areas(call.place, values)
+    areas = {name: (globs, COMMITTED) for name, globs in committed.items()}
+    areas |= {name: (globs, source) for name, globs in values.areas.items()}
+    return [
+        (f"areas.{name[1:]}", ", ".join(globs), where, f"what {name} stands for in a scope")
+        for name, (globs, where) in areas.items()
+    ]
 
 
 def is_on_a_server(call: Call) -> bool:

@@ -56,6 +56,10 @@ def period(call: Call, zone: str, now: Instant) -> tuple[Instant, Instant]:
 
 
 def timesheet(call: Call) -> Answer:
+    if call["verify"]:
+        from dibs.interfaces.cli.approval import verify
+
+        return verify(call)
     zone, now = zone_of(call), views.now(call.board)
     since, until = period(call, zone, now)
     if call["format"] not in FORMATS:
@@ -181,6 +185,9 @@ VERBS = {
             argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
             argument("--round", metavar="RULE", default="none", help="none, 6m, 15m-up-day ..."),
             argument("--format", metavar="NAME", default="table", help=", ".join(FORMATS)),
+            argument(
+                "--verify", action="store_true", help="compare all approved periods with the stints"
+            ),
         ),
     ),
     "day": Verb(

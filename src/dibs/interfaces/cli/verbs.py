@@ -43,7 +43,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "look": {
         "status": "the board at a glance",
         "log": "the ledger: who owned what when",
-        "who": "who owns a task, or owned it at an instant",
+        "who": "who owns a task, or owned it at an instant; who holds paths",
         "watch": "see events as they happen",
         "wait": "wait until a task is complete, free or ready",
     },
@@ -51,6 +51,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "timesheet": "what the periods of work add up to, by actor, task, day, week or month",
         "day": "one actor's day: stints, notes, claims and takeovers",
         "stint": "list periods of work, put them right, say what was used",
+        "approve": "confirm somebody else's hours in a period, which closes it",
+        "reopen": "let an approved period be corrected again",
     },
     "work": {
         "sweep": "end the leases of the dead, and offer their tasks again",
@@ -68,24 +70,31 @@ GROUPS: dict[str, dict[str, str]] = {
         "config": "show every setting and where it comes from",
         "actor": "list or change actors",
         "doctor": "check the board, its file or its server, its ledger and its clock",
+        "setup": "put the guards into git, or take them out",
         "board": "list, move, save or restore boards, and say who may use them",
         "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
+    },
+    "inner": {
+        "guard": "what hooks ask before a repository is written to; range A..B is for CI",
+        "hook": "what an agent harness calls before an edit, and when a session begins or ends",
+        "prime": "what a session is told at its start: what it holds, what is ready",
+        "statusline": "one line for a prompt: what this session holds, and how long still",
     },
 }
 
 ALIASES = {"done": "complete"}
 
+APART = {
+    "approve": "approval", "reopen": "approval", "board": "boards", "demo": "demo",
+    "dispatch": "dispatch", "guard": "guard", "hook": "hook", "intake": "intake", "prime": "hook",
+    "setup": "setup", "statusline": "hook", "stint": "stint", "sweep": "several",
+}  # fmt: skip
+"""Verbs that are not written in the module of their group."""
+
 MODULES = {
-    verb: f"dibs.interfaces.cli.{group if group != 'board' else 'own_board'}"
+    verb: f"dibs.interfaces.cli.{APART.get(verb) or ('own_board' if group == 'board' else group)}"
     for group, verbs in GROUPS.items()
     for verb in verbs
-} | {
-    "demo": "dibs.interfaces.cli.demo",
-    "board": "dibs.interfaces.cli.boards",
-    "intake": "dibs.interfaces.cli.intake",
-    "stint": "dibs.interfaces.cli.stint",
-    "sweep": "dibs.interfaces.cli.several",
-    "dispatch": "dibs.interfaces.cli.dispatch",
 }
 
 

@@ -220,6 +220,23 @@ CREATE TABLE event (
 
 CREATE UNIQUE INDEX event_by_task ON event (board, task, position);
 
+-- Paths that a person let somebody touch although a task reserves them.
+CREATE TABLE allowance (
+    board INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    task  INTEGER NOT NULL,
+    paths TEXT    NOT NULL,
+    actor INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq) REFERENCES event (board, seq),
+    FOREIGN KEY (board, task) REFERENCES task (board, id),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX allowance_by_end ON allowance (board, until);
+CREATE INDEX allowance_by_task ON allowance (board, task, seq);
+
 -- Stints that are over and did not end with their lease, by the event that ended them: stopped, gone on
 -- with after a silence, added or amended by a person. One that another amends counts no more, and stays.
 CREATE TABLE stint (
@@ -246,7 +263,30 @@ CREATE TABLE stint (
 CREATE INDEX stint_by_task ON stint (board, task, seq);
 CREATE UNIQUE INDEX stint_by_amended ON stint (board, amends) WHERE amends IS NOT NULL;
 
--- Free text, beside the ledger, which keeps its digest.
+-- Periods of an actor's work that a person approved, and what they came to then.
+CREATE TABLE approval (
+    board    INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    actor    INTEGER NOT NULL,
+    since    INTEGER NOT NULL,
+    until    INTEGER NOT NULL CHECK (until > since),
+    zone     TEXT    NOT NULL,
+    label    TEXT    NOT NULL,
+    stints   INTEGER NOT NULL CHECK (stints >= 0),
+    effort   INTEGER NOT NULL CHECK (effort >= 0),
+    working  INTEGER NOT NULL CHECK (working >= 0),
+    digest   TEXT    NOT NULL CHECK (length(digest) = 64),
+    reopened INTEGER,  -- the event after which it is in force no more
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, seq) REFERENCES event (board, seq),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id),
+    CHECK (working <= effort),
+    CHECK (reopened > seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX approval_by_actor ON approval (board, actor) WHERE reopened IS NULL;
+
+-- Free text, beside the ledger, which keeps its digest. One without text was redacted.
 CREATE TABLE note (
     board INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
@@ -258,6 +298,7 @@ CREATE TABLE note (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX note_by_task ON note (board, task, seq);
+CREATE INDEX late_note ON note (board, seq) WHERE kind = 'late';
 
 -- Answers by request id, so that asking again is safe.
 CREATE TABLE request (

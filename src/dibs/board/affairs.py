@@ -1,0 +1,72 @@
+"""The board's own affairs: its actors, its clock, its pause, approved hours. Each is an event of its own."""
+
+from __future__ import annotations
+
+from dibs.board.callers import changed_actor, newcomer, register
+from dibs.board.outcome import Outcome
+from dibs.core import board_events
+from dibs.core import commands as c
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.execute import Board
+    from dibs.board.settings import Settings
+    from dibs.core.decide import Decision
+    from dibs.core.event import Event
+    from dibs.core.facts import Facts
+    from dibs.core.ledger import Entry
+    from dibs.core.model import Caller
+    from dibs.stores.transaction import WriteTransaction
+
+
+def administer(
+    board: Board, tx: WriteTransaction, facts: Facts, command: c.Command, decision: Decision
+) -> Outcome:
+    caller = facts.caller
+    if isinstance(command, c.SetActor):
+        return set_actor(tx, caller, command, board.settings)
+    if isinstance(command, c.Approve | c.Reopen):
+        from dibs.board.approving import carried_out
+
+        return carried_out(tx, caller, facts, decision)
+    if isinstance(command, c.Pause | c.Resume):
+        return set_pause(tx, caller, command)
+    assert isinstance(command, c.SetClock), command.verb
+    by = board.store.set_clock(tx)
+    return told(tx, caller, board_events.ClockSet(by=by, reason=command.reason.strip()))
+
+
+def set_actor(
+    tx: WriteTransaction, caller: Caller, command: c.SetActor, settings: Settings
+) -> Outcome:
+    """An unknown actor of a given kind is registered with these settings."""
+    actor = tx.actor_named(command.actor)
+    if actor is None:
+        assert command.kind is not None, "an unknown actor without a kind was refused before"
+        actor = newcomer(tx, command.actor, command.kind, settings)
+        register(tx, caller, actor)
+    changed, aliases = changed_actor(tx, actor, command)
+    entries: tuple[Entry, ...] = ()
+    if changed != actor or aliases != tx.aliases(actor):
+        tx.change_actor(changed, aliases)
+        event = board_events.ActorChanged(**changed.named(), aliases=aliases)
+        entries = (tx.append_to_board(event, caller),)
+    named = {changed.id: changed, caller.actor.id: caller.actor}
+    return Outcome(caller, tx.now, None, entries, (), named, tx.skewed, actor=changed)
+
+
+def set_pause(tx: WriteTransaction, caller: Caller, command: c.Pause | c.Resume) -> Outcome:
+    """Who stopped what offers work stands in the board's row; a second pause changes nothing."""
+    pauses, is_paused = isinstance(command, c.Pause), tx.board.paused_by is not None
+    if pauses == is_paused:
+        return told(tx, caller)
+    reason = command.reason.strip() if isinstance(command, c.Pause) else ""
+    tx.pause(caller.actor.id if pauses else None, reason)
+    return told(
+        tx, caller, board_events.Paused(reason=reason) if pauses else board_events.Unpaused()
+    )
+
+
+def told(tx: WriteTransaction, caller: Caller, *events: Event) -> Outcome:
+    entries = tuple(tx.append_to_board(event, caller) for event in events)
+    return Outcome(caller, tx.now, entries=entries, actors={caller.actor.id: caller.actor})

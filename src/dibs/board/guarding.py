@@ -1,0 +1,156 @@
+"""What a guard asks of a board: may this session touch these paths; and where paths really lead.
+
+Guards only look. Nothing is written here, and nothing is locked: a claim is what settles who may.
+"""
+
+from __future__ import annotations
+
+import os
+from os.path import abspath, dirname, isabs, join, lexists, normpath, realpath, relpath
+
+from dibs.board.callers import caller_of
+from dibs.board.known import is_another
+from dibs.board.locate import find_repository
+from dibs.core.ground import ALLOW, OFF, REFUSE
+from dibs.core.guarding import Known, Verdict, judge, refusal_of
+from dibs.core.model import ActorId
+from dibs.core.refusals import Refused
+from dibs.core.reserved import Reserved
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dibs.board.execute import Board
+    from dibs.board.identity import Identity
+    from dibs.board.locate import Repository
+    from dibs.core.facts import Rival
+    from dibs.core.instants import Instant
+    from dibs.core.model import Actor, Task
+    from dibs.core.refusals import Refusal
+    from dibs.stores.transaction import ReadTransaction
+
+NOBODY = ActorId(0)
+
+
+class Look(Value):
+    """A verdict, and what it was made from."""
+
+    verdict: Verdict
+    known: Known
+    actors: Mapping[ActorId, Actor]
+    now: Instant
+    action: str
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """The first of what stands against it, also if it is only worth a warning."""
+        if self.verdict.is_clear:
+            return None
+        return refusal_of(self.verdict, self.known, self.actors, self.now, self.action)
+
+
+def look(board: Board, who: Identity | None, paths: Sequence[str], action: str) -> Look:
+    """Whether a caller may touch these paths, relative to the repository. Nobody holds nothing."""
+    with board.read() as tx:
+        known, actors = known_to(tx, board, who)
+        verdict = judge(known, paths, action)
+        named = {rival.actor: actors[rival.actor] for _, rival in verdict.held}
+        return Look(verdict, known, named, tx.now, action)
+
+
+def known_to(
+    tx: ReadTransaction, board: Board, who: Identity | None
+) -> tuple[Known, Mapping[ActorId, Actor]]:
+    settings = board.settings
+    actor, session = NOBODY, ""
+    mine: tuple[Task, ...] = ()
+    known = Known(settings.rules.ground, needs=settings.commits_need_task or ALLOW)
+    if who is not None:
+        caller, is_new = caller_of(tx, who, settings)
+        actor, session = caller.actor.id, caller.holding_session
+        needs = settings.commits_need_task or (REFUSE if who.harness else ALLOW)
+        known = known.but(needs=needs)
+        if not is_new:
+            mine = tuple(tx.tasks_held_by(actor, session))
+            known = known.but(mine=mine)
+        if not is_new and not mine:
+            known = known.but(lost=tuple(tx.tasks_lost_by(actor, session)))
+    if board.backlog is not None and mine:
+        known = known.but(items=board.backlog.paths(tx, mine))
+    if known.ground.conflict == OFF:
+        return known, {}
+    rivals = [one for one in tx.held_scopes() if is_another(one, actor, session, tx.now)]
+    if not rivals:
+        return known, {}
+    allowed = [one for one in tx.allowances() if one.actor == actor]
+    return known.but(rivals=tuple(rivals), allowed=tuple(allowed)), tx.actors()
+
+
+def holders(
+    board: Board, paths: Sequence[str]
+) -> tuple[list[tuple[str, Rival, Actor]], list[str], Instant]:
+    """Who holds each path, live or expired; and the paths that nobody holds."""
+    with board.read() as tx:
+        held, ground = tx.held_scopes(), board.settings.rules.ground
+        reserved = Reserved((ground.patterns(one.scope) for one in held), fold=ground.fold)
+        found, free = [], []
+        for path in paths:
+            places = reserved.of(path)
+            found += [(path, held[place], tx.actor(held[place].actor)) for place in places]
+            free += [] if places else [path]
+        return found, free, tx.now
+
+
+# Where paths lead.
+
+
+def in_repository(paths: Iterable[str], start: str, repository: Repository) -> dict[str, list[str]]:
+    """Each path as somebody typed it, and its forms relative to the work tree that it lies in.
+
+    Links are followed: a link and what it leads to both count. A path in another work tree of the
+    same repository is the same path there. One that lies outside has no form, and no guard.
+    """
+    return {path: forms(path, start, repository) for path in paths}
+
+
+def forms(path: str, start: str, repository: Repository) -> list[str]:
+    full = normpath(path if isabs(path) else join(abspath(start), path))
+    found: list[str] = []
+    for one in (full, realpath(full), join(realpath(dirname(full)), os.path.basename(full))):
+        form = below(one, repository)
+        if form and form not in found:
+            found.append(form)
+    return found
+
+
+def below(path: str, repository: Repository) -> str:
+    """A path relative to its work tree, or "" if that is none of the repository's."""
+    root = tree_of(path, repository)
+    form = relpath(path, root).replace(os.sep, "/") if root else "."
+    return "" if form.split("/")[0] in (".", ".git") else form
+
+
+def tree_of(path: str, repository: Repository) -> str:
+    for root in (repository.worktree, realpath(repository.worktree)):
+        if is_below(path, root):
+            return root
+    above = dirname(path)
+    while above != dirname(above) and not lexists(above):
+        above = dirname(above)
+    return other_tree(above, repository)
+
+
+def is_below(path: str, root: str) -> bool:
+    return bool(root) and (path == root or path.startswith(root.rstrip(os.sep) + os.sep))
+
+
+def other_tree(start: str, repository: Repository) -> str:
+    """The work tree around a folder, if it is one of the same repository."""
+    try:
+        other = find_repository(start)
+    except Refused:
+        return ""
+    same = other is not None and other.common_dir == repository.common_dir
+    return other.worktree if other is not None and same else ""

@@ -1,0 +1,152 @@
+"""Sessions that are known before they hold anything: a harness's hooks say that one has begun.
+
+An actor's registration is an event. Where a session works, and its process, is no part of the
+ledger; what one session hands to the next is.
+"""
+
+from __future__ import annotations
+
+from dibs.board.callers import caller_of, register
+from dibs.board.execute import begun_anew, write
+from dibs.board.known import facts_for
+from dibs.board.persist import persist
+from dibs.core import commands as c
+from dibs.core.decide import decide
+from dibs.core.model import HUMAN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.execute import Board
+    from dibs.board.identity import Identity
+    from dibs.board.outcome import Outcome
+    from dibs.core.model import Caller, Process, Session, Task, TaskKey
+    from dibs.stores.transaction import WriteTransaction
+
+
+def meet(board: Board, who: Identity) -> None:
+    """The board knows this session from now on, though it holds nothing yet."""
+    persist(board, lambda: _meet(board, who))
+
+
+def _meet(board: Board, who: Identity) -> None:
+    assert who.place is not None, "a session that is met is somewhere"
+    with board.store.write("session") as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        if tx.new_home:
+            is_new = begun_anew(tx, caller, tx.new_home, is_new=is_new)
+        if is_new:
+            register(tx, caller)
+        tx.keep_session(who.place.but(actor=caller.actor.id, name=caller.holding_session))
+        tx.finish(changed=True)
+
+
+def part(board: Board, who: Identity) -> None:
+    """The session is over: its process says nothing about it any more. What it holds only expires."""
+    persist(board, lambda: _untie(board, who, own=True))
+
+
+def succeeded(board: Board, who: Identity) -> None:
+    """The other sessions of the same process are over, unless they hold something still."""
+    persist(board, lambda: _untie(board, who, own=False))
+
+
+def _untie(board: Board, who: Identity, *, own: bool) -> None:
+    with board.store.write("session") as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        known = None if is_new else tx.session(caller.actor.id, caller.holding_session)
+        process = None if known is None else known.process
+        if known is None or process is None or tx.new_home:
+            return
+        beside = tx.sessions_of_process(process.boot, process.namespace, process.pid)
+        for one in (known,) if own else beside:
+            held = one != known and tx.tasks_held_by(one.actor, one.name)
+            if one.actor == known.actor and own == (one == known) and not held:
+                tx.keep_session(one.but(process=None))
+        tx.finish(changed=True)
+
+
+# From one session to the next, in the same process.
+
+
+def predecessor(board: Board, who: Identity) -> str:
+    """The other session of the same actor and process that holds something; "" unless it is one."""
+    process = who.place.process if who.place is not None else None
+    if process is None:
+        return ""
+    with board.read() as tx:
+        actor = tx.actor_named(who.name)
+        found = [
+            one.name
+            for one in tx.sessions_of_process(process.boot, process.namespace, process.pid)
+            if actor is not None and one.actor == actor.id and one.process == process
+            if one.name != who.session and tx.tasks_held_by(actor.id, one.name)
+        ]
+    return found[0] if len(found) == 1 else ""
+
+
+def succeed(board: Board, former: str, who: Identity, reason: str) -> tuple[TaskKey, ...]:
+    """What a session holds is handed to the next one of the same actor, which takes it up at once.
+
+    One transaction: nobody finds it free, nor unbound, in between. What the rules do not let it
+    have stays where it is.
+    """
+    outcomes = persist(board, lambda: _succeed(board, former, who, reason))
+    if board.backlog is not None:
+        for _, outcome in outcomes:
+            board.backlog.after(board, who, outcome)
+    return tuple(key for key, _ in outcomes)
+
+
+def _succeed(
+    board: Board, former: str, who: Identity, reason: str
+) -> list[tuple[TaskKey, Outcome]]:
+    with board.store.write("handoff") as tx:
+        heir, _ = caller_of(tx, who, board.settings)
+        giver = heir.but(session=former)
+        held = tx.tasks_held_by(heir.actor.id, former)
+        done = [(task.key, _hand_over(board, tx, task, giver, heir, reason)) for task in held]
+        tx.finish(changed=True)
+    return [(key, outcome) for key, outcome in done if outcome is not None]
+
+
+def _hand_over(
+    board: Board, tx: WriteTransaction, task: Task, giver: Caller, heir: Caller, reason: str
+) -> Outcome | None:
+    assert task.lease is not None, "it is held"
+    handoff = c.Handoff(task.key, to=giver.actor.name, ttl=task.lease.ttl, reason=reason)
+    facts = facts_for(tx, giver, handoff, board.settings)
+    decision = decide(facts, handoff, tx.now)
+    if decision.refusal is not None:
+        return None
+    write(tx, giver, facts, decision)
+    claim = c.Claim(task.key, reserve=True)
+    facts = facts_for(tx, heir, claim, board.settings)
+    return write(tx, heir, facts, decide(facts, claim, tx.now))
+
+
+# Who is known here.
+
+
+class Registry:
+    """Which sessions a board knows."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def known(self, name: str, session: str) -> Session | None:
+        """The session of an agent, if it was met or holds something."""
+        with self._board.read() as tx:
+            actor = tx.actor_named(name)
+            if actor is None or actor.kind == HUMAN:
+                return None
+            return tx.session(actor.id, session.partition("/")[0])
+
+    def of_process(self, process: Process) -> tuple[str, str] | None:
+        """The agent and the session that are tied to a process; two of them are no answer."""
+        with self._board.read() as tx:
+            found = [
+                (actor.name, one.name)
+                for one in tx.sessions_of_process(process.boot, process.namespace, process.pid)
+                if one.process == process and (actor := tx.actor(one.actor)).kind != HUMAN
+            ]
+        return found[0] if len(found) == 1 else None

@@ -1,0 +1,47 @@
+"""How paths are compared on a board: what areas stand for, whether case counts, what an overlap means."""
+
+from __future__ import annotations
+
+from dibs.core.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+BLOCK, WARN, OFF = "block", "warn", "off"
+CONFLICTS = (BLOCK, WARN, OFF)
+"""What follows when two live leases may touch the same path."""
+
+ALLOW, REFUSE = "allow", "refuse"
+NEEDS = (ALLOW, WARN, REFUSE)
+"""What follows when somebody commits who holds no task."""
+
+
+class Ground(Value):
+    """The settings that scopes depend on."""
+
+    areas: Mapping[str, tuple[str, ...]] = {}
+    """The globs of each area, by its name: `@web`."""
+    fold: bool = False
+    """Whether the file system takes `A` and `a` for the same."""
+    conflict: str = BLOCK
+
+    def patterns(self, scope: tuple[str, ...]) -> tuple[str, ...]:
+        """A scope with what its areas stand for. The name of an area stays: it overlaps with itself."""
+        if not any(pattern in self.areas for pattern in scope):
+            return scope
+        return scope + tuple(
+            glob for pattern in scope for glob in self.areas.get(pattern, ()) if glob not in scope
+        )
+
+    def overlap(self, one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+        return self.overlaps_with(one)(other)
+
+    def overlaps_with(self, scope: tuple[str, ...]) -> Callable[[tuple[str, ...]], bool]:
+        """Whether one scope after another has a path in common with this one."""
+        from dibs.core.scopes import Compared
+
+        compared = Compared(self.patterns(scope), self.fold)
+        if not self.areas:
+            return compared.overlaps
+        return lambda other: compared.overlaps(self.patterns(other))

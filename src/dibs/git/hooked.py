@@ -1,0 +1,36 @@
+"""Which repository a hook is run for: git says so, and the current directory may say otherwise."""
+
+from __future__ import annotations
+
+import os
+from os.path import abspath, isabs, join, normpath, realpath
+
+from dibs.board.locate import FOLDER_IN_GIT, Place, Repository
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def place_of(git_dir: str, found: Place, environment: Mapping[str, str]) -> Place:
+    """The place of the board of a git directory; the one that was found, if it is the same."""
+    folder = abspath(git_dir)
+    repository = found.repository
+    if repository is not None and realpath(repository.git_dir) == realpath(folder):
+        return found
+    shared = common_dir(folder)
+    is_bare = realpath(os.getcwd()) == realpath(folder)
+    repository = Repository("" if is_bare else os.getcwd(), folder, realpath(shared))
+    if environment.get("DIBS_BOARD"):
+        return found.but(repository=repository)
+    return Place(join(repository.common_dir, FOLDER_IN_GIT), repository, found.url)
+
+
+def common_dir(folder: str) -> str:
+    """The shared git directory of a work tree's own."""
+    try:
+        with open(join(folder, "commondir"), encoding="utf-8", errors="surrogateescape") as file:
+            shared = file.read().strip()
+    except OSError:
+        return folder
+    return shared if isabs(shared) else normpath(join(folder, shared))

@@ -1,0 +1,299 @@
+"""`dibs setup git`: puts the guards into a repository, looks at them, takes them out again.
+
+There are three ways, and all of them leave what is there in force:
+
+- files: git's own folder of hooks. A hook that is there is kept beside ours, which runs it first.
+- path: `core.hooksPath` names another folder. Ours takes its place, and passes everything on to it.
+- config: from git 2.54 on, hooks stand in the configuration, one beside the other.
+
+All work trees of a clone share what is put in.
+"""
+
+from __future__ import annotations
+
+import os
+from os.path import abspath, exists, isdir, join, lexists, realpath
+
+from dibs.core.refusals import bad_argument
+from dibs.core.values import Value
+from dibs.git import shims
+from dibs.git.asking import line
+from dibs.git.configured import Configuration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dibs.board.locate import Repository
+
+FILES, PATH, CONFIG = "files", "path", "config"
+INSTALLED, MISSING, CHANGED = "installed", "missing", "changed"
+CONFIGURED_HOOKS = (2, 54)
+"""The first git that reads hooks from its configuration."""
+OWN = "dibs-hooks"
+"""Our folder in the shared git directory, where hooks are not files in git's own."""
+MADE = ".made-by-dibs"
+MODE = 0o755
+LEGACY = ".legacy"
+"""How `pre-commit`, the tool, keeps and runs the hook that it found."""
+
+
+class State(Value):
+    """One hook: whether it guards, and what there is to say about it."""
+
+    hook: str
+    state: str
+    note: str = ""
+
+
+class Setup:
+    """The hooks of one repository."""
+
+    def __init__(
+        self, repository: Repository, python: str, version: tuple[int, ...] | None = None
+    ) -> None:
+        self.repository = repository
+        self.python = python
+        self.version = git_version() if version is None else version
+        self.folder = join(repository.common_dir, "hooks")
+        self.own = join(repository.common_dir, OWN)
+        self.hooks = shims.WORK if repository.worktree else shims.SHARED
+        self.config = Configuration(repository, self.own)
+        self.stated = self.config.hooks_path()
+        """The folder of hooks that the configuration names, and git looks into."""
+
+    @property
+    def way(self) -> str:
+        """How guards are, or would be, put in. What is in and works stays."""
+        is_elsewhere = bool(self.stated) and not self.is_own_or_gits(self.stated)
+        if any(self.places(name) for name in self.hooks) and not is_elsewhere:
+            return PATH if self.is_ours(self.stated) else FILES
+        if self.is_ours(self.stated):
+            return PATH
+        if self.version >= CONFIGURED_HOOKS:
+            return CONFIG
+        return PATH if is_elsewhere else FILES
+
+    def is_ours(self, folder: str) -> bool:
+        return bool(folder) and realpath(self.absolute(folder)) == realpath(self.own)
+
+    def is_own_or_gits(self, folder: str) -> bool:
+        return self.is_ours(folder) or realpath(self.absolute(folder)) == realpath(self.folder)
+
+    def absolute(self, folder: str) -> str:
+        """As git reads it: from the root of the work tree."""
+        return abspath(join(self.repository.worktree or self.repository.common_dir, folder))
+
+    # What is there.
+
+    def places(self, name: str) -> list[str]:
+        """Files of ours for a hook in git's own folder, under whatever name others gave them."""
+        try:
+            there = sorted(os.listdir(self.folder))
+        except OSError:
+            return []
+        paths = [join(self.folder, each) for each in there if each.startswith(name)]
+        return [path for path in paths if shims.is_ours(text_of(path), name)]
+
+    def states(self) -> list[State]:
+        """Of each hook, by the way that applies."""
+        return [self.state(name) for name in self.hooks]
+
+    def state(self, name: str) -> State:
+        way = self.way
+        if way == FILES:
+            return self.state_of_file(name)
+        path = join(self.own, name)
+        text = text_of(path)
+        is_in = self.is_ours(self.stated) if way == PATH else self.config.has_hook(name, path)
+        if not is_in:
+            hidden = (
+                f"shadowed by core.hooksPath, which is {self.stated}" if self.places(name) else ""
+            )
+            return State(name, MISSING, hidden)
+        if not text or not os.access(path, os.X_OK):
+            return State(name, MISSING, path)
+        return State(name, INSTALLED if text == self.text(name, way) else CHANGED, path)
+
+    def state_of_file(self, name: str) -> State:
+        top = join(self.folder, name)
+        behind = f"{top}{LEGACY}"
+        here = self.places(name)
+        path = top if top in here else behind if behind in here and runs_legacy(top) else ""
+        if not path:
+            note = "a hook is there that does not lead to it" if lexists(top) else ""
+            return State(name, MISSING, note)
+        if not os.access(path, os.X_OK):
+            return State(name, CHANGED, f"{path} cannot be run")
+        found = text_of(path)
+        wanted = self.text(name, FILES, shims.kept_by(found))
+        note = path if path == top else f"{path}, behind another hook"
+        return State(name, INSTALLED if found == wanted else CHANGED, note)
+
+    # What is written.
+
+    def text(self, name: str, way: str, kept: str = "") -> str:
+        does = self.hooks.get(name, shims.PASS)
+        if way == CONFIG:
+            return shims.shim(name, does, "''", self.python)
+        if way == PATH:
+            before = self.config.previous() if self.is_ours(self.stated) else self.stated
+            return shims.shim(name, does, shims.quoted(f"{before}/{name}"), self.python)
+        return shims.shim(name, does, shims.beside(kept) if kept else "''", self.python)
+
+    def planned(self) -> Iterator[tuple[str, str]]:
+        """Each file that would be written, with its text; of the configuration, what is set."""
+        way = self.way
+        if way == FILES:
+            for name in self.hooks:
+                path, kept = self.target(name)
+                yield path, self.text(name, way, kept)
+            return
+        for name in self.names(way):
+            yield join(self.own, name), self.text(name, way)
+        if way == PATH:
+            yield self.config.file, f"core.hooksPath = {self.own}\n"
+        else:
+            settings = (self.config.hook(name, join(self.own, name)) for name in self.hooks)
+            said = "".join(f"{key} = {value}\n" for each in settings for key, value in each)
+            yield self.config.file, said
+
+    def names(self, way: str) -> tuple[str, ...]:
+        return (*self.hooks, *(shims.OTHERS if way == PATH else ()))
+
+    def target(self, name: str) -> tuple[str, str]:
+        """Where a hook of ours is to stand in git's folder, and which one it is chained to."""
+        top = join(self.folder, name)
+        here = self.places(name)
+        if top in here:
+            return top, shims.kept_by(text_of(top))
+        if f"{top}{LEGACY}" in here and runs_legacy(top):
+            return f"{top}{LEGACY}", shims.kept_by(text_of(f"{top}{LEGACY}"))
+        return top, self.free_name(name) if lexists(top) else ""
+
+    def free_name(self, name: str) -> str:
+        number = 1
+        while lexists(join(self.folder, shims.chained(name, number))):
+            number += 1
+        return shims.chained(name, number)
+
+    def install(self) -> None:
+        """Puts in what is missing, and renews what is there. What is right stays as it is."""
+        way = self.way
+        if way == FILES:
+            self.make_folder()
+            for name in self.hooks:
+                self.put(name)
+            return
+        os.makedirs(self.own, mode=MODE, exist_ok=True)
+        if way == PATH and not self.is_ours(self.stated):
+            self.config.remember(self.stated)
+        elif way == CONFIG and not any(
+            self.config.has_hook(n, join(self.own, n)) for n in self.hooks
+        ):
+            self.config.remember("")
+        for name in self.names(way):
+            write(join(self.own, name), self.text(name, way))
+        if way == PATH:
+            self.config.take_path()
+        else:
+            self.config.set_hooks({name: join(self.own, name) for name in self.hooks})
+
+    def make_folder(self) -> None:
+        if not isdir(self.folder):
+            os.makedirs(self.folder)
+            write(join(self.folder, MADE), "")
+
+    def put(self, name: str) -> None:
+        path, kept = self.target(name)
+        text = self.text(name, FILES, kept)
+        if text_of(path) == text and os.access(path, os.X_OK):
+            return
+        if lexists(path) and not shims.is_ours(text_of(path), name):
+            keep(path, join(self.folder, kept))
+        write(path, text)
+
+    # What is taken out.
+
+    def remove(self) -> list[str]:
+        """Takes out all that is ours, by whatever way it came; names what was taken out."""
+        gone = []
+        for name in {**shims.WORK, **shims.SHARED}:
+            for path in self.places(name):
+                kept = shims.kept_by(text_of(path))
+                before = join(self.folder, kept) if kept else ""
+                if before and lexists(before):
+                    os.replace(before, path)
+                else:
+                    os.unlink(path)
+                gone.append(path)
+        if exists(join(self.folder, MADE)):
+            os.unlink(join(self.folder, MADE))
+            if not os.listdir(self.folder):
+                os.rmdir(self.folder)
+        if isdir(self.own):
+            self.config.restore(tuple(shims.WORK) + tuple(shims.SHARED))
+            for each in sorted(os.listdir(self.own)):
+                os.unlink(join(self.own, each))
+            os.rmdir(self.own)
+            gone.append(self.own)
+        for mark in marks(self.repository):
+            os.unlink(mark)
+        return gone
+
+
+def setup_of(repository: Repository | None, python: str) -> Setup:
+    if repository is None:
+        raise bad_argument("there is no git repository here whose hooks could be set up")
+    return Setup(repository, python)
+
+
+def git_version() -> tuple[int, ...]:
+    """As `git --version` says: numbers up to the first word that is none."""
+    found = []
+    for word in line("--version").removeprefix("git version ").split("."):
+        if not word.isdigit():
+            break
+        found.append(int(word))
+    return tuple(found)
+
+
+def runs_legacy(path: str) -> bool:
+    """Whether a hook is one that runs what it found before it, under that name."""
+    text = text_of(path)
+    return "hook-impl" in text or LEGACY in text
+
+
+def marks(repository: Repository) -> list[str]:
+    """What our hooks keep of a message while it is being written, in each work tree."""
+    trees = join(repository.common_dir, "worktrees")
+    folders = [join(trees, name) for name in os.listdir(trees)] if isdir(trees) else []
+    paths = [join(each, "COMMIT_EDITMSG.dibs") for each in (repository.common_dir, *folders)]
+    return [path for path in paths if exists(path)]
+
+
+def text_of(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def keep(path: str, kept: str) -> None:
+    """The same file under another name, with everything that it is; it is there all the time."""
+    try:
+        os.link(path, kept, follow_symlinks=False)
+    except OSError:
+        os.rename(path, kept)
+
+
+def write(path: str, text: str) -> None:
+    """Whole or not at all; what was there is replaced."""
+    own = f"{path}.{os.getpid()}"
+    with open(
+        os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "w", encoding="utf-8"
+    ) as file:
+        file.write(text)
+    os.chmod(own, MODE)
+    os.replace(own, path)

@@ -1,0 +1,227 @@
+"""Commits that arrive where others build on them: each is made under a lease that still counts.
+
+For each task that they name, the highest token among them is the task's own, and its lease runs, or
+was ended by its own holder. What they change lies in its scope.
+"""
+
+from __future__ import annotations
+
+import os
+
+from dibs.core import checks
+from dibs.core.ground import ALLOW, WARN
+from dibs.core.guarding import PUSH, allows, needs_task, several
+from dibs.core.refusals import Refusal, Refused
+from dibs.core.reserved import Reserved
+from dibs.core.values import Value
+from dibs.git.asking import git
+from dibs.git.changes import RAW, Unasked, moved_to
+from dibs.git.message import KEY, TOKEN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dibs.board.execute import Board
+    from dibs.core.model import Task, Token
+    from dibs.stores.transaction import ReadTransaction
+
+ENDED_BY_HOLDER = ("complete", "submit", "fail", "release", "block")
+"""How a holder ends its own lease: what it made until then counts."""
+
+NOT_WORK = ("refs/tags/", "refs/notes/")
+SHORT = 10
+HEAD = b"\x01"
+FORMAT = "%x01%H%x02%P%x02" + "%x02".join(
+    f"%(trailers:key={name},valueonly,unfold,separator=%x2C)" for name in (KEY, TOKEN)
+)
+AS_THEY_ARE = ("--root", "--diff-merges=off", "--no-show-signature", "--no-notes", "--no-mailmap")
+"""Whatever the caller's git is set to show."""
+
+
+class Commit(Value):
+    """A commit: whether it merges, the tasks and tokens that it states, and what it changes."""
+
+    id: str
+    merges: bool
+    keys: tuple[str, ...]
+    tokens: tuple[str, ...]
+    paths: tuple[str, ...]
+
+    @property
+    def short(self) -> str:
+        return self.id[:SHORT]
+
+
+class Finding(Value):
+    """What is wrong with a commit; whether it is only worth a warning."""
+
+    commit: str
+    refusal: Refusal
+    warns: bool = False
+
+
+def arriving(updates: Iterable[str]) -> list[Commit]:
+    """The commits that a push brings, from lines of `OLD NEW REF`."""
+    tips = dict.fromkeys(new for new, ref in moved_to(updates) if not ref.startswith(NOT_WORK))
+    return commits(*tips, "--not", "--all") if tips else []
+
+
+def commits(*words: str) -> list[Commit]:
+    """Oldest first."""
+    status, said = git("log", "--reverse", f"--format={FORMAT}", *AS_THEY_ARE, *RAW, *words, "--")
+    if status != 0:
+        raise Unasked(f"git does not know {checks.quoted(' '.join(words))} here")
+    heads: list[bytes] = []
+    paths: list[list[str]] = []
+    fields = iter(said.split(b"\0"))
+    for field in fields:
+        if field.startswith(HEAD):
+            heads.append(field)
+            paths.append([])
+        elif field.lstrip(b"\n").startswith(b":"):
+            # A path is read only after its own `:MODE ...`: one that looks like a head is none.
+            paths[-1].append(os.fsdecode(next(fields)))
+    return [commit_of(head, tuple(each)) for head, each in zip(heads, paths)]
+
+
+def commit_of(head: bytes, paths: tuple[str, ...]) -> Commit:
+    """From its line. A trailer with a separator in it is none that dibs wrote."""
+    id_, parents, *stated = head.decode("utf-8", "replace")[1:].split("\x02")
+    keys, tokens = stated if len(stated) == len((KEY, TOKEN)) else ("?", "?")
+    return Commit(id_, " " in parents, words_of(keys), words_of(tokens), paths)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+# The verdict.
+
+
+def judged(board: Board, arrived: Sequence[Commit]) -> list[Finding]:
+    """All that is wrong with them, in their order."""
+    found = []
+    with board.read() as tx:
+        known = tasks_named(tx, arrived)
+        highest = highest_tokens(arrived)
+        for commit in arrived:
+            wrong = (
+                stated_wrongly(commit, known)
+                or not_current(tx, commit, known, highest)
+                or not_allowed(commit, known)
+                or outside(tx, board, commit, known)
+            )
+            if wrong is not None:
+                found.append(Finding(commit.id, wrong))
+            elif not commit.keys and not commit.merges and needs(board) != ALLOW:
+                found.append(Finding(commit.id, needs_task("push"), warns=needs(board) == WARN))
+    return found
+
+
+def needs(board: Board) -> str:
+    return board.settings.commits_need_task or ALLOW
+
+
+def tasks_named(tx: ReadTransaction, arrived: Iterable[Commit]) -> dict[str, Task]:
+    keys = dict.fromkeys(key for commit in arrived for key in commit.keys)
+    found = {}
+    for key in keys:
+        try:
+            task = tx.task(checks.task_key(key))
+        except Refused:
+            continue
+        if task is not None:
+            found[key] = task
+    return found
+
+
+def highest_tokens(arrived: Iterable[Commit]) -> dict[str, Token]:
+    found: dict[str, Token] = {}
+    for commit in arrived:
+        for key, text in zip(commit.keys, commit.tokens):
+            token = token_of(text)
+            if token is not None:
+                found[key] = max(token, found.get(key, token))
+    return found
+
+
+def token_of(text: str) -> Token | None:
+    try:
+        return checks.token(text)
+    except Refused:
+        return None
+
+
+def stated_wrongly(commit: Commit, known: dict[str, Task]) -> Refusal | None:
+    """A task that is none, or a token that is none."""
+    for key in commit.keys:
+        if key not in known:
+            message = f"{commit.short} names {checks.quoted(key)}, which is no task of this board"
+            return Refusal("bad_trailer", message, {"commit": commit.id, "task": key})
+    if len(commit.keys) != len(commit.tokens) or None in map(token_of, commit.tokens):
+        stated = checks.quoted(", ".join(commit.tokens))
+        message = (
+            f"{commit.short} names {several(commit.keys) or 'no task'} with the token {stated}"
+        )
+        return Refusal("bad_trailer", message, {"commit": commit.id})
+    return None
+
+
+def not_current(
+    tx: ReadTransaction, commit: Commit, known: dict[str, Task], highest: dict[str, Token]
+) -> Refusal | None:
+    """Told of the commits that have the highest token; the others were made before."""
+    for key, text in zip(commit.keys, commit.tokens):
+        token, task = token_of(text), known[key]
+        if token != highest[key]:
+            continue
+        assert token is not None, "looked at before"
+        facts = {"commit": commit.id, "task": task.key, "token": text, "current": str(task.token)}
+        if token > task.token:
+            message = f"{commit.short} was made under {task.key} {text}, which the board never gave"
+            return Refusal("token_ahead", message, facts)
+        why = "" if token == task.token else f"it is {task.token} by now"
+        why = why or ended_by_another(tx, task)
+        if why:
+            message = f"{commit.short} was made under {task.key} {text}, which was lost: {why}"
+            return Refusal("lease_lost", message, facts)
+    return None
+
+
+def ended_by_another(tx: ReadTransaction, task: Task) -> str:
+    if task.lease is not None:
+        return ""
+    last = tx.last_ended_lease(task.id)
+    if last is not None and last.token == task.token and last.cause in ENDED_BY_HOLDER:
+        return ""
+    return f"ended ({last.cause})" if last is not None else "ended"
+
+
+def not_allowed(commit: Commit, known: dict[str, Task]) -> Refusal | None:
+    for key in commit.keys:
+        if not allows(known[key], PUSH):
+            message = f"the constraints of {key} do not allow it to push ({commit.short})"
+            return Refusal("action_not_allowed", message, {"task": key, "commit": commit.id})
+    return None
+
+
+def outside(
+    tx: ReadTransaction, board: Board, commit: Commit, known: dict[str, Task]
+) -> Refusal | None:
+    """Paths in the scope of none of the tasks that the commit names."""
+    tasks = tuple(known[key] for key in commit.keys)
+    if not tasks or not all(task.scope for task in tasks):
+        return None
+    ground = board.settings.rules.ground
+    reserved = Reserved((ground.patterns(task.scope) for task in tasks), fold=ground.fold)
+    items = board.backlog.paths(tx, tasks) if board.backlog is not None else frozenset()
+    paths = tuple(path for path in commit.paths if not (reserved.of(path) or path in items))
+    if not paths:
+        return None
+    scopes = "; ".join(f"{task.key}: {', '.join(task.scope)}" for task in tasks)
+    message = (
+        f"{commit.short} changes {several(paths)}, outside the scope of what it names ({scopes})"
+    )
+    facts = {"commit": commit.id, "task": tasks[0].key, "paths": list(paths)}
+    return Refusal("outside_scope", message, facts)

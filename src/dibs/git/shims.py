@@ -1,0 +1,199 @@
+"""The hooks themselves, as git runs them: `sh`, with the interpreter's own path, chained to others.
+
+A shim starts Python only if there is something to check. It says so, and lets through, when dibs is
+gone. Whatever hook was there before runs first, with its arguments and its input, and its failure
+counts.
+"""
+
+from __future__ import annotations
+
+MARK = "# dibs hook"
+"""A file with a line that begins so, and goes on with the name of a hook, is ours."""
+
+COMMIT, MESSAGE, WRITTEN, REFS, RECEIVE, PASS = (
+    "commit", "message", "written", "refs", "receive", "pass",
+)  # fmt: skip
+
+WORK = {
+    "pre-commit": COMMIT,
+    "prepare-commit-msg": MESSAGE,
+    "commit-msg": WRITTEN,
+    "reference-transaction": REFS,
+}
+"""The hooks of a repository in which somebody works."""
+
+SHARED = {"pre-receive": RECEIVE}
+"""Those of one that others push to."""
+
+OTHERS = (
+    "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-merge-commit", "post-commit",
+    "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc", "post-rewrite",
+    "sendemail-validate", "post-index-change", "pre-receive", "post-receive", "update",
+    "post-update",
+)  # fmt: skip
+"""Hooks that are only passed on to, where git knows one folder of hooks and that is ours.
+
+Those whose presence alone changes what git does are not among them.
+"""
+
+HEAD = """#!/bin/sh
+{mark} {name}: put here by `dibs setup git`, taken out by `dibs setup git --remove`
+case $0 in */*) here=${{0%/*}} ;; *) here=. ;; esac
+before={before}
+"""
+
+BEFORE = """
+if [ -n "$before" ] && [ -x "$before" ]; then "$before" "$@" || exit; fi
+"""
+
+BEFORE_ALONE = """
+if [ -n "$before" ] && [ -x "$before" ]; then exec "$before" "$@"; fi
+exit 0
+"""
+
+BEFORE_WITH_INPUT = """
+if [ -n "$before" ] && [ -x "$before" ]; then
+  input=$(cat)
+  if [ -n "$input" ]; then printf '%s\\n' "$input"; fi | "$before" "$@" || exit
+  read_before=1
+fi
+"""
+
+WHERE = """
+board=${DIBS_BOARD:-$here/../dibs}
+[ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] || exit 0
+"""
+
+INPUT = """
+[ -n "${read_before-}" ] || input=$(cat)
+"""
+
+FENCED = """
+fenced=${DIBS_URL-}
+if [ -r "$board/settings.toml" ]; then
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in *fence_refs*true* | *url*=*) fenced=1 ;; esac
+  done < "$board/settings.toml"
+fi
+[ -n "$fenced" ] || exit 0
+"""
+
+START = """
+python={python}
+code=127
+if [ -x "$python" ]; then
+  {feed}"$python" -P -c '
+import gc, os, sys
+gc.disable()
+try:
+    from dibs.interfaces.cli.main import main
+except BaseException:
+    os._exit(127)
+code = main()
+for stream in (sys.stdout, sys.stderr):
+    try:
+        stream.flush()
+    except Exception:
+        pass
+os._exit(code and 100 + code)
+' guard {words}
+  code=$?
+fi
+case $code in
+  0) exit 0 ;;
+  101 | 10[345] | 17[45] | 230) exit $((code - 100)) ;;
+esac
+echo "dibs: not guarded by the board: $python does not run dibs (dibs setup git puts that right)" >&2
+exit 0
+"""
+"""A refusal is told by a code of its own, so that a broken interpreter is not taken for one."""
+
+GUARDS = {
+    COMMIT: (BEFORE + WHERE, "", "commit"),
+    MESSAGE: (
+        BEFORE
+        + WHERE
+        + """
+case ${2-} in
+  message | commit) if [ -e "$1.dibs" ]; then rm -f "$1.dibs"; fi ;;
+  '' | template) cp "$1" "$1.dibs"; exit 0 ;;
+  *) exit 0 ;;
+esac
+""",
+        "",
+        'message "$1" "$2" "${3-}"',
+    ),
+    WRITTEN: (
+        BEFORE
+        + """
+[ -e "$1.dibs" ] || exit 0
+touched=1
+if cmp -s "$1" "$1.dibs"; then touched=; fi
+rm -f "$1.dibs"
+[ -n "$touched" ] || exit 0
+"""
+        + WHERE,
+        "",
+        'message "$1" written',
+    ),
+    REFS: (
+        """
+if [ "$1" != prepared ]; then
+  if [ -n "$before" ] && [ -x "$before" ]; then exec "$before" "$@"; fi
+  exit 0
+fi
+"""
+        + BEFORE_WITH_INPUT
+        + WHERE
+        + FENCED
+        + INPUT
+        + """
+case $input in *" refs/heads/"*) ;; *) exit 0 ;; esac
+""",
+        "printf '%s\\n' \"$input\" | ",
+        "refs prepared",
+    ),
+    RECEIVE: (
+        BEFORE_WITH_INPUT + WHERE + INPUT,
+        "printf '%s\\n' \"$input\" | ",
+        "receive",
+    ),
+}
+"""What comes before Python is started, what it is fed with, and what it is asked."""
+
+CHAINED = ".before-dibs"
+
+
+def shim(name: str, does: str, before: str, python: str) -> str:
+    """The text of a hook. `before`: the hook that runs first, as `sh` writes it; `''` if none."""
+    head = HEAD.format(mark=MARK, name=name, before=before)
+    if does == PASS:
+        return head + BEFORE_ALONE
+    first, feed, words = GUARDS[does]
+    return head + first + START.format(python=quoted(python), feed=feed, words=words)
+
+
+def quoted(text: str) -> str:
+    from shlex import quote
+
+    return quote(text)
+
+
+def chained(name: str, number: int = 0) -> str:
+    """The name under which the hook that was there is kept beside ours."""
+    return f"{name}{CHAINED}{'' if number < 2 else f'-{number}'}"
+
+
+def beside(kept: str) -> str:
+    """A hook in the same folder, wherever that is moved."""
+    return f"$here/{kept}"
+
+
+def kept_by(text: str) -> str:
+    """The name of the hook that a shim of ours is chained to, in its own folder; "" if none."""
+    start = "before=$here/"
+    return next((line[len(start) :] for line in text.splitlines() if line.startswith(start)), "")
+
+
+def is_ours(text: str, name: str) -> bool:
+    return f"\n{MARK} {name}:" in text

@@ -1,0 +1,110 @@
+"""What a harness said: one JSON object, of which we take what we know and leave the rest."""
+
+from __future__ import annotations
+
+import os
+from os.path import isdir
+
+from dibs.core.jsontext import read
+from dibs.core.values import Value
+from dibs.harness.table import END, PATCH, STOP, Harness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+FILES_OF_A_PATCH = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+
+
+class Heard(Value):
+    """One event: what it means to us, and what it carries."""
+
+    harness: Harness
+    event: str
+    means: str
+    data: Mapping[str, Any]
+
+    @property
+    def session(self) -> str:
+        return self._first(self.harness.session)
+
+    @property
+    def subagent(self) -> str:
+        return self._first(self.harness.agent)
+
+    def said(self, field: str) -> str:
+        """A field that holds a text; "" if it does not."""
+        value = self.data.get(field)
+        return value if isinstance(value, str) else ""
+
+    def _first(self, fields: tuple[str, ...]) -> str:
+        return next(filter(None, map(self.said, fields)), "")
+
+    @property
+    def works_on(self) -> bool:
+        """Something goes on in the background: what is held is still needed."""
+        return self.means in (STOP, END) and bool(self.data.get("background_tasks"))
+
+    def folder(self, environment: Mapping[str, str]) -> str:
+        """Where the agent stands. It need not be the root of anything."""
+        roots = self.data.get("workspace_roots")
+        named = [self.said("cwd"), *(roots if isinstance(roots, list) else ())]
+        named += [environment.get("CLAUDE_PROJECT_DIR", "")]
+        return next((one for one in named if is_folder(one)), "") or os.getcwd()
+
+    def paths(self) -> list[str]:
+        """The files that the tool is about to change, as it names them."""
+        given = self.data.get("tool_input")
+        fields = self.harness.edits.get(self.said("tool_name"), ())
+        if not isinstance(given, dict):
+            return []
+        found: list[str] = []
+        for field in fields:
+            value = given.get(field)
+            if PATCH in fields:
+                found += files_of_patch(value)
+            elif isinstance(value, str):
+                found.append(value)
+        return [path for path in dict.fromkeys(found) if is_path(path)]
+
+
+def heard(harness: Harness, text: str) -> Heard | None:
+    """The event, or nothing if it is not JSON or none that has a meaning to us."""
+    try:
+        data = read(text.removeprefix("\ufeff"))
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        return None
+    event = data.get("hook_event_name")
+    event = event if isinstance(event, str) else ""
+    found = Heard(harness, event, harness.meaning(event), data)
+    return found.but(means="") if is_of_another(found) else found
+
+
+def is_of_another(found: Heard) -> bool:
+    """Cursor runs the hooks of Claude Code too, beside its own: those are left to its own."""
+    return found.harness.name != "cursor" and "cursor_version" in found.data
+
+
+def files_of_patch(value: object) -> Iterator[str]:
+    """The files that a patch for `apply_patch` adds, changes, deletes or moves to."""
+    words = value if isinstance(value, list) else [value]
+    for word in words:
+        for line in word.splitlines() if isinstance(word, str) else ():
+            for head in FILES_OF_A_PATCH:
+                if line.startswith(head):
+                    yield line.removeprefix(head).strip()
+
+
+def is_path(path: str) -> bool:
+    """Whether the system could open it."""
+    try:
+        return bool(path) and "\0" not in path and bool(os.fsencode(path))
+    except UnicodeEncodeError:
+        return False
+
+
+def is_folder(path: object) -> bool:
+    return isinstance(path, str) and is_path(path) and isdir(path)

@@ -1,0 +1,250 @@
+"""What is done when a harness says that something happens, and what it is told.
+
+Before an edit: who may touch the file is asked of the board, and told to the model if it may not.
+Every call renews what the session holds. A proven conflict blocks; a board that cannot be read
+warns, unless `guard_failure` says otherwise. Nothing here ends in a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+from os.path import abspath, basename, dirname, exists, isabs, isdir, join
+
+from dibs.board.locate import FOLDER_OUTSIDE, Repository, locate
+from dibs.core.refusals import Refused, refused
+from dibs.core.values import Value
+from dibs.harness.heard import heard
+from dibs.harness.table import BEFORE, END, START, begun, denied, warned
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from dibs.board.execute import Board
+    from dibs.board.guarding import Look
+    from dibs.board.identity import Identity
+    from dibs.board.locate import Place
+    from dibs.core.model import Task
+    from dibs.core.refusals import Refusal
+    from dibs.harness.heard import Heard
+    from dibs.harness.table import Harness
+
+BLOCKS, FAILS = 2, 1
+"""Exit codes that every harness knows: the action is blocked; a failure that blocks nothing."""
+
+
+class Reply(Value):
+    """What is printed, and the exit code."""
+
+    out: str = ""
+    err: str = ""
+    exit: int = 0
+
+
+class Hooks:
+    """The hooks of one harness. `advice` says what to do after a refusal."""
+
+    def __init__(
+        self, harness: Harness, environment: Mapping[str, str], advice: Callable[[Refusal], str]
+    ) -> None:
+        self.harness = harness
+        self.environment = environment
+        self.advice = advice
+        self._place: Place | None = None
+        """The board that is being asked."""
+
+    def answer(self, text: str) -> Reply:
+        """What the harness is told. Without a board: nothing."""
+        event = heard(self.harness, text)
+        try:
+            if event is None:
+                return self.unheard()
+            return self.reply(self.asked(event) if event.means else None)
+        except Refused as problem:
+            return self.unasked(event, problem)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop an agent
+            return self.unasked(event, refused("bug", f"{type(error).__name__}: {error}"))
+
+    def reply(self, said: dict[str, Any] | None) -> Reply:
+        if not said:
+            return Reply(self.harness.nothing)
+        import json
+
+        return Reply(json.dumps(said))
+
+    def unheard(self) -> Reply:
+        """What came is not JSON: nothing can be asked, so nothing is known to be wrong."""
+        self._place = locate(os.getcwd(), self.environment)
+        what = f"dibs: what {self.harness.title} said is not a JSON object: nothing was checked"
+        return Reply(err=what, exit=BLOCKS if self.is_closed() else FAILS)
+
+    def unasked(self, event: Heard | None, problem: Refused) -> Reply:
+        """The board cannot be asked."""
+        if problem.code == "no_board":
+            return Reply(self.harness.nothing)
+        told = f"dibs: the board could not be asked: {problem}"
+        if event is None or event.means != BEFORE:
+            return Reply(self.harness.nothing, told, FAILS)
+        if not self.is_closed():
+            text = f"{told}. This edit is not guarded."
+            return self.reply(warned(self.harness, event.event, text))
+        reason = f"{told}. Next: {self.advice(problem.refusal)}"
+        return self.reply(denied(self.harness, event.event, reason))
+
+    def is_closed(self) -> bool:
+        """Whether a board that cannot be asked lets nothing through."""
+        from dibs.board.settings import load
+        from dibs.core.ground import REFUSE
+
+        try:
+            return self._place is not None and load(self._place.folder).guard_failure == REFUSE
+        except Refused:
+            return False
+
+    # What each event leads to.
+
+    def asked(self, event: Heard) -> dict[str, Any] | None:
+        start = event.folder(self.environment)
+        if event.means == BEFORE:
+            return self.before(event, start)
+        board = self.opened(locate(start, self.environment))
+        if board is None:
+            return None
+        try:
+            return self.happens(board, event)
+        finally:
+            board.store.close()
+
+    def opened(self, place: Place) -> Board | None:
+        self._place = place
+        if not may_be_board(place):
+            return None
+        from dibs.opening import open_at
+
+        return open_at(place)
+
+    def happens(self, board: Board, event: Heard) -> dict[str, Any] | None:
+        """A session begins or ends, or gives a sign of life."""
+        who = self.who(board, event)
+        if event.means == START:
+            from dibs.harness.sessions import start
+
+            assert self._place is not None, "there is a board"
+            text = start(board, self._place, event, who, self.environment)
+            return begun(self.harness, event.event, text)
+        if who is not None and event.means == END:
+            from dibs.harness.sessions import end
+
+            end(board, event, who, self.environment)
+        elif who is not None:
+            renew(board, who, held_by(board, who))
+        return None
+
+    def who(self, board: Board, event: Heard) -> Identity | None:
+        from dibs.board.settings import STRICT
+        from dibs.harness.acting import actor_in
+
+        return actor_in(event, self.environment, strict=board.settings.identity == STRICT)
+
+    def before(self, event: Heard, start: str) -> dict[str, Any] | None:
+        """Each file is looked at on the board of its own repository."""
+        warnings: list[str] = []
+        for place, paths in by_place(event.paths(), start, self.environment).items():
+            board = self.opened(place)
+            if board is None:
+                continue
+            try:
+                look = self.looked(board, event, [form for path in paths for form in path])
+            finally:
+                board.store.close()
+            if look.verdict.stops:
+                return denied(self.harness, event.event, self.told(look))
+            warnings += [self.told(look)] if look.refusal else []
+            warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
+        return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
+
+    def looked(self, board: Board, event: Heard, paths: list[str]) -> Look:
+        from dibs.board.guarding import look
+        from dibs.core.guarding import EDIT
+
+        who = self.who(board, event)
+        looked = look(board, who, paths, EDIT)
+        if who is not None:
+            renew(board, who, looked.known.mine)
+        return looked
+
+    def told(self, look: Look) -> str:
+        """Why not, and what to do next: the model can act on it."""
+        refusal = look.refusal
+        assert refusal is not None, "something stands against it"
+        return f"dibs: {refusal.message}. Next: {self.advice(refusal)}."
+
+
+TAKEN = "dibs: {} was taken from this session: stop working on it, and say so with dibs release."
+
+
+def may_be_board(place: Place) -> bool:
+    """Whether it is worth to look: a file that is not there costs nothing."""
+    return bool(place.url) or any(exists(join(place.folder, one)) for one in LEFT_BY_A_BOARD)
+
+
+LEFT_BY_A_BOARD = ("board.db", "settings.toml")
+
+
+def by_place(
+    paths: Iterable[str], start: str, environment: Mapping[str, str]
+) -> dict[Place, list[list[str]]]:
+    """The boards that files belong to, each with the forms of its files; where there is no board, none."""
+    found: dict[Place, list[list[str]]] = {}
+    for path in paths:
+        full = path if isabs(path) else join(abspath(start), path)
+        place = locate(nearest(dirname(full)), environment)
+        ground = ground_of(place)
+        if ground is not None and may_be_board(place):
+            from dibs.board.guarding import forms
+
+            found.setdefault(place, []).append(forms(full, start, ground))
+    return found
+
+
+def ground_of(place: Place) -> Repository | None:
+    """What paths are relative to: a work tree; outside git, the folder around the board."""
+    if place.repository is not None:
+        return place.repository if place.repository.worktree else None
+    around, name = dirname(place.folder), basename(place.folder)
+    return Repository(around, "", "") if name == FOLDER_OUTSIDE else None
+
+
+def nearest(folder: str) -> str:
+    """The folder, or the nearest above it that is there."""
+    while not isdir(folder) and folder != dirname(folder):
+        folder = dirname(folder)
+    return folder
+
+
+# Signs of life.
+
+
+def held_by(board: Board, who: Identity) -> Iterable[Task]:
+    from dibs.board.callers import caller_of
+
+    with board.read() as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        return [] if is_new else tx.tasks_held_by(caller.actor.id, caller.holding_session)
+
+
+def renew(board: Board, who: Identity, tasks: Iterable[Task]) -> None:
+    """Each with its own ttl. One that is refused is left: whoever needs it is told when it matters."""
+    from dibs.core import commands as c
+
+    for task in tasks:
+        try:
+            board.execute(who, c.Renew(task.key))
+        except Refused as problem:
+            if problem.code not in OUT_OF_REACH:
+                raise
+
+
+OUT_OF_REACH = ("scope_held", "lease_lost", "held", "not_held", "wrong_state")
+"""Codes with which a renewal is refused by the rules, not by a failure."""

@@ -1,0 +1,101 @@
+"""A session begins, goes on in another, or ends."""
+
+from __future__ import annotations
+
+from dibs.board.identity import Surroundings
+from dibs.board.settings import KEEP
+from dibs.core import commands as c
+from dibs.core.refusals import Refused
+from dibs.harness.acting import at_work, is_ours_to_end
+from dibs.harness.hooks import OUT_OF_REACH, held_by, renew
+from dibs.harness.table import CLEAR
+from dibs.harness.telling import prime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dibs.board.execute import Board
+    from dibs.board.identity import Identity
+    from dibs.board.locate import Place
+    from dibs.core.model import TaskKey
+    from dibs.harness.heard import Heard
+
+CLEARED = "the session was cleared"
+"""Why what a session held is handed to the next one."""
+
+
+def start(
+    board: Board, place: Place, event: Heard, who: Identity | None, environment: Mapping[str, str]
+) -> str:
+    """The session is registered with its process; it is told what it holds, and what there is."""
+    handed: tuple[TaskKey, ...] = ()
+    if who is not None:
+        around = Surroundings(environment, board.store.machine, place.repository)
+        who = at_work(who, event.harness, around)
+        handed = registered(board, event, who)
+        name_in_shell(event, who, environment)
+    return prime(board, who, handed)
+
+
+def registered(board: Board, event: Heard, who: Identity) -> tuple[TaskKey, ...]:
+    """The board knows it; what the session before it in the same process held is its own now."""
+    from dibs.board.meeting import meet, predecessor, succeed, succeeded
+
+    meet(board, who)
+    if event.said("source") != CLEAR:
+        renew(board, who, held_by(board, who))
+        return ()
+    former = predecessor(board, who)
+    handed = succeed(board, former, who, CLEARED) if former else ()
+    succeeded(board, who)
+    return handed
+
+
+def name_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -> None:
+    """Later shell calls of the session know who they are, where the harness has a way for that."""
+    path = environment.get(event.harness.shell_file, "")
+    if not path or "DIBS_SESSION" in environment:
+        return
+    from shlex import quote
+
+    lines = f"export DIBS_AGENT={quote(who.name)}\nexport DIBS_SESSION={quote(who.session)}\n"
+    try:
+        with open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+            file.seek(0)
+            before = file.read()
+            if not before.endswith(lines):
+                file.write(lines if before.endswith("\n") or not before else f"\n{lines}")
+    except OSError:
+        return  # the harness's own variable names the session too
+
+
+def end(board: Board, event: Heard, who: Identity, environment: Mapping[str, str]) -> None:
+    """What it holds is given back, or kept until it expires: by setting, and while work goes on.
+
+    After `/clear` the next session takes it up. What somebody else named goes on without us.
+    """
+    from dibs.board.meeting import part
+
+    reason, held = event.said("reason"), held_by(board, who)
+    if reason == CLEAR or event.subagent:
+        renew(board, who, held)
+        return
+    if (
+        board.settings.session_end == KEEP
+        or event.works_on
+        or not is_ours_to_end(event, environment)
+    ):
+        renew(board, who, held)
+    else:
+        for task in held:
+            give_back(board, who, task.key, f"the session ended ({reason or 'no reason given'})")
+    part(board, who)
+
+
+def give_back(board: Board, who: Identity, key: TaskKey, note: str) -> None:
+    try:
+        board.execute(who, c.Release(key, note=note))
+    except Refused as problem:
+        if problem.code not in OUT_OF_REACH:
+            raise

@@ -1,0 +1,281 @@
+"""`dibs guard`: what hooks ask before a repository is written to.
+
+A conflict that is proven stops it. A board that cannot be read is told of, and lets it through,
+unless the setting `guard_failure` says otherwise. Where there is no board, nothing is said.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dibs.core.checks import quoted
+from dibs.core.refusals import Refusal, Refused, bad_argument, refused
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from dibs.board.identity import Identity
+    from dibs.git.received import Finding
+
+VERDICTS = (
+    "path_held", "outside_scope", "action_not_allowed", "work_lost", "needs_task", "unguarded",
+)  # fmt: skip
+"""Refusals that a guard has decided on. Any other is about the board, or about a bug."""
+
+OK = Answer({"schema": 1, "ok": True})
+UNNAMED = ("no_identity", "no_session", "wrong_kind_of_name", "bad_argument")
+
+
+def guard(call: Call) -> Answer:
+    action = call["action"]
+    if action not in ACTIONS:
+        names = ", ".join(ACTIONS)
+        raise bad_argument(f"{quoted(action)} is nothing that is guarded; there are {names}")
+    where_git_says(call)
+    return ACTIONS[action](call)
+
+
+def where_git_says(call: Call) -> None:
+    """A hook may stand in another repository than the one that it is run for."""
+    stated = os.environ.get("GIT_DIR")
+    if stated:
+        from dibs.git.hooked import place_of
+
+        call.stand(place_of(stated, call.place, os.environ))
+
+
+def words(call: Call, least: int, most: int, what: str) -> list[str]:
+    """What stands after the name of the guard."""
+    given: list[str] = call["rest"]
+    if not least <= len(given) <= most:
+        raise bad_argument(f"it is: dibs guard {what}")
+    return given + [""] * (most - len(given))
+
+
+# In front of git.
+
+
+def commit(call: Call) -> Answer:
+    words(call, 0, 0, "commit")
+    return guarded(call, commit_guarded)
+
+
+def commit_guarded(call: Call) -> Answer:
+    from dibs.git.commits import commit as ask
+
+    found = ask(call.board, caller(call), call.place.repository, os.environ)
+    if found.refusal is not None and found.stops:
+        raise Refused(found.refusal)
+    said = found.refusal.message if found.refusal is not None else ""
+    payload = {"schema": 1, "ok": True, "paths": found.paths, "task": found.task or None}
+    return Answer(payload, warnings=tuple(filter(None, (said, found.warning))))
+
+
+def message(call: Call) -> Answer:
+    """What `pre-commit`, the tool, does not pass on as arguments it passes on as variables."""
+    file, source, sha = words(call, 1, 3, "message FILE [SOURCE [COMMIT]]")
+    source = source or os.environ.get("PRE_COMMIT_COMMIT_MSG_SOURCE", "")
+    sha = sha or os.environ.get("PRE_COMMIT_COMMIT_OBJECT_NAME", "")
+    if not os.path.isfile(file):
+        raise bad_argument(f"{quoted(file)} is no file with a message")
+
+    def set_trailers(call: Call) -> Answer:
+        from dibs.git.message import message as ask
+
+        repository = call.place.repository
+        said = ask(call.board, caller(call), repository, file, source, sha, os.environ)
+        return OK.but(warnings=(said,)) if said else OK
+
+    return guarded(call, set_trailers, closes=False)
+
+
+def refs(call: Call) -> Answer:
+    [state] = words(call, 1, 1, "refs STATE")
+    updates = read_lines()
+    if state != "prepared":
+        return OK
+
+    def fenced(call: Call) -> Answer:
+        from dibs.git.fence import fence
+
+        if not call.board.settings.fence_refs:
+            return OK
+        refusal = fence(call.board, caller(call), updates)
+        if refusal is not None:
+            raise Refused(refusal)
+        return OK
+
+    return guarded(call, fenced)
+
+
+def receive(call: Call) -> Answer:
+    words(call, 0, 0, "receive")
+    updates = read_lines()
+
+    def received(call: Call) -> Answer:
+        from dibs.git.received import arriving, judged
+
+        commits = arriving(updates)
+        found = judged(call.board, commits) if commits else []
+        return told(found, len(commits)) if found else OK
+
+    return guarded(call, received)
+
+
+def range_(call: Call) -> Answer:
+    """For a check of its own, such as in CI: what cannot be told is an error here."""
+    [wanted] = words(call, 1, 1, "range A..B")
+    from dibs.git.changes import Unasked
+    from dibs.git.received import commits, judged
+
+    if wanted.startswith("-"):
+        raise bad_argument(f"{quoted(wanted)} is no range of commits; one looks like main..HEAD")
+    try:
+        found = commits(wanted)
+    except Unasked as problem:
+        raise bad_argument(str(problem)) from None
+    return told(judged(call.board, found), len(found))
+
+
+def told(findings: Sequence[Finding], commits: int) -> Answer:
+    from dibs.interfaces.surfaces import advice, surface
+
+    stops = [one.refusal for one in findings if not one.warns]
+    wrong = [
+        {
+            "commit": one.commit,
+            "code": one.refusal.code,
+            "message": one.refusal.message,
+            "advice": advice(one.refusal),
+            "warning": one.warns,
+        }
+        for one in findings
+    ]
+    lines = [line for refusal in stops for line in (refusal.message, f"  next: {advice(refusal)}")]
+    lines = lines or [f"{commits} commit{'' if commits == 1 else 's'}, nothing in the way"]
+    warnings = tuple(f"{one.commit[:10]}: {one.refusal.message}" for one in findings if one.warns)
+    payload = {"schema": 1, "ok": not stops, "commits": commits, "findings": wrong}
+    code = max((surface(refusal).exit for refusal in stops), default=0)
+    return Answer(payload, tuple(lines), warnings, exit=code)
+
+
+def read_lines() -> list[str]:
+    """What git says on the standard input."""
+    return [] if sys.stdin is None else sys.stdin.read().splitlines()
+
+
+# Who acts, and what follows if nobody can tell.
+
+
+def caller(call: Call) -> Identity | None:
+    """Who commits. In a hook nobody types a name: a person is known by git's address, or not at all.
+
+    An agent that does not say who it is holds nothing.
+    """
+    from dibs.board.callers import caller_of
+    from dibs.board.identity import Identity, harness_of
+
+    try:
+        who = call.who()
+        with call.board.read() as tx:
+            caller_of(tx, who, call.board.settings)
+    except Refused as problem:
+        if problem.code not in UNNAMED:
+            raise
+    else:
+        return who
+    agent = harness_of(os.environ) or ("DIBS_AGENT" if os.environ.get("DIBS_AGENT") else "")
+    if agent:
+        return Identity("", False, "", agent)
+    return None if call.board.settings.identity == "strict" else person(call)
+
+
+def person(call: Call) -> Identity | None:
+    """The registered person who has the address that git would write into the commit."""
+    from dibs.board.identity import Identity
+    from dibs.git.asking import line
+
+    address = line("config", "user.email")
+    if not address:
+        return None
+    with call.board.read() as tx:
+        actor = tx.actor_named(address)
+    return Identity(actor.name, True, "") if actor is not None and actor.is_human else None
+
+
+def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -> Answer:
+    """A verdict counts; whatever else goes wrong does not stop git, unless a setting says so."""
+    try:
+        return act(call) if call.place.repository is not None else OK
+    except Refused as problem:
+        if problem.code in VERDICTS:
+            raise
+        if problem.code == "no_board":
+            return OK
+        return unguarded(call, problem.refusal, closes=closes)
+    except Exception as error:
+        if os.environ.get("DIBS_DEBUG"):
+            raise
+        bug = Refusal("bug", f"{type(error).__name__}: {error}")
+        return unguarded(call, bug, closes=closes)
+
+
+def unguarded(call: Call, problem: Refusal, *, closes: bool) -> Answer:
+    if closes and failure(call) == "refuse":
+        why = f"this cannot be guarded, and guard_failure is refuse: {problem.message}"
+        raise refused("unguarded", why, cause=problem.code)
+    payload: dict[str, Any] = {"schema": 1, "ok": True, "unguarded": problem.message}
+    return Answer(payload, warnings=(f"not guarded by the board: {problem.message}",))
+
+
+def failure(call: Call) -> str:
+    """The setting `guard_failure`, as far as it can be read."""
+    from dibs.board.settings import checked
+
+    try:
+        stated, _ = checked(call.place.folder)
+        known: str = stated.get("guard_failure") or call.board.settings.guard_failure
+    except Exception:  # noqa: BLE001 - the same that went wrong before
+        return ""
+    return known
+
+
+def allow(call: Call) -> Answer:
+    from dibs.interfaces.cli.paths import allow
+
+    return allow(call, call["rest"])
+
+
+ACTIONS: dict[str, Callable[[Call], Answer]] = {
+    "commit": commit,
+    "message": message,
+    "refs": refs,
+    "receive": receive,
+    "range": range_,
+    "allow": allow,
+}
+
+VERBS = {
+    "guard": Verb(
+        guard,
+        (
+            argument("action", metavar="WHAT", help=", ".join(ACTIONS)),
+            argument(
+                "rest",
+                nargs="*",
+                metavar="REST",
+                help="allow: paths; range: A..B; message, refs: what git says",
+            ),
+            argument(
+                "--for", dest="span", metavar="TIME", default="15m", help="allow: how long (15m)"
+            ),
+            argument("--to", metavar="NAME", help="allow: who may touch them; else you yourself"),
+            REASON,
+        ),
+    ),
+}

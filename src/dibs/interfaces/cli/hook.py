@@ -1,0 +1,116 @@
+"""The verbs that harnesses and prompts call: hook, prime, statusline. Silent where there is no board."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dibs.core.checks import quoted
+from dibs.core.refusals import Refused, bad_argument
+from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.call import Answer, Call, Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.identity import Identity
+    from dibs.core.refusals import Refusal
+    from dibs.harness.table import Harness
+
+MOST = 64 * 2**20
+"""Bytes of one event. A file that is written whole stands in it."""
+
+
+def hook(call: Call) -> Answer:
+    """What a harness says is read from the standard input; what it is told is all that is printed."""
+    from dibs.harness.hooks import Hooks
+
+    harness = harness_named(call["name"])
+    reply = Hooks(harness, os.environ, advice).answer(said())
+    if reply.err:
+        print(reply.err, file=sys.stderr)
+    return Answer({}, file=f"{reply.out}\n" if reply.out else "", exit=reply.exit)
+
+
+def harness_named(name: str) -> Harness:
+    from dibs.harness.table import HARNESSES
+
+    if name not in HARNESSES:
+        raise bad_argument(f"{quoted(name)} is no harness that dibs knows: {', '.join(HARNESSES)}")
+    return HARNESSES[name]
+
+
+def said() -> str:
+    """The standard input. Bytes that are not text cannot name anything."""
+    stream = getattr(sys.stdin, "buffer", None)
+    read = b"" if stream is None else stream.read(MOST)
+    return read.decode("utf-8", "replace")
+
+
+def advice(refusal: Refusal) -> str:
+    from dibs.interfaces.surfaces import advice as next_step
+
+    return next_step(refusal)
+
+
+def prime(call: Call) -> Answer:
+    """What a session is told at its start, for whoever asks."""
+    from dibs.harness.telling import prime as told
+
+    who = who_or_nobody(call)
+    text = told(call.board, who)
+    return Answer({"schema": 1, "text": text}, tuple(text.splitlines()))
+
+
+def statusline(call: Call) -> Answer:
+    """One line, or nothing: a prompt is no place for errors."""
+    from dibs.harness.hooks import may_be_board
+    from dibs.harness.telling import line
+
+    text = ""
+    try:
+        if may_be_board(call.place):
+            who = who_or_nobody(call) if call["name"] is None else who_by_harness(call)
+            text = line(call.board, who) if who is not None else ""
+    except Refused as problem:
+        text = "" if problem.code == "no_board" else "dibs?"
+    return Answer({"schema": 1, "text": text}, (text,) if text else ())
+
+
+def who_or_nobody(call: Call) -> Identity | None:
+    try:
+        return call.who()
+    except Refused as problem:
+        if problem.code in ("no_identity", "no_session"):
+            return None
+        raise
+
+
+def who_by_harness(call: Call) -> Identity | None:
+    """A harness that asks for a line says which session it is on the standard input."""
+    from dibs.board.settings import STRICT
+    from dibs.harness.acting import actor_in
+    from dibs.harness.heard import Heard, heard
+
+    harness = harness_named(call["name"])
+    event: Heard | None = heard(harness, said())
+    strict = call.board.settings.identity == STRICT
+    return None if event is None else actor_in(event, os.environ, strict=strict)
+
+
+NAME = argument("name", metavar="NAME", help="the harness: claude, codex, gemini or cursor")
+
+VERBS = {
+    "hook": Verb(hook, (NAME,)),
+    "prime": Verb(prime),
+    "statusline": Verb(
+        statusline,
+        (
+            argument(
+                "name",
+                nargs="?",
+                metavar="NAME",
+                help="the harness that asks, and says its session on the standard input",
+            ),
+        ),
+    ),
+}
