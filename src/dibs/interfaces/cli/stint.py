@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.board import stints, views
 from dibs.core import checks
 from dibs.core import commands as c
-from dibs.core.instants import SECOND, Duration, brief, iso
+from dibs.core.instants import SECOND, Duration, Instant, brief, iso
 from dibs.core.model import EndedStint
 from dibs.core.refusals import Refusal, Refused, bad_argument
 from dibs.core.worked import CERTAINTIES
@@ -40,13 +40,18 @@ def list_(call: Call) -> Answer:
     since, until = period(call, zone, now)
     record = stints.worked(call.board, since, until, call["actor"])
     spends = any(one.spending for one in record.stints)
+    wall = zones.wall(zone)
+
+    def clock(at: Instant) -> str:
+        return brief(at, record.now) if zone == "UTC" else " ".join(wall(at))
+
     rows = [
         (
             str(one.number or ""),
             record.actors[one.actor].name,
             one.key,
-            brief(one.start, record.now),
-            "" if one.source == "open" else brief(one.end, record.now),
+            clock(one.start),
+            "" if one.source == "open" else clock(one.end),
             hms(Duration(one.end - one.start)),
             one.source,
             *((amount(one.tokens), cost(one.cost), one.spending) if spends else ()),
@@ -56,6 +61,8 @@ def list_(call: Call) -> Answer:
     head: tuple[str, ...] = ("NUMBER", "ACTOR", "TASK", "FROM", "TO", "TIME", "SOURCE")
     head += ("TOKENS", "COST", "KNOWN") if spends else ()
     lines = say.table(rows, head) if rows else ("no work in this period",)
+    if rows and zone != "UTC":
+        lines += (f"times of {zone}",)
     told = [stint_told(one, record) for one in record.stints]
     return Answer(payloads.answer(stints=told), lines)
 
