@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     """A row: what its stints have in common (actor, task, ...), and its labels in time."""
 
 ASIDE = ("source", "tokens", "cost", "spending")
+IN_ONE = "aside"
+"""A field that has all of these in one text, and `None` if they are plain."""
 PLAIN = (CLAIM, None, None, "")
 """What stands aside of the time of most stints."""
 
@@ -61,6 +63,10 @@ class Plan:
         self.ends = [span.end for span in self.spans]
         self.part_of = _getter(fields, [FIELDS[name] for name in self.in_parts]) or _nothing
         self.aside = _getter(fields, ASIDE) if {*ASIDE} <= {*fields} else None
+        self.plain: Any = PLAIN
+        self.read_aside: Callable[[Any], Sequence[Any]] = tuple
+        if IN_ONE in fields:
+            self.aside, self.plain, self.read_aside = _getter(fields, [IN_ONE]), None, _parted
         self.crowded = any(name != ACTOR for name in self.in_parts)
         """Whether one instant of an actor may be in two rows: unions do not add up then."""
 
@@ -75,6 +81,12 @@ def _getter(fields: Sequence[str], names: Sequence[str]) -> Callable[[Stint], An
 
 def _nothing(_stint: Stint) -> None:
     return None
+
+
+def _parted(text: str) -> Sequence[Any]:
+    """From one text, as a store gives it: `claim,1200,350000,actual`."""
+    source, tokens, cost, spending = text.split(",")
+    return source, int(tokens) if tokens else None, int(cost) if cost else None, spending
 
 
 class Cell:
@@ -127,7 +139,7 @@ def add_up(stints: Iterable[Stint], plan: Plan) -> Book:  # noqa: C901 - a call 
     """The pass itself: it runs once for each stint, so it does little, and calls less."""
     book = Book(plan)
     since, until, ends, part_of, aside = plan.since, plan.until, plan.ends, plan.part_of, plan.aside
-    crowded, cells, put = plan.crowded, book.cells, book.put
+    crowded, cells, put, plain = plan.crowded, book.cells, book.put, plan.plain
     actor, at, count = None, 0, 0
     begin = finish = latest = since
     for stint in stints:
@@ -157,8 +169,8 @@ def add_up(stints: Iterable[Stint], plan: Plan) -> Book:  # noqa: C901 - a call 
             if crowded:
                 put(book.together(at), start, end)
         count += 1
-        if aside is not None and (told := aside(stint)) != PLAIN:
-            book.note(stint, told, part, tuple(pieces(start, end, at, ends)))
+        if aside is not None and (told := aside(stint)) != plain:
+            book.note(stint, plan.read_aside(told), part, tuple(pieces(start, end, at, ends)))
     book.close()
     book.total.stints = count
     return book

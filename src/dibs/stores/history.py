@@ -25,7 +25,7 @@ BATCH = 1_000
 
 NO_TASK = TaskId(0)
 
-STINT = ("actor", "start", "end", "source", "tokens", "cost", "spending")
+STINT = ("actor", "start", "end", "aside")
 """What a stint is told with, if its task does not matter."""
 
 

@@ -364,10 +364,15 @@ UPDATE approval SET reopened = :reopened WHERE board = :board AND seq = :seq
 SELECT seq, actor, since, until, zone, label, stints, effort, working, digest FROM approval
 WHERE board = :board AND actor = coalesce(:actor, actor) AND reopened IS NULL ORDER BY seq
 
+-- What is to be said of a stint aside of its time stands in one text; of most there is nothing to say.
 -- name: stints
-SELECT actor, started, ended, source, tokens, cost, spending FROM ({stints}) AS stints
+SELECT actor, started, ended,
+    CASE WHEN source = 'claim' AND tokens IS NULL AND cost IS NULL AND spending = '' THEN NULL
+    ELSE source || ',' || coalesce(CAST(tokens AS TEXT), '') || ',' || coalesce(CAST(cost AS TEXT), '')
+        || ',' || spending END
+FROM ({stints}) AS stints
 WHERE ended >= :since AND actor = coalesce(:actor, actor)
-ORDER BY actor, started, ended, seq
+ORDER BY actor, started
 
 -- The same, each with its task, in the order of the fields of `Worked`: the scope stands for its area.
 -- name: stints_and_tasks
