@@ -316,3 +316,103 @@ def test_a_caller_is_registered_only_if_its_command_is_accepted(bench: Bench):
     assert bench.agent("newcomer").refused(c.Complete(K)) == "not_held"
     with bench.store.read() as tx:
         assert tx.actor_named("newcomer") is None
+
+
+# What a harness's hooks have said.
+
+
+class Known:
+    """A board that knows one session of one agent, and perhaps its process."""
+
+    def __init__(self, name: str, session: str, process: Process | None = None) -> None:
+        self.name, self.session, self.process = name, session, process
+
+    def __call__(self) -> Known:
+        return self
+
+    def known(self, name, session):
+        same = (name, session.partition("/")[0]) == (self.name, self.session)
+        return Session(1, self.session, process=self.process) if same else None
+
+    def of_process(self, process):
+        return (self.name, self.session) if process == self.process else None
+
+
+def hooked(registry: Known, strict: bool = False, given: Given = Given(), **environment: str):  # noqa: B008
+    surroundings = Surroundings(environment, Linux())
+    return identify(given, surroundings, strict=strict, registered=nobody, registry=registry)
+
+
+def refused_by(*arguments, **options) -> str:
+    with pytest.raises(Refused) as problem:
+        hooked(*arguments, **options)
+    return problem.value.code
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("claude", "CLAUDE_CODE_SESSION_ID"), ("codex", "CODEX_THREAD_ID"), ("gemini", "GEMINI_SESSION_ID")],
+)  # fmt: skip
+def test_inside_a_harness_its_own_variable_names_an_agent_that_its_hooks_registered(name, variable):
+    found = hooked(Known(name, "x1"), **{variable: "x1"})
+    assert (found.name, found.session, found.person) == (name, "x1", False)
+    assert refused_by(Known(name, "x2"), **{variable: "x1"}) == "no_identity"
+    assert refused_by(Known("other", "x1"), **{variable: "x1"}) == "no_identity"
+    assert refused_by(Known(name, "x1"), strict=True, **{variable: "x1"}) == "no_identity"
+
+
+def test_a_thread_below_a_registered_session_is_its_child():
+    found = hooked(Known("codex", "root"), CODEX_THREAD_ID="t7", CODEX_SESSION_ID="root")
+    assert found.session == "root/t7"
+    found = hooked(Known("codex", "root"), CODEX_THREAD_ID="root", CODEX_SESSION_ID="root")
+    assert found.session == "root"
+
+
+def test_inside_a_harness_a_process_above_names_it_and_outside_of_one_it_does_not():
+    above = ancestors(Linux())[0]
+    assert hooked(Known("gemini", "g1", above), GEMINI_CLI="1").session == "g1"
+    assert refused_by(Known("gemini", "g1", above)) == "no_identity"
+    assert refused_by(Known("gemini", "g1", above.but(started=7)), GEMINI_CLI="1") == "no_identity"
+
+
+def test_what_was_said_comes_before_what_hooks_said():
+    above = ancestors(Linux())[0]
+    known = Known("claude", "c1", above)
+    assert hooked(known, given=Given("codex", session="s1"), CLAUDECODE="1").name == "codex"
+    assert hooked(known, DIBS_AGENT="codex", DIBS_SESSION="s2", CLAUDECODE="1").session == "s2"
+    assert hooked(known, given=Given(session="mine"), CLAUDECODE="1").session == "mine"
+    assert refused_by(known, given=Given(person="ana"), CLAUDECODE="1") == "in_harness"
+
+
+def test_a_command_does_not_forget_the_process_that_hooks_named_if_it_runs_below_it():
+    above = ancestors(Linux())[0]
+    said = {"DIBS_AGENT": "claude", "DIBS_SESSION": "c1"}
+    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **said).place.process == above
+    elsewhere = above.but(pid=above.pid + 1)
+    assert hooked(Known("claude", "c1", elsewhere), CLAUDECODE="1", **said).place.process is None
+
+
+@pytest.mark.parametrize("value", ["", "a b", "\udcff", "x" * 200, "\0", "default"])
+def test_a_variable_that_cannot_name_a_session_names_nobody(value):
+    variable = {"CLAUDE_CODE_SESSION_ID": value, "CLAUDECODE": "1"}
+    assert refused_by(Known("claude", value), **variable) == "no_identity"
+
+
+def test_the_board_itself_tells_which_sessions_it_knows_and_never_a_persons(bench):
+    from dibs.board.meeting import Registry, meet
+
+    process = Process("boot-1", "pid:[1]", 4242, 100)
+    registry = Registry(bench.board)
+    who = bench.agent("claude", "c1", process=process).identity
+    assert registry.known("claude", "c1") is None
+    meet(bench.board, who)
+    assert registry.known("claude", "c1").process == process
+    assert registry.known("Claude", "c1/a2").name == "c1"
+    assert registry.of_process(process) == ("claude", "c1")
+    assert registry.of_process(process.but(started=101)) is None
+    meet(bench.board, who.but(session="c2"))
+    assert registry.of_process(process) is None  # two of them are no answer
+    bench.add()
+    assert registry.known("founder", "") is None
+    assert bench.faults() == ()
+    assert bench.verbs() == ["added"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from dibs.board.identity import HARNESSES
@@ -19,9 +22,18 @@ NOT_INHERITED = {mark for harness in HARNESSES for mark in (*harness.marks, harn
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """This process's environment without anything that says who is calling."""
+    """This process's environment without anything that says who is calling, or where its home is."""
     kept = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
-    return kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"} | more
+    around = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "HOME": home()}
+    return kept | around | more
+
+
+@functools.cache
+def home() -> str:
+    """An empty home for all processes of a test run: nothing is ever set up in a real one."""
+    folder = tempfile.TemporaryDirectory(prefix="dibs-home-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return folder.name
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 import threading
 
 import psycopg
@@ -280,6 +281,17 @@ def test_statements_are_prepared_once_where_the_session_is_our_own(bench):
         counts.append(prepared(bench.store))
     assert counts[0] > 5
     assert counts[-1] == counts[-2]
+
+
+@pytest.mark.parametrize("query", ["request", "forget_requests", "session", "settle_dependants"])
+def test_a_plan_that_is_kept_suits_tables_that_will_have_grown(bench, query):
+    """For a table that is empty when the plan is made, the server would choose to read all of it."""
+    session = bench.store.borrow()
+    session.execute("VACUUM ANALYZE")
+    given = dict.fromkeys(re.findall(r"%\((\w+)\)s", bench.store.queries[query]), "1")
+    plan = session.execute("EXPLAIN " + bench.store.queries[query], given).fetchall()
+    assert "Index" in str(plan)
+    assert "Seq Scan" not in str(plan)
 
 
 def test_a_command_about_many_tasks_needs_no_statement_for_each_of_them(bench):

@@ -37,7 +37,7 @@ def _meet(board: Board, who: Identity) -> None:
         if is_new:
             register(tx, caller)
         tx.keep_session(who.place.but(actor=caller.actor.id, name=caller.holding_session))
-        tx.finish(changed=True)
+        tx.finish()
 
 
 def part(board: Board, who: Identity) -> None:
@@ -62,7 +62,7 @@ def _untie(board: Board, who: Identity, *, own: bool) -> None:
             held = one != known and tx.tasks_held_by(one.actor, one.name)
             if one.actor == known.actor and own == (one == known) and not held:
                 tx.keep_session(one.but(process=None))
-        tx.finish(changed=True)
+        tx.finish()
 
 
 # From one session to the next, in the same process.
@@ -105,7 +105,7 @@ def _succeed(
         giver = heir.but(session=former)
         held = tx.tasks_held_by(heir.actor.id, former)
         done = [(task.key, _hand_over(board, tx, task, giver, heir, reason)) for task in held]
-        tx.finish(changed=True)
+        tx.finish()
     return [(key, outcome) for key, outcome in done if outcome is not None]
 
 

@@ -45,10 +45,9 @@ def read(text: str) -> Any:
     start = len(text) - len(text.lstrip(SPACE))
     try:
         value, end = scan(text, start)
-    except StopIteration:
+    except (StopIteration, RecursionError, SystemError):
+        # The last: its own error is a class of `json`, which is not loaded.
         raise ValueError("no JSON") from None
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
     if text[end:].strip(SPACE):
         raise ValueError("something follows")
     return value

@@ -1,11 +1,14 @@
-"""What a harness said: one JSON object, of which we take what we know and leave the rest."""
+"""What a harness said, and who it is: one JSON object, of which we take what we know and leave the rest."""
 
 from __future__ import annotations
 
 import os
 from os.path import isdir
 
+from dibs.board.identity import Identity, harness_of
+from dibs.core import checks
 from dibs.core.jsontext import read
+from dibs.core.refusals import Refused
 from dibs.core.values import Value
 from dibs.harness.table import END, PATCH, STOP, Harness
 
@@ -108,3 +111,34 @@ def is_path(path: str) -> bool:
 
 def is_folder(path: object) -> bool:
     return isinstance(path, str) and is_path(path) and isdir(path)
+
+
+# Who acts.
+
+
+def actor_in(event: Heard, environment: Mapping[str, str], *, strict: bool) -> Identity | None:
+    """Who acts: what was said explicitly, else the harness and its session. Nobody, if unclear.
+
+    A subagent acts under its parent's session.
+    """
+    name, session = environment.get("DIBS_AGENT"), environment.get("DIBS_SESSION")
+    if strict and (name is None or session is None):
+        return None
+    session = session or event.session
+    if event.subagent and "/" not in session:
+        session = f"{session}/{event.subagent}"
+    try:
+        return Identity(
+            checks.actor_name(event.harness.name if name is None else name),
+            False,
+            checks.session_name(session),
+            harness_of(environment) or event.harness.title,
+        )
+    except Refused:
+        return None
+
+
+def is_ours_to_end(event: Heard, environment: Mapping[str, str]) -> bool:
+    """Whether the session ends with the harness's: one that somebody else named goes on."""
+    stated = environment.get("DIBS_SESSION")
+    return (stated is None or stated == event.session) and not event.subagent

@@ -13,7 +13,7 @@ from os.path import abspath, basename, dirname, exists, isabs, isdir, join
 from dibs.board.locate import FOLDER_OUTSIDE, Repository, locate
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
-from dibs.harness.heard import heard
+from dibs.harness.heard import actor_in, heard
 from dibs.harness.table import BEFORE, END, START, begun, denied, warned
 
 TYPE_CHECKING = False
@@ -43,21 +43,32 @@ class Reply(Value):
 
 
 class Hooks:
-    """The hooks of one harness. `advice` says what to do after a refusal."""
+    """The hooks of one harness. `advice` says what to do after a refusal.
+
+    `leaves`: the process ends with the answer. A file is then not closed piece by piece, which would
+    carry the whole of its journal over while an agent waits: the next writer does that.
+    """
 
     def __init__(
-        self, harness: Harness, environment: Mapping[str, str], advice: Callable[[Refusal], str]
+        self,
+        harness: Harness,
+        environment: Mapping[str, str],
+        advice: Callable[[Refusal], str],
+        *,
+        leaves: bool = False,
     ) -> None:
         self.harness = harness
         self.environment = environment
         self.advice = advice
+        self.leaves = leaves
         self._place: Place | None = None
         """The board that is being asked."""
 
     def answer(self, text: str) -> Reply:
         """What the harness is told. Without a board: nothing."""
-        event = heard(self.harness, text)
+        event = None
         try:
+            event = heard(self.harness, text)
             if event is None:
                 return self.unheard()
             return self.reply(self.asked(event) if event.means else None)
@@ -114,7 +125,7 @@ class Hooks:
         try:
             return self.happens(board, event)
         finally:
-            board.store.close()
+            self.close(board)
 
     def opened(self, place: Place) -> Board | None:
         self._place = place
@@ -123,6 +134,10 @@ class Hooks:
         from dibs.opening import open_at
 
         return open_at(place)
+
+    def close(self, board: Board) -> None:
+        if board.store.remote or not self.leaves:
+            board.store.close()
 
     def happens(self, board: Board, event: Heard) -> dict[str, Any] | None:
         """A session begins or ends, or gives a sign of life."""
@@ -143,7 +158,6 @@ class Hooks:
 
     def who(self, board: Board, event: Heard) -> Identity | None:
         from dibs.board.settings import STRICT
-        from dibs.harness.acting import actor_in
 
         return actor_in(event, self.environment, strict=board.settings.identity == STRICT)
 
@@ -157,7 +171,7 @@ class Hooks:
             try:
                 look = self.looked(board, event, [form for path in paths for form in path])
             finally:
-                board.store.close()
+                self.close(board)
             if look.verdict.stops:
                 return denied(self.harness, event.event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []

@@ -25,7 +25,7 @@ def hook(call: Call) -> Answer:
     from dibs.harness.hooks import Hooks
 
     harness = harness_named(call["name"])
-    reply = Hooks(harness, os.environ, advice).answer(said())
+    reply = Hooks(harness, os.environ, advice, leaves=True).answer(said())
     if reply.err:
         print(reply.err, file=sys.stderr)
     return Answer({}, file=f"{reply.out}\n" if reply.out else "", exit=reply.exit)
@@ -66,10 +66,11 @@ def statusline(call: Call) -> Answer:
     from dibs.harness.hooks import may_be_board
     from dibs.harness.telling import line
 
-    text = ""
+    text, name = "", call["name"]
+    harness = None if name is None else harness_named(name)
     try:
         if may_be_board(call.place):
-            who = who_or_nobody(call) if call["name"] is None else who_by_harness(call)
+            who = who_or_nobody(call) if harness is None else who_by_harness(call, harness)
             text = line(call.board, who) if who is not None else ""
     except Refused as problem:
         text = "" if problem.code == "no_board" else "dibs?"
@@ -85,13 +86,11 @@ def who_or_nobody(call: Call) -> Identity | None:
         raise
 
 
-def who_by_harness(call: Call) -> Identity | None:
+def who_by_harness(call: Call, harness: Harness) -> Identity | None:
     """A harness that asks for a line says which session it is on the standard input."""
     from dibs.board.settings import STRICT
-    from dibs.harness.acting import actor_in
-    from dibs.harness.heard import Heard, heard
+    from dibs.harness.heard import Heard, actor_in, heard
 
-    harness = harness_named(call["name"])
     event: Heard | None = heard(harness, said())
     strict = call.board.settings.identity == STRICT
     return None if event is None else actor_in(event, os.environ, strict=strict)

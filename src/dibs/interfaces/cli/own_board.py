@@ -223,10 +223,23 @@ def doctor(call: Call) -> Answer:
         from dibs.backlogs.checkup import findings as of_files
 
         found += of_files(call.board)
+    found += of_harnesses(call)
     wrong = [finding for finding in found if finding.level == "wrong"]
     lines = say.table([(f.level, f.what, f.found) for f in found], ("", "WHAT", "FOUND"))
     told = [{"what": f.what, "found": f.found, "level": f.level} for f in found]
     return Answer(payloads.answer(ok=not wrong, findings=told), lines, exit=REFUSED if wrong else 0)
+
+
+def of_harnesses(call: Call) -> list[Any]:
+    """What is set up for agents on this machine and in this repository."""
+    import os
+
+    from dibs.harness.checkup import findings
+    from dibs.interfaces.cli.setup_harness import board_folder, home, installed
+
+    repository = call.place.repository
+    root = repository.worktree if repository is not None else ""
+    return findings(home(), root, installed(), board_folder(call), os.environ)
 
 
 def set_clock(call: Call) -> Answer:

@@ -1,4 +1,4 @@
-"""`dibs setup TARGET`: puts the guards where work is done, looks at them, takes them out again."""
+"""`dibs setup`: puts the guards where work is done, looks at them, takes them out again."""
 
 from __future__ import annotations
 
@@ -19,15 +19,22 @@ if TYPE_CHECKING:
     from dibs.git.install import Setup
 
 MODES = ("check", "remove", "print")
+LEVELS = ("user", "project")
 
 
 def setup(call: Call) -> Answer:
-    if call["target"] not in TARGETS:
+    for choices in (MODES, LEVELS):
+        if sum(bool(call[choice]) for choice in choices) > 1:
+            raise bad_argument(f"{' and '.join(f'--{one}' for one in choices)}: one at a time")
+    target = call["target"]
+    if target is None:
+        from dibs.interfaces.cli.setup_all import everything
+
+        return everything(call)
+    if target not in TARGETS:
         names = ", ".join(TARGETS)
-        raise bad_argument(f"{quoted(call['target'])} cannot be set up; there are {names}")
-    if sum(bool(call[mode]) for mode in MODES) > 1:
-        raise bad_argument("--check, --remove and --print: one at a time")
-    return TARGETS[call["target"]](call)
+        raise bad_argument(f"{quoted(target)} cannot be set up; there are {names}")
+    return TARGETS[target](call)
 
 
 # git.
@@ -66,14 +73,32 @@ def states(hooks: Setup) -> Answer:
     )
 
 
-TARGETS: dict[str, Callable[[Call], Answer]] = {"git": git}
+# Harnesses.
+
+
+def harness(call: Call) -> Answer:
+    from dibs.interfaces.cli.setup_harness import one
+
+    return one(call, call["target"])
+
+
+TARGETS: dict[str, Callable[[Call], Answer]] = {
+    "git": git, "claude": harness, "codex": harness, "gemini": harness, "cursor": harness,
+}  # fmt: skip
 """What can be set up, and how."""
 
 VERBS = {
     "setup": Verb(
         setup,
         (
-            argument("target", metavar="TARGET", help=f"what to set up: {', '.join(TARGETS)}"),
+            argument(
+                "target",
+                nargs="?",
+                metavar="TARGET",
+                help=f"{', '.join(TARGETS)}; else a board, git and every harness that is found",
+            ),
+            argument("--user", action="store_true", help="for all your projects (the default)"),
+            argument("--project", action="store_true", help="for this project, with instructions"),
             argument(
                 "--check", action="store_true", help="only look: exit 1 if something is missing"
             ),

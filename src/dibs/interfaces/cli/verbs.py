@@ -50,7 +50,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "time": {
         "timesheet": "what the periods of work add up to, by actor, task, day, week or month",
         "day": "one actor's day: stints, notes, claims and takeovers",
-        "stint": "list periods of work",
+        "stint": "list periods of work, put them right, say what was used",
         "approve": "confirm somebody else's hours in a period, which closes it",
         "reopen": "let an approved period be corrected again",
     },
@@ -70,7 +70,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "config": "show every setting and where it comes from",
         "actor": "list or change actors",
         "doctor": "check the board, its file or its server, its ledger and its clock",
-        "setup": "put the guards into git, or take them out",
+        "setup": "set up a board, git and the agent harnesses that are found, or one of them",
+        "uninstall": "take out everything that was set up, and name what stays",
         "board": "list, move, save or restore boards, and say who may use them",
         "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
     },
@@ -87,7 +88,8 @@ ALIASES = {"done": "complete"}
 APART = {
     "approve": "approval", "reopen": "approval", "board": "boards", "demo": "demo",
     "dispatch": "dispatch", "guard": "guard", "hook": "hook", "intake": "intake", "prime": "hook",
-    "setup": "setup", "statusline": "hook", "sweep": "several",
+    "setup": "setup", "statusline": "hook", "stint": "stint", "sweep": "several",
+    "uninstall": "uninstall",
 }  # fmt: skip
 """Verbs that are not written in the module of their group."""
 

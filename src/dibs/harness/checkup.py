@@ -1,0 +1,82 @@
+"""What `dibs doctor` finds about harnesses: what is set up, trusted, and within reach."""
+
+from __future__ import annotations
+
+import os
+from os.path import exists
+
+from dibs.board.identity import harness_of
+from dibs.core.refusals import Refused
+from dibs.harness import textfile
+from dibs.harness.install import INSTALLED, MISSING, PROJECT, USER, Setup
+from dibs.harness.table import HARNESSES
+from dibs.stores.store import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dibs.harness.table import Harness
+
+
+def findings(
+    home: str, root: str, dibs: str, board: str, environment: Mapping[str, str]
+) -> list[Finding]:
+    """`board`: the folder of the board, if it is a file."""
+    found: list[Finding] = []
+    for harness in HARNESSES.values():
+        levels = (USER, PROJECT) if root else (USER,)
+        for level in levels:
+            found += of_setup(Setup(harness, level, home, root, dibs, board))
+    if not found:
+        found = [Finding("harnesses", "none is set up: dibs setup", "note")]
+    return [*found, *in_here(board, environment)]
+
+
+def of_setup(setup: Setup) -> Iterator[Finding]:
+    """Nothing about a harness that was never set up."""
+    name = setup.harness.name
+    try:
+        hooks, *rest = setup.findings()
+        if hooks.state == MISSING:
+            return
+        told = hooks.state if program_of(setup) else "calls a dibs that is not there"
+        level = "ok" if told == INSTALLED else "wrong"
+        yield Finding(f"{name} hooks", f"{told}: {hooks.path}", level)
+        for part in rest:
+            told = f"{part.state}: {part.path}"
+            yield Finding(f"{name} {part.what}", told, "ok" if part.state == INSTALLED else "note")
+        yield from trusted(setup.harness)
+    except Refused as problem:
+        yield Finding(f"{name} hooks", str(problem), "wrong")
+
+
+def program_of(setup: Setup) -> bool:
+    """Whether every hook calls a program that is there."""
+    text = textfile.read(setup.settings) or ""
+    for _, item in setup.ours_in(text):
+        for handler in item.get("hooks", [item]):
+            command = handler["command"]
+            words = [command] if "args" in handler else command.replace("'", "").split(" hook ")
+            if not exists(words[0]):
+                return False
+    return True
+
+
+def trusted(harness: Harness) -> Iterator[Finding]:
+    if harness.trust:
+        yield Finding(f"{harness.name} trust", harness.trust, "note")
+
+
+def in_here(board: str, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Inside a harness: whether its sandbox lets us reach the board."""
+    mark = harness_of(environment)
+    if not mark:
+        return
+    if board and not os.access(board, os.W_OK):
+        told = (
+            f"{board} cannot be written here: the sandbox keeps it out; dibs setup codex lets it in"
+        )
+        yield Finding("sandbox", told, "wrong")
+    else:
+        yield Finding("sandbox", f"{mark} is set, and the board is within reach")

@@ -1,0 +1,232 @@
+"""Puts our hooks into the files of a harness, looks at them, takes them out again.
+
+Everything is planned first: what each file holds now, and what it is to hold. Nothing is overwritten,
+and nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+from os.path import basename, exists, isdir, join
+
+from dibs.core.values import Value
+from dibs.harness import jsonfile, textfile
+from dibs.harness.table import FLAT, HARNESSES, TIMEOUT, Harness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+USER, PROJECT = "user", "project"
+INSTALLED, MISSING, OTHER = "installed", "missing", "changed"
+HOOKS = "hooks"
+IMPORTS = "@AGENTS.md"
+SHARED = "AGENTS.md"
+
+
+class Change(Value):
+    """What one file is to hold. Nothing: it is to be gone."""
+
+    path: str
+    before: str | None
+    after: str | None
+    with_folder: bool = False
+
+
+class Finding(Value):
+    """How it stands with one part of a setup."""
+
+    path: str
+    what: str
+    state: str
+
+
+class Setup(Value):
+    """One harness at one level: of a person (`home`), or of a project (`root`)."""
+
+    harness: Harness
+    level: str
+    home: str
+    root: str
+    dibs: str
+    """The installed command, by its whole path."""
+    board: str = ""
+    """The folder of the board that is used here, if that is a file."""
+
+    @property
+    def settings(self) -> str:
+        top = self.home if self.level == USER else self.root
+        return join(top, self.harness.folder, self.harness.file)
+
+    @property
+    def instructions(self) -> str:
+        """The file that its model reads: where that only takes in another one, the other."""
+        own = join(self.root, self.harness.instructions)
+        if self.harness.instructions != SHARED:
+            lines = (textfile.read(own) or "").splitlines()
+            if any(line.strip() == IMPORTS for line in lines):
+                return join(self.root, SHARED)
+        return own
+
+    @property
+    def sandbox(self) -> str:
+        """Where a folder is let be written: it is this machine's, so never a project's file."""
+        is_codex = self.harness.name == "codex" and bool(self.board)
+        return join(self.home, self.harness.folder, "config.toml") if is_codex else ""
+
+    # What is to be done.
+
+    def planned(self) -> list[Change]:
+        """The files as they are to be; only those that are to change."""
+        found = [self._hooks()]
+        if self.level == PROJECT:
+            before = textfile.read(self.instructions)
+            found.append(Change(self.instructions, before, textfile.with_section(before)))
+        if self.sandbox:
+            before = textfile.read(self.sandbox)
+            after = textfile.with_root(before, self.board, self.sandbox)
+            found.append(Change(self.sandbox, before, after))
+        return [change for change in found if change.before != change.after]
+
+    def _hooks(self) -> Change:
+        path, before = self.settings, textfile.read(self.settings)
+        if self.is_whole(before):
+            return Change(path, before, before)
+        cleared = before if jsonfile.is_blank(before) else self._without(before or "")
+        wanted = list(self.wanted())
+        if cleared is None or jsonfile.is_blank(cleared):
+            every: dict[str, Any] = {"version": 1} if self.harness.layout == FLAT else {}
+            every[HOOKS] = {event: [item] for event, item in wanted}
+            in_folder = not isdir(os.path.dirname(path))
+            in_folder = in_folder or (before is not None and jsonfile.is_in_folder(before))
+            return Change(path, before, jsonfile.made(every, cleared, in_folder=in_folder))
+        style = jsonfile.Style.of(cleared)
+        for event, item in wanted:
+            cleared = jsonfile.with_item(cleared, path, (HOOKS, event), item, style)
+        return Change(path, before, cleared)
+
+    def unplanned(self) -> list[Change]:
+        """The files as they were without us; only those that are to change."""
+        found = []
+        before = textfile.read(self.settings)
+        if before is not None and not jsonfile.is_blank(before):
+            gone = jsonfile.is_in_folder(before)
+            found.append(Change(self.settings, before, self._without(before), gone))
+        if self.level == PROJECT and not any(self._sharing()):
+            before = textfile.read(self.instructions)
+            if before is not None:
+                found.append(Change(self.instructions, before, textfile.without_section(before)))
+        if self.harness.name == "codex":
+            path = join(self.home, self.harness.folder, "config.toml")
+            before = textfile.read(path)
+            if before is not None and self.level == USER:
+                found.append(Change(path, before, textfile.without_roots(before, path)))
+        return [change for change in found if change.before != change.after]
+
+    def _without(self, text: str) -> str | None:
+        return jsonfile.without(text, self.settings, HOOKS, self.is_ours, ("version",))
+
+    def _sharing(self) -> Iterator[bool]:
+        """Other harnesses of the project that read the same instructions."""
+        for other in HARNESSES.values():
+            setup = self.but(harness=other)
+            if other != self.harness and setup.instructions == self.instructions:
+                yield any(setup.ours_in(textfile.read(setup.settings)))
+
+    # How it stands.
+
+    def findings(self) -> list[Finding]:
+        text = textfile.read(self.settings)
+        state = MISSING
+        if any(self.ours_in(text)):
+            state = INSTALLED if self.is_whole(text) else OTHER
+        found = [Finding(self.settings, HOOKS, state)]
+        if self.level == PROJECT:
+            now = textfile.read(self.instructions)
+            is_there = now is not None and textfile.section_in(now) is not None
+            same = now is not None and textfile.with_section(now) == now
+            state = INSTALLED if is_there and same else OTHER if is_there else MISSING
+            found.append(Finding(self.instructions, "instructions", state))
+        if self.sandbox:
+            roots = textfile.roots_in(textfile.read(self.sandbox) or "", self.sandbox)
+            state = INSTALLED if self.board in roots else MISSING
+            found.append(Finding(self.sandbox, "writable folder", state))
+        return found
+
+    def is_whole(self, text: str | None) -> bool:
+        """Whether exactly what is wanted stands there, once."""
+        return sorted(map(repr, self.ours_in(text))) == sorted(map(repr, self.wanted()))
+
+    def ours_in(self, text: str | None) -> Iterator[tuple[str, Any]]:
+        """Our groups or handlers, with their events."""
+        if text is None or jsonfile.is_blank(text):
+            return
+        lists = jsonfile.parsed(text, self.settings).value.get(HOOKS)
+        for event, items in lists.items() if isinstance(lists, dict) else ():
+            for item in items if isinstance(items, list) else ():
+                if any(map(self.is_ours, jsonfile.handlers_in(item))):
+                    yield event, item
+
+    def is_ours(self, handler: Any) -> bool:
+        """Whether a handler calls us, by whatever path."""
+        if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
+            return False
+        command, given = handler["command"], handler.get("args")
+        words = [command, *given] if isinstance(given, list) else words_of(command)
+        is_dibs = bool(words) and basename(words[0]) == "dibs"
+        return is_dibs and words[1:] == ["hook", self.harness.name]
+
+    # What is written.
+
+    def wanted(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """For each event, the item of its list."""
+        harness = self.harness
+        for hook in harness.hooks:
+            handler = self.handler(aside=hook.aside and harness.aside)
+            matcher = {"matcher": hook.matcher} if hook.matcher else {}
+            flat = harness.layout == FLAT
+            yield hook.event, {**handler, **matcher} if flat else {**matcher, HOOKS: [handler]}
+
+    def handler(self, *, aside: bool) -> dict[str, Any]:
+        harness = self.harness
+        words = [self.dibs, "hook", harness.name]
+        called: Mapping[str, Any] = (
+            {"command": words[0], "args": words[1:]}
+            if harness.words
+            else {"command": joined(words)}
+        )
+        kind = {} if harness.layout == FLAT else {"type": "command"}
+        later = {"async": True} if aside else {}
+        return {**kind, **called, "timeout": TIMEOUT * harness.second, **later}
+
+
+def words_of(command: str) -> list[str]:
+    from shlex import split
+
+    try:
+        return split(command)
+    except ValueError:
+        return []
+
+
+def joined(words: list[str]) -> str:
+    from shlex import join as join_words
+
+    return join_words(words)
+
+
+def apply(changes: list[Change]) -> None:
+    for change in changes:
+        if change.after is None:
+            textfile.remove(change.path, folder=change.with_folder)
+        else:
+            textfile.write(change.path, change.after)
+
+
+def is_found(harness: Harness, home: str, path: str) -> bool:
+    """Whether a harness is on this machine: its program, or its folder at home."""
+    if isdir(join(home, harness.folder)):
+        return True
+    folders = [folder for folder in path.split(os.pathsep) if folder]
+    return any(exists(join(folder, name)) for folder in folders for name in harness.binaries)

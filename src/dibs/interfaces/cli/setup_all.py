@@ -1,0 +1,191 @@
+"""`dibs setup` alone, and `dibs uninstall`: a board, git, and every harness that is found."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dibs.core.refusals import Refused, bad_argument, refused
+from dibs.harness.install import INSTALLED, PROJECT, USER, apply, is_found
+from dibs.harness.table import HARNESSES
+from dibs.interfaces import payloads
+from dibs.interfaces.cli import say
+from dibs.interfaces.cli.call import Answer, Call
+from dibs.interfaces.cli.setup_harness import (
+    RESTART,
+    board_folder,
+    home,
+    line_of,
+    rows_of,
+    setup_of,
+)
+from dibs.interfaces.surfaces import REFUSED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dibs.git.install import Setup as GitSetup
+    from dibs.harness.install import Setup
+
+HEAD = ("PART", "WHAT", "STATE", "WHERE")
+NOTHING = "no harness was found: dibs setup claude (codex, gemini, cursor) sets one up all the same"
+
+
+def everything(call: Call) -> Answer:
+    """What is there is looked at; what is missing is made, unless one only asks."""
+    if call["remove"]:
+        raise bad_argument(
+            "dibs uninstall takes everything out; dibs setup TARGET --remove one part"
+        )
+    changes = not (call["check"] or call["print"])
+    rows = [board_row(call, changes=changes), *git_rows(call, changes=changes)]
+    notes: list[str] = []
+    for setup in setups(call, PROJECT if call["project"] else USER):
+        try:
+            if changes:
+                apply(setup.planned())
+                notes += [setup.harness.trust] if setup.harness.trust else []
+            rows += rows_of(setup, setup.findings())
+        except Refused as problem:
+            rows.append((setup.harness.name, "hooks", str(problem), setup.settings))
+    found = any(row[0] in HARNESSES for row in rows)
+    whole = all(state == INSTALLED for _, _, state, _ in rows)
+    notes = [RESTART, *notes] if changes and found else notes
+    lines = (*say.table(rows, HEAD), *(() if found else (NOTHING,)), *notes)
+    told = [dict(zip(("part", "what", "state", "where"), row)) for row in rows]
+    return Answer(payloads.answer(ok=whole, parts=told), lines, exit=0 if whole else REFUSED)
+
+
+def setups(call: Call, level: str) -> list[Setup]:
+    """Of every harness that is found."""
+    path = os.environ.get("PATH", "")
+    found = [name for name, each in HARNESSES.items() if is_found(each, home(), path)]
+    return [setup_of(call, name, level) for name in found]
+
+
+# The board.
+
+
+def board_row(call: Call, *, changes: bool) -> tuple[str, str, str, str]:
+    from dibs.opening import create_at
+
+    if changes and not call.place.url and not board_folder(call):
+        from dibs.interfaces.cli.own_board import check_not_lost
+
+        check_not_lost(call)
+        call.adopt(create_at(call.place)[0])
+    try:
+        with call.board.read():
+            return "board", "tasks", INSTALLED, call.board.store.where
+    except Refused as problem:
+        if problem.code != "no_board":
+            raise
+        return "board", "tasks", "missing", call.place.folder
+
+
+# git.
+
+
+def git_rows(call: Call, *, changes: bool) -> list[tuple[str, str, str, str]]:
+    hooks = git_hooks(call)
+    if hooks is None:
+        return []
+    if changes:
+        hooks.install()
+        hooks = git_hooks(call) or hooks
+    return [("git", each.hook, each.state, each.note) for each in hooks.states()]
+
+
+def git_hooks(call: Call) -> GitSetup | None:
+    """The hooks of the repository; nothing outside of one."""
+    from dibs.git.install import setup_of as hooks_of
+
+    return (
+        None if call.place.repository is None else hooks_of(call.place.repository, sys.executable)
+    )
+
+
+# Everything out again.
+
+
+def uninstall(call: Call) -> Answer:
+    """Hooks, instructions and the board. Everything is known before anything is done."""
+    dry, folder = call["dry_run"], board_folder(call)
+    deletes = bool(folder) and not call["keep_board"]
+    if deletes and not dry:
+        check_may_delete(call, folder)
+    lines: list[str] = []
+    for level in (USER, PROJECT) if in_a_project(call) else (USER,):
+        for name in HARNESSES:
+            changes = setup_of(call, name, level).unplanned()
+            lines += [line_of(change) for change in changes]
+            if not dry:
+                apply(changes)
+    lines += git_out(call, dry=dry)
+    if deletes:
+        lines.append(f"gone: {folder}")
+        if not dry:
+            delete_board(call, folder)
+    stays = list(what_stays(call, "" if deletes else folder))
+    said = [f"would be {line}" for line in lines] if dry else lines
+    shown = (*(said or ["nothing of dibs was set up"]), *(f"stays: {one}" for one in stays))
+    return Answer(payloads.answer(removed=lines, stays=stays, dry_run=dry), tuple(shown))
+
+
+def in_a_project(call: Call) -> bool:
+    return call.place.repository is not None and bool(call.place.repository.worktree)
+
+
+def git_out(call: Call, *, dry: bool) -> list[str]:
+    hooks = git_hooks(call)
+    if hooks is None:
+        return []
+    if dry:
+        there = [each for each in hooks.states() if each.state != "missing"]
+        return [f"taken out: git hook {each.hook}" for each in there]
+    return [f"taken out: {path}" for path in hooks.remove()]
+
+
+def check_may_delete(call: Call, folder: str) -> None:
+    """A board is deleted by a person who means it."""
+    if not call.who().person:
+        raise refused("people_only", "only a person may delete a board; --keep-board keeps it")
+    if not call["yes"]:
+        with call.board.read() as tx:
+            held = len(tx.tasks_held(MANY))
+        what = f"{folder} would be deleted with all its tasks and its ledger (held now: {held})"
+        raise refused("unconfirmed", f"{what}: say --yes, or --keep-board", board=folder)
+
+
+MANY = 1_000
+
+
+def delete_board(call: Call, folder: str) -> None:
+    from shutil import rmtree
+
+    call.close()
+    if os.path.basename(folder) in OWN_FOLDERS:
+        rmtree(folder)
+        return
+    for name in OWN_FILES:
+        path = os.path.join(folder, name)
+        if os.path.lexists(path):
+            os.unlink(path)
+    if not os.listdir(folder):
+        os.rmdir(folder)
+
+
+OWN_FOLDERS = ("dibs", ".dibs")
+OWN_FILES = ("board.db", "board.db-wal", "board.db-shm", "write.lock", "settings.toml", "board.id")
+"""What is deleted in a folder that somebody chose: others' files may lie beside it."""
+
+
+def what_stays(call: Call, folder: str) -> Iterator[str]:
+    if folder:
+        yield f"the board in {folder}"
+    if call.place.url:
+        yield "the board on its server"
+    if in_a_project(call):
+        yield "item files and dibs.toml of this repository, and other repositories' boards"
+    yield "the program itself: remove it as you installed it (pip uninstall dibs)"

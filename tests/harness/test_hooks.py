@@ -1,0 +1,313 @@
+"""What each harness says, in its documented form, and what it is told: to the letter, with the exit code.
+
+Each file in `golden/` is one call: what was done before, what was said, what came back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from shlex import split
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dibs.harness.heard import files_of_patch, heard
+from dibs.harness.hooks import Hooks
+from dibs.harness.table import BEFORE, HARNESSES
+from dibs.interfaces.surfaces import advice
+from kit.boards import of_a_file
+from kit.harnesses import context, denial, edit, hook, said
+from kit.repositories import Repo
+
+GOLDEN = Path(__file__).parent / "golden"
+CALLS = sorted(GOLDEN.glob("*/*.json"))
+TIME = re.compile(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\dZ")
+
+BOARD = """
+    add "Fix login" --scope src/auth/** --as ana
+    add "Write docs" --scope docs/** --as ana
+    add "Speed up" --as ana
+    claim T-1 --agent codex-2 --session s9
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A repository whose src/auth is held by another, and docs/ is free."""
+    repo = Repo.create(tmp_path_factory.mktemp("golden") / "repo")
+    repo.ok("init")
+    for line in BOARD.strip().splitlines():
+        repo.ok(*split(line))
+    return repo
+
+
+def settled(text: str, repo: Repo) -> str:
+    return TIME.sub("TIME", text.replace(str(repo.folder), "/repo"))
+
+
+@pytest.mark.parametrize("path", CALLS, ids=[f"{p.parent.name}-{p.stem}" for p in CALLS])
+def test_a_recorded_call_gets_its_recorded_answer(shop, path):
+    """The whole of the standard output, the standard error, and the exit code."""
+    call = json.loads(path.read_text())
+    for line in call["before"]:
+        shop.ok(*split(line))
+    text = json.dumps(call["said"]).replace("/repo", str(shop.folder))
+    ran = hook(shop, text, path.parent.name)
+    out = settled(ran.out, shop)
+    told = {"out": json.loads(out) if out else "", "err": settled(ran.err, shop), "exit": ran.code}
+    for line in call["after"]:
+        shop.ok(*split(line))
+    if os.environ.get("DIBS_GOLDEN") == "write":
+        path.write_text(json.dumps({**call, "told": told}, indent=2) + "\n")
+    assert told == call["told"]
+
+
+def test_there_is_a_recorded_call_for_every_event_that_we_ask_for():
+    for harness in HARNESSES.values():
+        events = {json.loads(p.read_text())["said"]["hook_event_name"] for p in CALLS
+                  if p.parent.name == harness.name}  # fmt: skip
+        assert {one.event for one in harness.hooks} <= events
+
+
+# What is asked of the board.
+
+
+@of_a_file
+def test_an_edit_of_what_another_holds_is_denied_with_a_way_on(repo):
+    key = repo.add("work", "--scope", "src/auth/**")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    reason = denial(hook(repo, edit(repo, "src/auth/x.py")))
+    assert f"held by codex (session s1) with {key} until" in reason
+    assert f"dibs wait {key} --for free" in reason
+    assert denial(hook(repo, edit(repo, "src/other/x.py"))) == ""
+
+
+@of_a_file
+def test_an_edit_outside_ones_own_scope_is_denied(repo):
+    key = repo.add("work", "--scope", "src/auth/**")
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    assert denial(hook(repo, edit(repo, "src/auth/x.py"))) == ""
+    assert f"dibs scope {key} --add" in denial(hook(repo, edit(repo, "docs/x.md")))
+
+
+@of_a_file
+def test_constraints_that_do_not_allow_edits_deny_them(repo):
+    key = repo.add("work", "--allow", "commit")
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    assert "do not allow it to edit" in denial(hook(repo, edit(repo, "x.py")))
+
+
+@of_a_file
+def test_where_conflicts_only_warn_the_edit_is_made_and_the_model_is_told(repo):
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    (repo.database.parent / "settings.toml").write_text('scope_conflict = "warn"\n')
+    assert "is held by codex" in context(hook(repo, edit(repo, "src/x.py")))
+
+
+@of_a_file
+def test_every_call_renews_what_the_session_holds_with_its_own_ttl(repo):
+    """E19: also a lease of three hours, also by a subagent, also when the edit is denied."""
+    mine, theirs = repo.add(), repo.add("theirs", "--scope", "src/**")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1", "--ttl", "3h")
+    repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
+    calls = [
+        said("PostToolUse", repo, tool_name="Bash", tool_input={"command": "make"}),
+        said("UserPromptSubmit", repo, prompt="go on"),
+        said("Stop", repo, stop_hook_active=False, background_tasks=[]),
+        said("SubagentStop", repo, agent_id="a2", agent_type="x"),
+        edit(repo, "docs/x.md", agent_id="a2"),
+        edit(repo, "src/x.py"),
+    ]
+    for number, call in enumerate(calls, 1):
+        assert hook(repo, call).code == 0
+        task = repo.json("show", mine)["task"]
+        assert (task["renewals"], task["lease_ttl"]) == (number, "3h")
+
+
+@of_a_file
+def test_a_subagent_edits_under_its_parents_lease(repo):
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    assert denial(hook(repo, edit(repo, "src/x.py", agent_id="a2"))) == ""
+    assert "held by claude (session c1)" in denial(hook(repo, edit(repo, "src/x.py", "c2")))
+
+
+@of_a_file
+def test_a_session_that_lost_its_task_is_told_so(repo):
+    key = repo.add()
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
+    assert f"{key} was taken from this session" in context(hook(repo, edit(repo, "x.py")))
+
+
+@of_a_file
+def test_what_was_said_explicitly_comes_before_the_harness(repo):
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "codex-2", "--session", "s7")
+    call = edit(repo, "src/x.py")
+    assert "held by codex-2" in denial(hook(repo, call))
+    assert denial(hook(repo, call, DIBS_AGENT="codex-2", DIBS_SESSION="s7")) == ""
+
+
+@of_a_file
+def test_under_strict_identity_nobody_is_guessed_and_others_scopes_still_bar(repo):
+    key, mine = repo.add("work", "--scope", "src/**"), repo.add()
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
+    assert "held by codex" in denial(hook(repo, edit(repo, "src/x.py")))
+    assert repo.json("show", mine)["task"]["renewals"] == 0
+
+
+# Where files lie.
+
+
+@of_a_file
+def test_a_link_and_another_work_tree_lead_to_the_same_file(repo):
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    (repo.folder / "src").mkdir()
+    (repo.folder / "alias").symlink_to("src")
+    assert "held by codex" in denial(hook(repo, edit(repo, "alias/new.py")))
+    other = repo.worktree("other")
+    assert "held by codex" in denial(hook(other, edit(other, "src/x.py")))
+    assert "held by codex" in denial(hook(repo, edit(other, "src/x.py")))
+
+
+@of_a_file
+def test_a_file_is_judged_on_the_board_of_its_own_repository(repo, tmp_path):
+    """The agent may stand anywhere: in no repository, or in another one."""
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    elsewhere = Repo.create(tmp_path / "elsewhere")
+    assert "held by codex" in denial(hook(elsewhere, {**edit(repo, "src/x.py"), "cwd": "/"}))
+    assert denial(hook(repo, edit(elsewhere, "src/x.py"))) == ""
+
+
+# Whatever comes.
+
+
+@pytest.mark.parametrize("name", sorted(HARNESSES))
+def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
+    repo = Repo.create(tmp_path / "plain")
+    for harness_event in HARNESSES[name].hooks:
+        told = {**edit(repo, "x.py"), "hook_event_name": harness_event.event}
+        ran = hook(repo, told, name)
+        assert (ran.code, ran.out.strip(), ran.err) == (0, HARNESSES[name].nothing, "")
+    assert not (repo.folder / ".git" / "dibs").exists()
+
+
+@of_a_file
+@pytest.mark.parametrize(
+    "text", ["", " ", "{", "[]", "null", '"x"', "not json", "{}x", "[" * 100_000, "\ufeff", "\0"]
+)
+@pytest.mark.parametrize("name", sorted(HARNESSES))
+def test_what_is_no_json_object_blocks_nothing_and_says_so(repo, name, text):
+    ran = hook(repo, text, name)
+    assert (ran.code, ran.out) == (1, "")
+    assert (
+        ran.err
+        == f"dibs: what {HARNESSES[name].title} said is not a JSON object: nothing was checked\n"
+    )
+
+
+@of_a_file
+def test_a_board_that_is_closed_blocks_what_it_cannot_understand(repo):
+    (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
+    assert hook(repo, "{").code == 2
+
+
+@of_a_file
+def test_a_board_that_cannot_be_read_warns_or_refuses_as_the_setting_says(repo):
+    repo.database.write_bytes(b"this is no database, but long enough to look like one" * 100)
+    ran = hook(repo, edit(repo, "x.py"))
+    assert "This edit is not guarded" in context(ran)
+    (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
+    assert "the board could not be asked" in denial(hook(repo, edit(repo, "x.py")))
+    other = hook(repo, said("PostToolUse", repo))
+    assert (other.code, other.out) == (1, "") and "Traceback" not in other.err
+
+
+@of_a_file
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"hook_event_name": "Unheard"}, {"hook_event_name": 7}, {"hook_event_name": None},
+        {"tool_input": None}, {"tool_input": "x"}, {"tool_input": {"file_path": 7}},
+        {"tool_input": {"file_path": "\0"}}, {"tool_input": {"file_path": "\ud800"}},
+        {"tool_input": {"file_path": ""}}, {"tool_input": {}}, {"tool_name": None},
+        {"session_id": None}, {"session_id": "a b"}, {"session_id": "x" * 5000}, {"cwd": "/nowhere"},
+        {"cwd": 7}, {"cwd": "\0"}, {"agent_id": "../.."}, {"unknown": {"deep": [1, 2]}},
+        {"cursor_version": "2.0"},
+    ],
+)  # fmt: skip
+def test_unknown_and_odd_fields_are_tolerated(repo, odd):
+    ran = hook(repo, {**edit(repo, "x.py"), **odd})
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+@of_a_file
+def test_a_person_of_the_harnesses_name_is_no_agent_and_nothing_breaks(repo):
+    key = repo.add()
+    repo.ok("claim", key, "--as", "claude")
+    ran = hook(repo, edit(repo, "x.py"))
+    assert ran.code == 0 and "claude is registered as a person" in context(ran)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+EVENTS = st.fixed_dictionaries(
+    {"hook_event_name": st.sampled_from(["PreToolUse", "BeforeTool", "preToolUse", "Stop", "SessionEnd"])},
+    optional=dict.fromkeys(("session_id", "conversation_id", "agent_id", "tool_name", "tool_input", "workspace_roots", "reason", "background_tasks", "source"), VALUES),
+)  # fmt: skip
+
+
+@given(event=EVENTS, name=st.sampled_from(sorted(HARNESSES)))
+def test_no_event_whatever_it_holds_ends_in_a_traceback(shop, event, name):
+    hooks = Hooks(HARNESSES[name], {}, advice)
+    reply = hooks.answer(json.dumps({"cwd": str(shop.folder), **event}))
+    assert (reply.exit, "Error" in reply.err) == (0, False), reply
+
+
+# What a patch names.
+
+PATCH = """\
+*** Begin Patch
+*** Update File: src/a.py
+*** Move to: src/b.py
+@@
+-*** Delete File: not/this.py
++*** Add File: nor/this.py
+*** Add File: docs/new file.md
++text
+*** Delete File: old.txt
+*** End Patch"""
+
+
+@pytest.mark.parametrize("break_", ["\n", "\r\n"])
+@pytest.mark.parametrize("wrap", [lambda text: text, lambda text: ["apply_patch", text]])
+def test_all_files_of_a_patch_are_found_and_none_of_its_lines_is_taken_for_one(break_, wrap):
+    found = list(files_of_patch(wrap(PATCH.replace("\n", break_))))
+    assert found == ["src/a.py", "src/b.py", "docs/new file.md", "old.txt"]
+
+
+def test_a_patch_is_denied_if_one_of_its_files_is_held(shop):
+    for path, held in (("src/auth/a.py", True), ("README.md", False)):
+        patch = f"*** Begin Patch\n*** Update File: free.py\n*** Move to: {path}\n*** End Patch"
+        told = said("PreToolUse", shop, tool_name="apply_patch", tool_input={"command": patch})
+        assert bool(denial(hook(shop, told, "codex"))) is held
+
+
+def test_what_cursor_tells_the_hooks_of_others_is_left_to_its_own():
+    text = json.dumps({"hook_event_name": "PreToolUse", "cursor_version": "2.0"})
+    assert heard(HARNESSES["claude"], text).means == ""
+    text = json.dumps({"hook_event_name": "preToolUse", "cursor_version": "2.0"})
+    assert heard(HARNESSES["cursor"], text).means == BEFORE

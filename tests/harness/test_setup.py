@@ -1,0 +1,179 @@
+"""`dibs setup` and `dibs uninstall` as a person types them, in a home of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from dibs.harness.table import HARNESSES
+from kit.harnesses import hook, said
+from kit.repositories import Repo
+
+NAMES = sorted(HARNESSES)
+
+
+@pytest.fixture
+def house(tmp_path):
+    """A home with three harnesses in it, one of them by its program only; a repository without a board."""
+    home, programs = tmp_path / "home", tmp_path / "bin"
+    for folder in (home / ".claude", home / ".codex", programs):
+        folder.mkdir(parents=True)
+    (home / ".claude" / "settings.json").write_text('{\n    "model": "opus"\n}\n')
+    (programs / "gemini").write_text("#!/bin/sh\n")
+    repo = Repo.create(tmp_path / "repo")
+    path = f"{programs}{os.pathsep}{os.defpath}"
+    repo.around = {"HOME": str(home), "PATH": path}
+    repo.home = home
+    return repo
+
+
+def files(*folders) -> dict[str, bytes]:
+    return {
+        str(path): path.read_bytes()
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.is_file() and ".git" not in path.parts
+    }
+
+
+def rows(ran) -> dict[tuple[str, str], str]:
+    return {(row["part"], row["what"]): row["state"] for row in ran.json["parts"]}
+
+
+def test_one_command_sets_up_a_board_and_every_harness_that_is_found(house):
+    before = files(house.home, house.folder)
+    missing = house.fails(1, "setup", "--check", "--json")
+    assert set(rows(missing).values()) == {"missing"}
+    assert files(house.home, house.folder) == before
+    found = rows(house.ok("setup", "--json"))
+    assert set(found.values()) == {"installed"}
+    assert {part for part, _ in found} - {"git"} == {"board", "claude", "codex", "gemini"}
+    assert rows(house.ok("setup", "--check", "--json")) == found
+    assert house.ok("setup").code == 0  # again changes nothing
+    assert json.loads((house.home / ".claude" / "settings.json").read_text())["model"] == "opus"
+    assert not (house.home / ".cursor").exists()
+
+
+def test_everything_is_taken_out_again_and_what_stays_is_named(house):
+    before = files(house.home, house.folder)
+    house.ok("setup")
+    house.ok("setup", "cursor", "--project")
+    there = files(house.home, house.folder)
+    dry = house.ok("uninstall", "--dry-run")
+    assert "would be gone" in dry.out and "stays: the program itself" in dry.out
+    assert files(house.home, house.folder) == there
+    kept = house.ok("uninstall", "--keep-board")
+    assert f"stays: the board in {house.database.parent}" in kept.out
+    assert files(house.home, house.folder) == before
+    assert house.database.exists()
+    house.ok("uninstall", "--yes", "--as", "ana")
+    assert not house.database.parent.exists()
+    assert files(house.home, house.folder) == before
+
+
+def test_where_nothing_was_ever_set_up_nothing_is_taken_out(house):
+    before = files(house.home, house.folder)
+    assert "nothing of dibs was set up" in house.ok("uninstall").out
+    assert files(house.home, house.folder) == before
+
+
+def test_only_a_person_who_means_it_deletes_a_board(house):
+    house.ok("init")
+    house.fails(2, "uninstall")
+    house.fails(1, "uninstall", "--yes", "--agent", "codex", "--session", "s1")
+    house.fails(2, "uninstall", "--as", "ana")
+    house.fails(1, "uninstall", "--yes", "--as", "ana", CLAUDECODE="1")
+    assert house.database.exists()
+
+
+def test_in_a_chosen_folder_the_files_of_others_stay(house, tmp_path):
+    place = tmp_path / "chosen"
+    place.mkdir()
+    (place / "mine.txt").write_text("mine")
+    house.around["DIBS_BOARD"] = str(place)
+    house.ok("init")
+    house.ok("uninstall", "--yes", "--as", "ana")
+    assert [path.name for path in place.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("level", ["--user", "--project"])
+def test_one_harness_is_set_up_checked_and_taken_out(house, name, level):
+    house.ok("init")
+    before = files(house.home, house.folder)
+    shown = house.ok("setup", name, level, "--print").out
+    assert files(house.home, house.folder) == before
+    house.fails(1, "setup", name, level, "--check")
+    house.ok("setup", name, level)
+    for path, text in files(house.home, house.folder).items():
+        if before.get(path) != text:
+            assert f"# {path}\n{text.decode()}" in shown
+    house.ok("setup", name, level, "--check")
+    house.ok("setup", name, level, "--remove")
+    if name == "codex" and level == "--project":  # the folder is this machine's, not the project's
+        house.ok("setup", name, "--user", "--remove")
+    assert files(house.home, house.folder) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_that_is_written_is_the_installed_one_and_runs(house, name):
+    """By its whole path: no shim, no search."""
+    house.ok("init")
+    house.ok("setup", name)
+    path = house.home / HARNESSES[name].folder / HARNESSES[name].file
+    start = HARNESSES[name].hooks[0].event
+    item = json.loads(path.read_text())["hooks"][start][0]
+    handler = item.get("hooks", [item])[0]
+    words = (
+        [handler["command"], *handler["args"]] if "args" in handler else handler["command"].split()
+    )
+    assert os.path.isabs(words[0]) and os.access(words[0], os.X_OK)
+    assert words[1:] == ["hook", name]
+
+
+def test_doctor_says_what_is_set_up_trusted_and_whole(house):
+    house.ok("init")
+    assert "none is set up" in house.ok("doctor").out
+    house.ok("setup", "codex")
+    told = house.ok("doctor").out
+    assert "codex hooks" in told and "codex writable folder" in told
+    assert "reviewed and trusted" in told
+    path = house.home / ".codex" / "hooks.json"
+    path.write_text(path.read_text().replace("/bin/dibs", "/gone/dibs"))
+    ran = house.fails(1, "doctor")
+    assert "calls a dibs that is not there" in ran.out
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_doctor_says_that_a_sandbox_keeps_the_board_out(house):
+    house.ok("init")
+    house.database.parent.chmod(0o500)
+    try:
+        assert "the sandbox keeps it out" in house.run("doctor", CODEX_SANDBOX="seatbelt").out
+    finally:
+        house.database.parent.chmod(0o700)
+
+
+def test_doctor_inside_a_harness_says_that_the_board_is_within_reach(house):
+    house.ok("init")
+    assert "within reach" in house.ok("doctor", CODEX_SANDBOX="seatbelt").out
+
+
+def test_what_setup_says_of_a_file_that_it_cannot_merge(house):
+    """One broken file keeps nothing else from being set up."""
+    path = house.home / ".claude" / "settings.json"
+    path.write_text("{ // mine\n}")
+    ran = house.fails(1, "setup", "--json")
+    states = rows(ran)
+    assert "comments" in states["claude", "hooks"]
+    assert states["codex", "hooks"] == "installed"
+    assert path.read_text() == "{ // mine\n}"
+    house.fails(2, "setup", "claude")
+
+
+def test_hooks_of_a_person_are_silent_where_there_is_no_board(house):
+    house.ok("setup", "claude")
+    ran = hook(house, said("SessionStart", house, source="startup"))
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
