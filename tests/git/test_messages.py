@@ -212,6 +212,28 @@ def test_a_rebased_commit_of_ones_own_has_the_current_token_and_a_nameless_one_n
     assert holder.trailers("HEAD~1") == ["Dibs-Task: T-1", "Dibs-Token: 1.2"]
 
 
+def test_what_is_committed_while_a_rebase_waits_is_new_and_what_it_amends_is_not(holder):
+    holder.by({}).git("commit", "-q", "--allow-empty", "-m", "nameless")
+    holder.try_git("rebase", "-i", "HEAD~1", GIT_SEQUENCE_EDITOR="sed -i s/^pick/edit/")
+    holder.git("commit", "-q", "--allow-empty", "--amend", "--no-edit")
+    assert holder.trailers() == []
+    holder.commit("src/a")
+    holder.git("rebase", "--continue")
+    assert holder.trailers() == FIRST
+    assert holder.trailers("HEAD~1") == []
+
+
+@pytest.mark.parametrize("how", ["fixup", "squash"])
+def test_commits_that_a_rebase_joins_keep_their_names(holder, how):
+    other = holder.by(TWO)
+    other.ok("claim", "T-2")
+    other.commit("docs/a", message="theirs")
+    other.commit("docs/b", message=f"{how}! theirs")
+    holder.git("rebase", "-q", "-i", "--autosquash", "HEAD~2", GIT_EDITOR=":")
+    assert holder.git("log", "-1", "--format=%s") == "theirs\n"
+    assert holder.trailers() == SECOND
+
+
 def test_after_a_takeover_the_formers_commits_are_renamed_by_who_makes_them_again(holder):
     theirs = holder.commit("src/a")
     taken_over(holder, "T-1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from dibs.board.locate import find_repository
 from dibs.git.install import CONFIG, FILES, Setup
 from dibs.git.shims import OTHERS, WORK
+from dibs.interfaces.cli.guard import ACTIONS
 from kit.guarded import ONE, TWO, Tree
 from kit.repositories import clean_environment
 
@@ -386,6 +388,13 @@ def test_what_is_in_stays_where_it_is_when_git_is_renewed_and_is_missed_when_it_
     older = Setup(repository, sys.executable, (2, 39, 5))
     assert {each.state for each in older.states()} == {"missing"}
     newer.remove()
+
+
+def test_the_hooks_that_are_offered_to_pre_commit_are_guards_that_there_are():
+    offered = (Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text()
+    entries = re.findall(r"^  entry: dibs guard (\w+)$", offered, re.MULTILINE)
+    assert entries == ["commit", "message"]
+    assert set(entries) <= set(ACTIONS)
 
 
 # When dibs is gone.

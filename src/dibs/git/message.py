@@ -68,12 +68,17 @@ def message(
 
 
 def kind_of(repository: Repository | None, source: str, commit: str) -> str:
-    """What git is doing stands in its own files: of a pick too it says `message`."""
+    """What git is doing stands in its own files: of a pick too it says `message`.
+
+    What somebody commits while a rebase waits for them is new.
+    """
     folder = repository.git_dir if repository else ""
-    if any(exists(join(folder, name)) for name in ("rebase-merge", "rebase-apply")):
-        return REBASED
     picks = exists(join(folder, "CHERRY_PICK_HEAD"))
+    joins = exists(join(folder, "rebase-merge", "current-fixups"))
     amends = source == "commit" and commit == "HEAD"
+    rebases = any(exists(join(folder, name)) for name in ("rebase-merge", "rebase-apply"))
+    if rebases and (picks or joins or amends):
+        return REBASED
     return AGAIN if picks or amends else NEW
 
 
