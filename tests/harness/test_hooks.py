@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.harness.heard import files_of_patch, heard
+from dibs.harness.heard import actor_in, files_of_patch, heard
 from dibs.harness.hooks import Hooks
 from dibs.harness.table import BEFORE, HARNESSES
 from dibs.interfaces.surfaces import advice
@@ -137,6 +137,14 @@ def test_a_subagent_edits_under_its_parents_lease(repo):
     assert "held by claude (session c1)" in denial(hook(repo, edit(repo, "src/x.py", "c2")))
 
 
+def test_a_subagents_session_stands_below_its_parents():
+    """By its id: a type alone does not make a subagent."""
+    told = {"hook_event_name": "PostToolUse", "session_id": "c1", "agent_type": "reviewer"}
+    for more, session in (({}, "c1"), ({"agent_id": "a2"}, "c1/a2")):
+        event = heard(HARNESSES["claude"], json.dumps({**told, **more}))
+        assert actor_in(event, {}, strict=False).session == session
+
+
 @of_a_file
 def test_a_session_that_lost_its_task_is_told_so(repo):
     key = repo.add()
@@ -200,6 +208,30 @@ def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
         ran = hook(repo, told, name)
         assert (ran.code, ran.out.strip(), ran.err) == (0, HARNESSES[name].nothing, "")
     assert not (repo.folder / ".git" / "dibs").exists()
+
+
+def test_settings_without_a_board_are_no_board(tmp_path):
+    repo = Repo.create(tmp_path / "plain")
+    (repo.folder / ".git" / "dibs").mkdir()
+    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
+    ran = hook(repo, edit(repo, "x.py"))
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_a_folder_that_is_gone_under_the_agent_blocks_nothing(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    hooks = Hooks(HARNESSES["claude"], {}, advice)
+    for event in (
+        {"hook_event_name": "Stop", "session_id": "c1"},
+        {"hook_event_name": "PreToolUse"},
+    ):
+        reply = hooks.answer(json.dumps(event))
+        assert "the board could not be asked" in reply.err + reply.out
+        assert reply.exit in (0, 1)
+    assert hooks.answer("{").exit == 1
 
 
 @of_a_file
