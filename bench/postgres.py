@@ -4,6 +4,13 @@ One durable server (fsync, synchronous commit) for all, in one run. A client is 
 started and connected before any clock runs. A turn is given to some clients of one system at once, by
 an instant at which they begin and one at which they end; what is finished in between counts. Tasks
 and jobs are there before. The turns alternate between the systems.
+
+Like is compared with like: each client has one connection, each cycle is two transactions with the same
+settings of the server, each commit waits for the disk. What the peers do in them: procrastinate's trigger
+writes an entry of its log at each change of a job's state; it notifies when a job comes or is to be
+aborted, not when one is fetched or finished. pgqueuer notifies when jobs come and when they leave. Nobody
+listens. dibs notifies nobody. procrastinate's pool checks its connection before each statement, as it does
+in a worker.
 """
 
 from __future__ import annotations
@@ -17,9 +24,10 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import psutil
 from measure import DATA, Figure, Report, profile, show, spread
 
 from dibs import open_board
@@ -51,6 +59,7 @@ SETTINGS = {
     "shared_buffers": "256MB",
     "checkpoint_timeout": "1h",  # one before the first turn, none in between
     "max_wal_size": "8GB",
+    "min_wal_size": "8GB",  # its log is written to files that are there, as on a server that has run for long
 }
 SCRIPT = Path(__file__).with_name("postgres_peers.py")
 PEERS = DATA / "queues"
@@ -305,8 +314,6 @@ class Watch:
     """What one turn cost the server: bytes of its log, processor time."""
 
     def __init__(self, node: Node) -> None:
-        import psutil
-
         self.node = node
         self.server = psutil.Process(node.pid)
         self.connection = node.connect()
@@ -327,8 +334,9 @@ class Watch:
     def processor(self) -> dict[int, float]:
         found = {}
         for process in self.server.children():
-            times = process.cpu_times()
-            found[process.pid] = times.user + times.system
+            with suppress(psutil.NoSuchProcess):  # a vacuum has ended
+                times = process.cpu_times()
+                found[process.pid] = times.user + times.system
         return found
 
 
@@ -354,6 +362,9 @@ def short(statement: str) -> str:
     text = " ".join(statement.split())
     if "pg_advisory" in text:
         return "lock"
+    changes = re.findall(r"(INSERT|UPDATE|DELETE)(?: INTO| FROM)? dibs\.(\w+)", text)
+    if changes:
+        return " + ".join(f"{verb} {table}" for verb, table in changes)
     tables = re.findall(r"dibs\.(\w+)", text)
     verb = text.split()[0]
     return f"{verb} {tables[0]}" if tables and verb != "BEGIN" else " ".join(text.split()[:3])
@@ -423,16 +434,21 @@ def statements(system: Dibs) -> list[str]:
     for duration, kind, text in DURATION.findall(system.node.log.read_text()[before:]):
         found[short(text)][kind].append(float(duration) * 1000)
     lines, whole = [], [0.0, 0.0, 0.0]
+    width = max(map(len, found), default=0) + 2
     for name, kinds in found.items():
         count = len(kinds["execute"]) / PROFILED
         spent = [
             count * statistics.median(kinds[kind] or [0]) for kind in ("parse", "bind", "execute")
         ]
-        lines.append(f"{name:<24}{count:8.1f}" + "".join(f"{each:10.0f}" for each in spent))
+        lines.append(f"{name:<{width}}{count:8.1f}" + "".join(f"{each:10.0f}" for each in spent))
         if name != "COMMIT":
             whole = [a + b for a, b in zip(whole, spent)]
-    head = f"{'':<24}{'times':>8}{'parse us':>10}{'plan us':>10}{'run us':>10}"
-    return [head, *lines, f"{'all but COMMIT':<32}" + "".join(f"{each:10.0f}" for each in whole)]
+    head = f"{'':<{width}}{'times':>8}{'parse us':>10}{'plan us':>10}{'run us':>10}"
+    return [
+        head,
+        *lines,
+        f"{'all but COMMIT':<{width + 8}}" + "".join(f"{each:10.0f}" for each in whole),
+    ]
 
 
 DURATION = re.compile(r"duration: ([0-9.]+) ms  (parse|bind|execute) [^:]*: (.*(?:\n[ \t]+.*)*)")
@@ -556,8 +572,8 @@ moves it to a log. procrastinate calls a function for each, and keeps two entrie
 connection and begins and commits in round trips of their own). dibs is asked for this task and no other;
 it reads, decides in the client, and writes three chained events, the row of the task twice (with its five
 indexes: state and holder stand in two of them), the row of the board twice, the lease that ended, and two
-answers under request ids. It says this in half as many round trips. Where processors are few, the sum of
-"client us" and "server us" is the limit.
+answers under request ids. It says this in half as many round trips, and all that a transaction changes in
+one statement or two. Where processors are few, the sum of "client us" and "server us" is the limit.
 
 Statements are prepared, as no pooler stands between. Behind one they are parsed and planned each time.
 

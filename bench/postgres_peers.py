@@ -111,7 +111,8 @@ class Procrastinate(Peer):
         from procrastinate import App, PsycopgConnector
         from procrastinate.jobs import Status
 
-        self.app = App(connector=PsycopgConnector(conninfo=url))
+        one = PsycopgConnector(conninfo=url, min_size=1, max_size=1)  # as the others have
+        self.app = App(connector=one)
         await self.app.open_async()
         self.done = Status.SUCCEEDED
         self.worker = await self.app.job_manager.register_worker()

@@ -14,11 +14,15 @@ import apsw
 import cycles
 import files
 import graphs
+import guards
 import hooks
+import intake
 import peer
 import postgres
+import scopes
 import size
 import start
+import timesheet
 import writers
 from measure import Report, scratch, show
 
@@ -30,22 +34,30 @@ RESULTS = HERE / "RESULTS.md"
 
 FULL = (
     start.measure,
+    guards.measure,
     hooks.measure,
     cycles.measure,
     size.measure,
     graphs.measure,
+    scopes.measure,
+    timesheet.measure,
     files.measure,
+    intake.measure,
     writers.measure,
     peer.measure,
     postgres.measure,
 )
 QUICK = (
     lambda: start.measure(10, 1),
+    lambda: guards.measure(5, repeats=1),
     lambda: hooks.measure(10, 1),
     lambda: cycles.measure(5),
     lambda: size.measure((1_000, 100_000), 3),
     lambda: graphs.measure((1_000, 100_000), 3),
+    lambda: scopes.measure(200, 5, 1),
+    lambda: timesheet.measure(100_000, 2),
     lambda: files.measure(1_000, 5_000, 2),
+    lambda: intake.measure(5_000, 200, 1),
     lambda: writers.measure((2, 8), 2.0, 1),
     lambda: peer.measure(4),
     lambda: postgres.measure((1, 8), 0.5, 1),

@@ -31,6 +31,7 @@ GENERATED = "<!-- Written by scripts/reference.py. To renew it: make docs -->"
 
 TYPED = {
     "force": "takeover --force",
+    "redact": "note --redact",
     "allow": "guard allow",
     "set_actor": "actor set",
     "set_clock": "doctor --set-clock",

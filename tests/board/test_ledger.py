@@ -95,6 +95,7 @@ TAMPERING = {
     "the counter of keys is changed": "UPDATE board SET keys = 50",
     "the epoch is raised by hand": "UPDATE board SET epoch = 5",
     "the epoch falls": "UPDATE task SET token_epoch = 7 WHERE id = 1",
+    "the clock's floor is lowered": "UPDATE board SET floor = floor - 1000000000000",
     "the clock's floor is raised": "UPDATE board SET floor = floor + 1000000000000",
     "a list is no list": "UPDATE task SET capabilities = '{}' WHERE id = 2",
     "a list cannot be read": "UPDATE task SET scope = 'garbage' WHERE id = 2",

@@ -330,6 +330,14 @@ CASES = {
         [("key_taken", lambda s: s.fact(key_is_taken=False))],
     ),
     "note": (c.Note(K, note="x"), []),
+    "redact": (
+        c.Redact(K, 7),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="a secret")),
+            ("unknown_note", lambda s: s.fact(noted="text")),
+        ],
+    ),
     "set_actor": (
         c.SetActor("dora"),
         [

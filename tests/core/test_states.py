@@ -34,6 +34,7 @@ COMMANDS = {
     "scope": c.Scope(K, add=("src/**",)),
     "allow": c.Allow(K, ("src/a",), "dora", 60_000_000, "a hotfix"),
     "note": c.Note(K, note="look here"),
+    "redact": c.Redact(K, 1, "a secret"),
     "depend": c.Depend(K, on=(TaskKey("T-2"),)),
     "retry": c.Retry(K),
     "reset": c.Reset((K,)),
@@ -65,6 +66,7 @@ edit       open         in_progress  blocked      review       failed       fina
 scope      open         in_progress  blocked      review       failed       final     final
 allow      people_only  people_only  people_only  people_only  people_only  people_only  people_only
 note       open         in_progress  blocked      review       failed       complete  dropped
+redact     people_only  people_only  people_only  people_only  people_only  people_only  people_only
 depend     open         in_progress  blocked      review       failed       final     final
 retry      held         held         wrong_state  wrong_state  open         final     final
 reset      open         open         open         open         open         open      open
@@ -96,6 +98,7 @@ edit       held         held         held         review       failed       fina
 scope      held         held         held         review       failed       final     final
 allow      people_only  people_only  people_only  people_only  people_only  people_only  people_only
 note       open         in_progress  blocked      review       failed       complete  dropped
+redact     people_only  people_only  people_only  people_only  people_only  people_only  people_only
 depend     held         held         held         review       failed       final     final
 retry      held         held         wrong_state  wrong_state  open         final     final
 reset      people_only  people_only  people_only  open         open         open      open
@@ -127,6 +130,7 @@ edit       open         blocked
 scope      open         blocked
 allow      people_only  people_only
 note       open         blocked
+redact     people_only  people_only
 depend     open         blocked
 retry      open         wrong_state
 reset      open         open

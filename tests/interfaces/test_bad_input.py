@@ -344,6 +344,22 @@ VERBS = [
     bad("claim --reserve=yes T-1 --as ana", "--reserve: ignored explicit argument"),
     bad("add one two --as ana", "unrecognized arguments: two"),
     bad("note T-1 --as ana", "arguments are required: TEXT"),
+    bad("note T-1 hello --reason why --as ana", "--reason goes with --redact"),
+    bad("note T-1 hello --redact 3 --reason why --as ana", "TEXT does not go with --redact"),
+    bad("note T-1 --redact '' --reason why --as ana", "the number of the event is ''"),
+    bad("note T-1 --redact 0 --reason why --as ana", "the number of the event is 0"),
+    bad("note T-1 --redact note --reason why --as ana", "the number of the event is 'note'"),
+    bad(f"note T-1 --redact '{HUGE}' --reason why --as ana", "the number of the event is"),
+    refused(
+        "note T-1 --redact 1 --as ana", 2, "reason_missing", "note --redact T-1 needs a reason"
+    ),
+    refused(
+        "note T-1 --redact 999 --reason why --as ana",
+        2,
+        "unknown_note",
+        "event 999 brought no note",
+    ),
+    refused(f"note T-1 --redact 1 --reason why {AGENT}", 1, "people_only", "only a person"),
     bad("add --as ana", "arguments are required: TITLE"),
     bad("intake --as ana", "arguments are required: --channel, --ref"),
     bad("intake --channel mail --as ana", "arguments are required: --ref"),
@@ -750,7 +766,7 @@ BAD_SCOPES = {
     "file://x": OUTSIDE, "a//b": NOT_PLAIN, "./a": NOT_PLAIN, ".": NOT_PLAIN, "a/./b": NOT_PLAIN,
     "a\nb": "holds control characters", "a\x1b[31m": "holds control characters",
     "a\x7f": "holds control characters", "a\0b": NOT_TEXT, "a\ud800": NOT_TEXT,
-    "s" * 257: "a scope has 257 characters; the most is 256", HUGE: "a scope has 100000",
+    "**/" * 17 + "a": "has more than 16 times **", "s" * 257: "a scope has 257 characters; the most is 256", HUGE: "a scope has 100000",
 }  # fmt: skip
 SCOPES = [
     *(bad(f"add t --scope='{scope}' {PERSON}", says) for scope, says in BAD_SCOPES.items()),

@@ -68,6 +68,42 @@ def test_a_head_that_does_not_fit_ends_with_1_and_says_which(busy):
     assert told["faults"] == [told["against"][0]["fault"]]
 
 
+# Notes.
+
+
+def test_a_person_redacts_a_note_and_everybody_is_told_who_and_why(busy):
+    [note] = busy.json("show", "T-1")["notes"]
+    assert (note["text"], note["redacted"], note["late"]) == ("half way", None, False)
+    assert f", noted, event {note['event']}:\n    half way" in busy.ok("show", "T-1").out
+    redact = ("note", "T-1", "--redact", str(note["event"]), "--reason", "a secret")
+    busy.fails(1, *redact, "--agent", "codex", "--session", "s1")
+    ran = busy.ok(*redact, "--as", "ana")
+    assert ran.out == f"T-1 has no text of event {note['event']} any more\n"
+    assert busy.ok(*redact, "--as", "ana").out == "T-1 is complete: nothing to do\n"
+    assert "    redacted by ana: a secret\n" in busy.ok("show", "T-1").out
+    [gone] = busy.json("show", "T-1")["notes"]
+    assert (gone["text"], gone["redacted"]["by"], gone["redacted"]["reason"]) == (
+        None, "ana", "a secret",
+    )  # fmt: skip
+    assert f"the text of event {note['event']}; reason: a secret" in busy.ok("log", "T-1").out
+    busy.ok("log", "--verify")
+
+
+def test_a_late_note_is_pointed_out_until_somebody_else_writes_a_note(busy):
+    late = ("complete", "T-2", "--note", "done:\nsee auth.py", "--as", "dora")
+    busy.ok("claim", "T-2", "--as", "dora")
+    busy.ok("takeover", "T-2", "--force", "--reason", "it burns", "--as", "ana")
+    busy.fails(5, *late)
+    [row] = [line for line in busy.ok("status").out.splitlines() if "dibs show T-2" in line]
+    assert row.split()[:2] == ["T-2", "dora"]
+    assert "done:" in row
+    [told] = busy.json("status")["late_notes"]
+    assert (told["key"], told["actor"], told["text"]) == ("T-2", "dora", "done:\nsee auth.py")
+    assert "dora, late (refused: its lease had ended), event" in busy.ok("show", "T-2").out
+    busy.ok("note", "T-2", "seen", "--as", "ana")
+    assert busy.json("status")["late_notes"] == []
+
+
 # Events.
 
 

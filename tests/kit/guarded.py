@@ -39,12 +39,18 @@ class Tree(Repo):
 
     def by(self, who: dict[str, str]) -> Tree:
         """The same folder, and somebody else in it."""
-        return Tree(self.folder, who, self.around.get("DIBS_URL", ""))
+        return Tree(self.folder, self.board_of() | who)
+
+    def board_of(self) -> dict[str, str]:
+        """What the environment says of the board."""
+        return {
+            name: self.around[name] for name in ("DIBS_URL", "DIBS_BOARD") if name in self.around
+        }
 
     def beside(self, name: str, who: dict[str, str]) -> Tree:
         """One more work tree of the same clone, on a branch of its own."""
         self.git("worktree", "add", "-q", "-b", name, str(self.folder.parent / name))
-        return Tree(self.folder.parent / name, who, self.around.get("DIBS_URL", ""))
+        return Tree(self.folder.parent / name, self.board_of() | who)
 
     def try_git(self, *arguments: str, fed: str | None = None, **environment: str) -> Ran:
         done = subprocess.run(

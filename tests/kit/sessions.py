@@ -22,6 +22,7 @@ CHANGING = (
     (r"\b\d{1,3}:\d\d:\d\d\b", "SPAN"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
     (r"\b[0-9a-f]{64}\b", "DIGEST"),
+    (r"\b[0-9a-f]{10}(?= (was|names|changes)\b)", "COMMIT"),
     (r"\b\d+ (s|min)( \d+ s)? (ago|ahead|behind)", "AGE"),
     (r'"host": "[^"]*"', "HOST"),
     (r"(sqlite +|file system +|PostgreSQL )[\w.]+", "MACHINE"),

@@ -29,6 +29,7 @@ def held(apart) -> Bench:
     codex.claim()
     codex.do(c.Stop(TaskKey("T-1")))
     codex.do(c.Start(TaskKey("T-1")))
+    codex.do(c.Note(TaskKey("T-1"), note="half way"))
     return bench
 
 
@@ -62,6 +63,9 @@ REFUSED = {
     "a task is never deleted": "DELETE FROM task",
     "the ledger is never updated": "UPDATE event SET at = at + 1",
     "the ledger is never deleted": "DELETE FROM event",
+    "a note is only redacted": "UPDATE note SET text = 'other'",
+    "a note stays with its event": "UPDATE note SET text = '', seq = seq + 1",
+    "a note is never deleted": "DELETE FROM note",
     "an ended lease never changes": "UPDATE ended_lease SET ended = ended + 1",
     "an ended lease is never deleted": "DELETE FROM ended_lease",
     "a stint of an ended lease never changes": "UPDATE ended_lease SET stint_started = stint_started - 1",
@@ -137,7 +141,7 @@ def test_every_query_is_known_to_the_database_and_used_by_the_code(apart, kind):
 
 
 WHOLE = {
-    "actors", "boards", "count_events", "count_task_events", "count_tasks", "digests_after", "events_after",
+    "actors", "boards", "count_events", "count_task_events", "count_tasks", "digests_after", "strays", "wrong_leases", "events_after",
     "events_before", "events_without_task", "highest", "keys", "leases_without_task", "names",
     "names_of_actor", "notes_of_task", "stints", "stints_and_tasks", "stints_without_task", "refusals", "remove_names_of_actor", "wrong_waits",
     "forget_refusals", "forget_requests", "add_refusal",

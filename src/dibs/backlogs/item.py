@@ -106,6 +106,8 @@ class Step(Value):
     token: Token
     model: str = ""
     text: str = ""
+    redacted: bool = False
+    """Its text was removed on the board: where it was told, it goes, too."""
 
     @property
     def mark(self) -> str:

@@ -124,7 +124,7 @@ class Kano(Plain):
         document = Document(data)
         record = records.get(document.text("uid").strip()) or next(iter(records.values()))
         values = self.values(document, record)
-        steps = [step for step in record.steps if not is_told(step, data)]
+        steps = [step for step in record.steps if not (step.redacted or is_told(step, data))]
         lasting = {key: value for key, value in values.items() if key != "lease_expires_at"}
         if document.has("updated") and (steps or document.with_values(lasting) != data):
             values["updated"] = Raw(day_of(record.now))  # a lease that runs on is no change
@@ -133,6 +133,8 @@ class Kano(Plain):
             word = self.words.word_for(record.task.but(state=step.state), document.text("state"))
             line = self.told(step, word)
             changed = Document(changed).with_line("Worklog", line)
+        for step in record.steps:
+            changed = without_text(step, changed) if step.redacted else changed
         return changed
 
     def values(self, document: Document, record: Record) -> Values:
@@ -177,11 +179,29 @@ def in_brackets(name: str) -> str:
 
 
 def is_told(step: Step, data: bytes) -> bool:
-    """Whether the log has its line. Another clone's board may give the same mark, at another time."""
-    mark, minute = step.mark.encode(), minute_of(step.at).encode()
-    return mark in data and any(
-        line.startswith(minute) and line.rstrip().endswith(mark) for line in data.split(b"\n")
-    )
+    """Whether the log has its line."""
+    lines = data.split(b"\n") if step.mark.encode() in data else []
+    return any(tells(line, step) for line in lines)
+
+
+def tells(line: bytes, step: Step) -> bool:
+    """Another clone's board may give the same mark, at another time."""
+    minute, mark = minute_of(step.at).encode(), step.mark.encode()
+    return line.startswith(minute) and line.rstrip().endswith(mark)
+
+
+def without_text(step: Step, data: bytes) -> bytes:
+    """The log with the step's own line, if it has one, but without what was said there."""
+    lines = data.split(b"\n")
+    for place, line in enumerate(lines):
+        if tells(line, step):
+            told = f": {step.verb.replace('_', ' ')}".encode()
+            start = line.find(told, line.find(b"] ", line.find(b"[model=")))
+            if start >= 0:
+                rest = line[len(line.rstrip()) :]
+                head = line[: start + len(told)]
+                lines[place] = head + f": redacted {step.mark}".encode() + rest
+    return b"\n".join(lines)
 
 
 def gate_of(document: Document) -> str:

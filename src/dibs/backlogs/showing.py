@@ -30,7 +30,7 @@ BROUGHT_ON = ("complete", "submit", "fail", "block", "drop")
 
 SHOWN = (
     e.LeaseBegun, e.Bound, e.Started, e.Renewed, e.EndsLease, e.Unblocked, e.Accepted, e.Rejected,
-    e.Scoped, e.Edited,
+    e.Scoped, e.Edited, e.Redacted,
 )  # fmt: skip
 """Events after which an item file may look different."""
 
@@ -75,10 +75,12 @@ def steps_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> tuple[Step
                 token=now.token,
                 model=os.environ.get(MODEL, "") if entry.seq in own else "",
                 text=notes.get(entry.seq, "") or why(tx, event, was),
+                redacted=notes.get(entry.seq) == "",
             )
             steps.append(step)
         was = now
-    return tuple(steps[-STEPS:])
+    first = len(steps) - STEPS
+    return tuple(step for place, step in enumerate(steps) if place >= first or step.redacted)
 
 
 def why(tx: ReadTransaction, event: e.TaskEvent, was: Task) -> str:

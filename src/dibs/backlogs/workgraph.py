@@ -345,11 +345,25 @@ def _without(fields: Fields, *keys: str) -> dict[str, Any]:
     return {key: REMOVED for key in keys if fields.get(key) is not None}
 
 
-def _told(log: list[Any], steps: Iterable[Step]) -> dict[str, Any]:
+def _told(log: list[Any], steps: tuple[Step, ...]) -> dict[str, Any]:
     messages = [str(entry.get("message")) for entry in log if isinstance(entry, dict)]
     marks = {message[message.rfind("(dibs ") :] for message in messages}
-    entries = tuple(_entry(step) for step in steps if step.mark not in marks)
+    new = (step for step in steps if step.mark not in marks and not step.redacted)
+    entries = tuple(_entry(step) for step in new)
+    kept = [_without_text(entry, steps) for entry in log]
+    if kept != log:
+        return {"log": [*kept, *entries]}
     return {"log": More(entries)} if entries else {}
+
+
+def _without_text(entry: Any, steps: Iterable[Step]) -> Any:
+    """An entry of a step whose text was removed on the board says that it was."""
+    message = entry.get("message") if isinstance(entry, dict) else None
+    for step in steps:
+        if step.redacted and isinstance(message, str) and message.endswith(step.mark):
+            said = f"{step.verb}, {WORDS[step.state]}: redacted {step.mark}"
+            return entry | {"message": said}
+    return entry
 
 
 def _entry(step: Step) -> dict[str, str]:

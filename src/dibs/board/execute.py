@@ -125,9 +125,16 @@ class Board:
             asked = fresh_uid()  # what was lost on its way is asked for again
         tries = iter((request_id,))  # an id of our own cannot be known before the second try
         light = isinstance(command, c.Renew) and request_id is None
-        return persist(
+        outcome = persist(
             self, lambda: self._execute(who, command, light, (asked, next(tries, asked)))
         )
+        return self._scrubbed(outcome) if isinstance(command, c.Redact) else outcome
+
+    def _scrubbed(self, outcome: Outcome) -> Outcome:
+        """What was removed is removed from the store's own leftovers, too."""
+        from dibs.board.moving import scrub
+
+        return outcome.but(said=scrub(self))
 
     def _execute(self, who: Identity, command: c.Command, light: bool, ids: Ids) -> Outcome:
         outcome = self._renew(who, command) if light else None

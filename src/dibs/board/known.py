@@ -30,8 +30,8 @@ TAKES = (c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Next)
 """Commands after which somebody may hold a task who did not before."""
 
 OF_MANY = (c.Next, c.Reset, c.Sweep)
-WIDE = (c.Depend, c.Drop, c.Retry)
-"""Commands about one task for which its neighbours matter."""
+WIDE = (c.Depend, c.Drop, c.Retry, c.Redact)
+"""Commands about one task for which more than itself matters."""
 
 
 class Evidence(Value):
@@ -161,16 +161,15 @@ def rivals_of(
     """
     if ground.conflict == OFF:
         return ()
-    verdicts: dict[tuple[str, ...], bool] = {}
-
-    def is_in_the_way(rival: Rival) -> bool:
-        if rival.task == task or not is_another(rival, actor, session, tx.now):
-            return False
-        if rival.scope not in verdicts:
-            verdicts[rival.scope] = ground.overlap(scope, rival.scope)
-        return verdicts[rival.scope]
-
-    return tuple(filter(is_in_the_way, held))
+    overlaps = ground.overlaps_with(scope)
+    verdicts = {one: overlaps(one) for one in {rival.scope for rival in held}}
+    return tuple(
+        rival
+        for rival in held
+        if verdicts[rival.scope]
+        and rival.task != task
+        and is_another(rival, actor, session, tx.now)
+    )
 
 
 def is_another(rival: Rival, actor: ActorId, session: str | None, now: Instant) -> bool:

@@ -154,6 +154,8 @@ def widened(tx: ReadTransaction, facts: Facts, task: Task, command: c.TaskComman
     if isinstance(command, c.Drop):
         waiting = tx.dependants(task.id, NAMED_AS_WAITING)
         return facts.but(waiting=tuple(one.key for one in waiting if one.state not in FINAL))
+    if isinstance(command, c.Redact):
+        return facts.but(noted=tx.text_of(task.id, command.seq))
     assert isinstance(command, c.Depend), command.verb
     now = {one.key: one for one in tx.dependencies(task.id)}
     on, not_on = causes_of(tx, command.on), causes_of(tx, command.not_on)

@@ -69,6 +69,13 @@ def copier(store: Store) -> Any:
     return postgres_copy
 
 
+def scrub(board: Board) -> tuple[str, ...]:
+    """Overwrites what the store has left of what was removed; says what it could not reach."""
+    store = board.store
+    left = copier(store).scrub(store) if isinstance(store, SqliteStore) else ""
+    return (left,) if left else ()
+
+
 # Moving.
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dibs.board.outcome import Outcome, actors_named
 from dibs.core import commands as c
 from dibs.core import ledger, refusals
-from dibs.core.model import Caller, Task
+from dibs.core.model import Caller, Task, Token
 from dibs.core.refusals import Refusal, Refused
+from dibs.core.values import Value
 from dibs.stores.transaction import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from dibs.stores.transaction import ReadTransaction
 
 
@@ -24,7 +27,7 @@ def answered(outcome: Outcome, refusal: Refusal | None) -> str:
     entries = outcome.entries
     return ledger.canonical(
         {
-            "task": ledger.plain(outcome.task),
+            "task": brief(outcome.task),
             "now": outcome.now,
             "first": entries[0].seq if entries else 0,
             "count": len(entries),
@@ -32,6 +35,18 @@ def answered(outcome: Outcome, refusal: Refusal | None) -> str:
             "actor": outcome.actor and outcome.actor.id,
         }
     )
+
+
+def brief(value: object) -> Any:
+    """As `ledger.plain`, without what is as it is by default: `ledger.build` puts that in again."""
+    if not isinstance(value, Value) or isinstance(value, Token):
+        return ledger.plain(value)
+    defaults = value.defaults
+    return {
+        field: brief(inner)
+        for field, inner in zip(value.fields, value)
+        if field not in defaults or inner != defaults[field]
+    }
 
 
 def replay(

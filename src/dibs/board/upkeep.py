@@ -83,6 +83,7 @@ def verified(tx: ReadTransaction) -> Verification:
     faults += readable(lambda: pause_faults(own, tx), "the board: its pause")
     faults += readable(lambda: approving.faults(own, tx), "the board: its approved periods")
     faults += time_faults(tx.events())
+    faults += tx.strays()
     faults += [f"the stint {number} has no task" for number in tx.stray_stints()]
     return Verification(count, tasks, tuple(faults))
 
@@ -107,12 +108,13 @@ def epoch_in(own: list[Entry]) -> int:
 def counter_faults(tx: ReadTransaction, epoch: int) -> list[str]:
     """The board's own counters and its clock's floor fit what is there, its epoch the ledger."""
     board, highest = tx.board, tx.highest()
+    lowest = max((entry.at for entry in tx.entries(board.seq, 1)), default=board.floor)
     checks = {
         "tasks": board.tasks == highest.task,
         "actors": board.actors == highest.actor,
         "epoch": board.epoch == epoch >= highest.epoch,
         "keys": board.keys <= board.tasks,
-        "clock's floor": board.floor <= max(board.created, highest.instant),
+        "clock's floor": lowest <= board.floor <= max(board.created, highest.instant),
     }
     return [f"the board: its {name} cannot be right" for name, fits in checks.items() if not fits]
 
@@ -143,17 +145,23 @@ def allowed_in(entries: list[Entry]) -> list[tuple[int, tuple[str, ...], ActorId
 
 
 def note_faults(entries: list[Entry], tx: ReadTransaction, task: Task) -> list[str]:
-    """The text of each note is the one whose digest the ledger has."""
-    texts = {note.seq: note.text for note in tx.notes(task.id)}
+    """The text of each note is the one whose digest the ledger has; only a redacted one has none."""
+    notes = {note.seq: note for note in tx.notes(task.id)}
+    redacted = {entry.event.of for entry in entries if isinstance(entry.event, e.Redacted)}
     faults = []
     for entry in entries:
-        digest = getattr(entry.event, "note", "")
-        text = texts.pop(entry.seq, None)
-        if digest and text is None:
-            faults.append(f"the text of event {entry.seq} is missing")
-        elif text is not None and ledger.digest_of(text) != digest:
+        digest, kept = getattr(entry.event, "note", ""), notes.pop(entry.seq, None)
+        if kept is None:
+            faults += [f"the text of event {entry.seq} is missing"] if digest else []
+            continue
+        if kept.kind != ledger.kind_of_note(entry.event):
+            faults.append(f"the text of event {entry.seq} is of another kind")
+        if not digest or (kept.text and ledger.digest_of(kept.text) != digest):
             faults.append(f"the text of event {entry.seq} was changed")
-    return faults + [f"a text belongs to event {seq}, which has none" for seq in texts]
+        elif (not kept.text) != (entry.seq in redacted):
+            why = "was redacted, and is there" if kept.text else "is missing"
+            faults.append(f"the text of event {entry.seq} {why}")
+    return faults + [f"a text belongs to event {seq}, which has none" for seq in notes]
 
 
 def chain_faults(own: list[Entry], head: str, count: int) -> list[str]:

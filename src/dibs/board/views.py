@@ -51,8 +51,19 @@ class TaskView(Value):
     after: tuple[Linked, ...] = ()
     before: tuple[Linked, ...] = ()
     receipts: tuple[Receipt, ...] = ()
+    redactions: Mapping[int, Redaction] = {}
+    """By the number of the note's event."""
+
     allowed: tuple[tuple[Allowance, Actor], ...] = ()
     """What others may touch of it now, by a person's word."""
+
+
+class Redaction(Value):
+    """Who removed the text of a note, when and why."""
+
+    by: ActorId
+    at: Instant
+    reason: str
 
 
 class Receipt(Value):
@@ -117,7 +128,9 @@ def show(board: Board, key: TaskKey) -> TaskView:
         notes, ended = tuple(tx.notes(task.id)), tuple(tx.ended_leases(task.id))
         lease = task.lease
         named = actors_named(tx, task)
-        for actor_id in {note.actor for note in notes} | {lease.actor for lease in ended}:
+        redactions = redactions_of(tx, task) if not all(note.text for note in notes) else {}
+        ids = {note.actor for note in notes} | {lease.actor for lease in ended}
+        for actor_id in ids | {one.by for one in redactions.values()}:
             named.setdefault(actor_id, tx.actor(actor_id))
         session = (
             tx.session(lease.actor, lease.session) if lease and lease.session is not None else None
@@ -126,9 +139,16 @@ def show(board: Board, key: TaskKey) -> TaskView:
         receipts = tuple(receipt(one) for one in tx.receipts_of(task.id)) if task.channel else ()
         allowed = [one for one in tx.allowances() if one.task == task.key] if task.scope else []
         return TaskView(
-            *(task, tx.now, named, notes, ended, session, after, before, receipts),
+            *(task, tx.now, named, notes, ended, session, after, before, receipts, redactions),
             allowed=tuple((one, tx.actor(one.actor)) for one in allowed),
         )
+
+
+def redactions_of(tx: ReadTransaction, task: Task) -> dict[int, Redaction]:
+    return {
+        of: Redaction(entry.actor, entry.at, entry.event.named()["reason"])
+        for of, entry in tx.redactions(task.id).items()
+    }
 
 
 def receipt(entry: Entry) -> Receipt:

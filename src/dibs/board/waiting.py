@@ -22,6 +22,7 @@ from dibs.core.model import (
     SERVICE,
     Actor,
     ActorId,
+    KeptNote,
     Task,
     TaskId,
     TaskKey,
@@ -68,6 +69,13 @@ class Held(Value):
     helps: str = ""
 
 
+class LateNote(Value):
+    """A former holder's result, which was refused and kept."""
+
+    key: TaskKey
+    note: KeptNote
+
+
 class Status(Value):
     """The board at a glance."""
 
@@ -80,6 +88,7 @@ class Status(Value):
     paused: str = ""
     more: bool = False
     skewed: bool = False
+    late: tuple[LateNote, ...] = ()
 
 
 class Step(Value):
@@ -114,7 +123,15 @@ def status(board: Board) -> Status:
             who_paused(tx),
             more,
             tx.skewed,
+            late_ones(tx),
         )
+
+
+def late_ones(tx: ReadTransaction) -> tuple[LateNote, ...]:
+    """Results of former holders after which nobody else has done anything with their tasks."""
+    found = tx.late_notes(SHOWN)
+    keys = tx.keys_of({task for task, _ in found})
+    return tuple(LateNote(keys[task], note) for task, note in found)
 
 
 def waits(_tx: ReadTransaction, task: Task) -> bool:

@@ -31,6 +31,7 @@ REQUEST_LENGTH = 128
 REF_LENGTH = 1_000
 SCOPE_LENGTH = 256
 SCOPES = 64
+DOUBLE_STARS = 16
 LIST_LENGTH = 32
 NUMBER_DIGITS = 18
 
@@ -256,6 +257,8 @@ def scope_path(value: str) -> str:
         raise bad_argument(f"the scope {quoted(value)} leads out of the repository")
     if any(ord(character) < 32 or ord(character) == 127 for character in path):
         raise bad_argument(f"the scope {quoted(value)} holds control characters")
+    if parts.count("**") > DOUBLE_STARS:
+        raise bad_argument(f"the scope {quoted(value)} has more than {DOUBLE_STARS} times **")
     if "" in parts[:-1] or "." in parts:
         raise bad_argument(f"the scope {quoted(value)} is not a plain path or glob")
     return path

@@ -25,7 +25,7 @@ class Command(Value):
 
 
 TYPED = {
-    "force": "takeover --force", "allow": "guard allow", "set_actor": "actor set", "set_clock": "doctor --set-clock",
+    "force": "takeover --force", "allow": "guard allow", "set_actor": "actor set", "redact": "note --redact", "set_clock": "doctor --set-clock",
     "move_board": "board move", "restore_board": "board restore",
     "set_settings": "config --load", "pause": "dispatch --pause", "resume": "dispatch --resume",
 }  # fmt: skip
@@ -117,6 +117,14 @@ class Note(TaskCommand):
     note: str
 
 
+class Redact(TaskCommand):
+    """Removes the text of the note that event `seq` brought."""
+
+    verb = "redact"
+    seq: int
+    reason: str = ""
+
+
 class Claim(TaskCommand):
     verb = "claim"
     ttl: Duration | None = None
@@ -195,6 +203,7 @@ class Handoff(HoldersCommand):
     to: str = ""
     ttl: Duration | None = None
     reason: str = ""
+    note: str = ""
 
 
 class Block(HoldersCommand):
@@ -345,6 +354,6 @@ class SetClock(Command):
 
 
 TASK_COMMANDS: tuple[type[TaskCommand], ...] = (
-    Edit, Scope, Allow, Depend, Note, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
+    Edit, Scope, Allow, Depend, Note, Redact, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
     Release, Handoff, Block, Unblock, Submit, Accept, Reject, Complete, Fail, Drop, Retry,
 )  # fmt: skip

@@ -155,7 +155,8 @@ def assign(case: Case, command: c.Assign) -> Decision:
 
 
 def handoff(case: Case, command: c.Handoff) -> Decision:
-    return Decision((for_another(case, e.HandedOff, command.ttl, command.reason),))
+    handed = for_another(case, e.HandedOff, command.ttl, command.reason)
+    return Decision((handed.but(note=command.note.strip()),))
 
 
 def for_another(
@@ -347,6 +348,12 @@ def note(case: Case, command: c.Note) -> Decision:
     return as_holder(case, e.Noted(note=command.note.strip()))
 
 
+def redact(case: Case, command: c.Redact) -> Decision:
+    """What was redacted before stays so."""
+    redacted = e.Redacted(of=command.seq, reason=command.reason.strip())
+    return as_holder(case, *((redacted,) if case.facts.noted else ()))
+
+
 def park(case: Case, command: c.Park) -> Decision:
     if case.task.parked_by is not None:
         return as_holder(case)
@@ -424,7 +431,7 @@ OF_MANY = ("retry", "reset", "sweep")
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act
     for act in (
-        add, intake, edit, scope, allow, depend, note, claim, next_, start, takeover, force, assign, unassign, park, unpark,
+        add, intake, edit, scope, allow, depend, note, redact, claim, next_, start, takeover, force, assign, unassign, park, unpark,
         renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
     )
 }  # fmt: skip

@@ -57,6 +57,13 @@ class TaskEvent(Event):
         raise NotImplementedError
 
 
+class TellsOnly(TaskEvent):
+    """An event that leaves its task as it was."""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task
+
+
 class LeaseBegun(TaskEvent):
     """A new lease, fresh in every field; `ending` tells of the one that it replaced, if any.
 

@@ -12,6 +12,7 @@ from dibs.core.event import (
     LeaseBegun,
     Stint,
     TaskEvent,
+    TellsOnly,
     begun_anew,
     lease_of,
     without_a_lease,
@@ -74,16 +75,13 @@ class Added(Event):
         )
 
 
-class Received(TaskEvent):
+class Received(TellsOnly):
     """The same request was delivered once more. `differs`: with another payload than the first."""
 
     verb = "received"
     digest: str = ""
     delivery: str = ""
     differs: bool = False
-
-    def evolve(self, task: Task, at: Instant) -> Task:
-        return task
 
 
 class Edited(TaskEvent):
@@ -131,15 +129,20 @@ class Synced(TaskEvent):
         return begun_anew(task).but(state=self.state, attempts=task.attempts)
 
 
-class Noted(TaskEvent):
+class Noted(TellsOnly):
     """A note; `late` names the verb of a former holder whose text was kept."""
 
     verb = "noted"
     note: str
     late: str = ""
 
-    def evolve(self, task: Task, at: Instant) -> Task:
-        return task
+
+class Redacted(TellsOnly):
+    """The text of the note of event `of` was removed. That event keeps its digest."""
+
+    verb = "redacted"
+    of: int
+    reason: str = ""
 
 
 class Claimed(LeaseBegun):
@@ -167,6 +170,7 @@ class HandedOff(LeaseBegun):
     verb = "handed_off"
     cause = "handoff"
     is_attempt = False
+    note: str = ""
 
 
 class BroughtBack(LeaseBegun):
@@ -282,17 +286,14 @@ class Unassigned(EndsLease):
         return task.but(state=without_a_lease(task), lease=None, assignee=None)
 
 
-class Acknowledged(TaskEvent):
+class Acknowledged(TellsOnly):
     """A former holder said that it knows that it lost the lease `lost`."""
 
     verb = "acknowledged"
     lost: Token
 
-    def evolve(self, task: Task, at: Instant) -> Task:
-        return task
 
-
-class Allowed(TaskEvent):
+class Allowed(TellsOnly):
     """A person let somebody touch paths that the task reserves, for a while."""
 
     verb = "allowed"
@@ -300,9 +301,6 @@ class Allowed(TaskEvent):
     to: ActorId
     until: Instant
     reason: str
-
-    def evolve(self, task: Task, at: Instant) -> Task:
-        return task
 
 
 class Blocked(EndsLease):
@@ -440,7 +438,7 @@ class Unparked(TaskEvent):
 
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
-    Received, Edited, Scoped, Depended, Synced, Noted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
+    Received, Edited, Scoped, Depended, Synced, Noted, Redacted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
     Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Allowed, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip

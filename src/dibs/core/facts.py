@@ -164,6 +164,8 @@ class Facts(Value):
     """The last number of a key that is given out to them."""
     first: str = ""
     """The digest of the first delivery of a request that is known already."""
+    noted: str | None = None
+    """The text of the note that is named; empty, if it was redacted."""
     period: Period | None = None
     """If hours are to be approved."""
     newcomers: tuple[Actor, ...] = ()

@@ -6,7 +6,7 @@ from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 BLOCK, WARN, OFF = "block", "warn", "off"
 CONFLICTS = (BLOCK, WARN, OFF)
@@ -35,6 +35,13 @@ class Ground(Value):
         )
 
     def overlap(self, one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-        from dibs.core.scopes import overlap
+        return self.overlaps_with(one)(other)
 
-        return overlap(self.patterns(one), self.patterns(other), fold=self.fold)
+    def overlaps_with(self, scope: tuple[str, ...]) -> Callable[[tuple[str, ...]], bool]:
+        """Whether one scope after another has a path in common with this one."""
+        from dibs.core.scopes import Compared
+
+        compared = Compared(self.patterns(scope), self.fold)
+        if not self.areas:
+            return compared.overlaps
+        return lambda other: compared.overlaps(self.patterns(other))

@@ -363,6 +363,13 @@ def parker_or_person(case: Case) -> Refusal | None:
     return refusals.not_yours_to_unpark(case.task, case.actor(parker))
 
 
+def note_is_there(case: Case) -> Refusal | None:
+    """The event that is named brought a note to this task."""
+    if case.facts.noted is not None:
+        return None
+    return refusals.unknown_note(case.task, case.command.named()["seq"])
+
+
 def key_is_free(case: Case) -> Refusal | None:
     """The key was never used."""
     command: Add = case.command  # type: ignore[assignment]

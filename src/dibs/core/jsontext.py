@@ -28,13 +28,17 @@ class _Plain:
         raise ValueError(f"{name} is not JSON")
 
 
+try:
+    from _json import make_scanner
+
+    scan: Any = make_scanner(_Plain)  # type: ignore[arg-type]  # anything with these fields
+except (ImportError, AttributeError, TypeError):  # another Python has another way
+    scan = None
+
+
 def read(text: str) -> Any:
     """The value that a text holds; a ValueError if it is not JSON."""
-    try:
-        from _json import make_scanner
-
-        scan = make_scanner(_Plain)  # type: ignore[arg-type]  # anything with these fields
-    except (ImportError, AttributeError, TypeError):  # another Python has another way
+    if scan is None:
         import json
 
         return json.loads(text)

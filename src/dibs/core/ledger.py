@@ -128,6 +128,11 @@ def _part(field: str, value: Any) -> Any:
     return token(value) if field in TOKENS and value is not None else value
 
 
+def kind_of_note(event: e.Event) -> str:
+    """Of the text that an event brings: the event's own name, or that its author was too late."""
+    return "late" if getattr(event, "late", "") else event.verb
+
+
 def token(text: str) -> Token:
     epoch, _, number = text.partition(".")
     return Token(int(epoch), int(number))

@@ -109,6 +109,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.scope_is_free_if_late,
     ),
     "note": (),
+    "redact": (g.caller_has_the_right, g.reason_is_given, g.note_is_there),
     "retry": (
         g.state_allows_it,
         g.nobody_holds_it_live,

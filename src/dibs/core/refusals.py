@@ -57,6 +57,11 @@ def unknown_task(key: str) -> Refusal:
     return Refusal("unknown_task", f"there is no task {key}", {"task": key})
 
 
+def unknown_note(task: Task, seq: int) -> Refusal:
+    said = f"event {seq} brought no note to {task.key}"
+    return Refusal("unknown_note", said, _task(task) | {"event": seq})
+
+
 def unknown_actor(name: str) -> Refusal:
     return Refusal("unknown_actor", f"nobody named {name} is registered", {"actor": name})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.core.scopes import AREA, compiled, folded, head_of, is_plain, lies_in, names_of
+from dibs.core.scopes import AREA, compiled, folded, is_plain, lies_in, names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ class Reserved:
         self._fold = fold
         self._whole: dict[str, list[int]] = {}
         self._below: dict[str, list[int]] = {}
-        self._wild: dict[str, list[tuple[Pattern, int]]] = {}
+        self._wild: dict[str, list[tuple[str, int]]] = {}
+        """By the folders that they begin with."""
+        self._ready: dict[str, list[tuple[Pattern, int]]] = {}
+        """Those of them that were looked at."""
         for place, scope in enumerate(scopes):
             for pattern in scope:
                 self._add(place, pattern)
@@ -34,22 +37,37 @@ class Reserved:
             name = folded(pattern[: -len(BELOW)], self._fold)
             self._below.setdefault(name, []).append(place)
         else:
-            entry = (compiled(pattern, self._fold), place)
-            self._wild.setdefault(head_of(pattern, self._fold), []).append(entry)
+            self._wild.setdefault(self._start(pattern), []).append((pattern, place))
+
+    def _start(self, pattern: str) -> str:
+        """The folders that all paths begin with that it matches."""
+        names = pattern.split("/")
+        plain = next(place for place, name in enumerate(names) if not is_plain(name))
+        return folded("/".join(names[:plain]), self._fold)
+
+    def _below_start(self, start: str) -> list[tuple[Pattern, int]]:
+        if start not in self._ready:
+            wild = self._wild.get(start, ())
+            self._ready[start] = [(compiled(text, self._fold), place) for text, place in wild]
+        return self._ready[start]
 
     def of(self, path: str) -> list[int]:
         """The places of all scopes that a path lies in, in their order."""
+        if not (self._whole or self._below or self._wild):
+            return []
         text = folded(path, self._fold)
         found: list[int] = []
         end = text.find("/")
-        first = text if end < 0 else text[:end]
+        wild = list(self._below_start(""))
         while end >= 0:
-            found += self._whole.get(text[:end], ())
-            found += self._below.get(text[:end], ())
+            above = text[:end]
+            found += self._whole.get(above, ())
+            found += self._below.get(above, ())
+            if above in self._wild:
+                wild += self._below_start(above)
             end = text.find("/", end + 1)
         found += self._whole.get(text, ())
-        wild = (*self._wild.get(first, ()), *self._wild.get("", ()))
         if wild:
             names = names_of(path, self._fold)
             found += [place for pattern, place in wild if lies_in(pattern, names)]
-        return sorted(set(found))
+        return sorted(set(found)) if len(found) > 1 else found

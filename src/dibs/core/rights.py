@@ -43,6 +43,7 @@ RIGHTS = {
     right.verb: right
     for right in (
         Right("force", people_only=True, reason=True),
+        Right("redact", people_only=True, reason=True),
         Right("allow", people_only=True, reason=True),
         Right("approve", people_only=True),
         Right("reopen", people_only=True, reason=True),

@@ -44,32 +44,47 @@ LAST_CASED = 0x1FFFF
 SLASH = ord("/")
 ANY: Ranges = ((FIRST, SLASH - 1), (SLASH + 1, LAST))
 ANY_SEGMENT: Segment = (ANY, GAP)
-WILD = "*?["
+WILD = frozenset("*?[")
 AREA = "@"
 
 
 def overlap(one: tuple[str, ...], other: tuple[str, ...], *, fold: bool = False) -> bool:
     """Whether there is a path that both match, or an area that both name."""
-    if not {*_areas(one)}.isdisjoint(_areas(other)):
-        return True
-    theirs = [(_head(text, fold), text) for text in map(_composed, other)]
-    compiled: dict[str, Pattern] = {}
-    for text in map(_composed, one):
-        head = _head(text, fold)
-        for first, there in theirs:
-            if first and head and first != head:
-                continue
-            plain = None if fold else _at_a_glance(text, there)
-            if plain is not None:
-                if plain:
-                    return True
-                continue
-            for each in (text, there):
-                if each not in compiled:
-                    compiled[each] = _pattern(each, fold)
-            if _share_a_path(compiled[text], compiled[there]):
-                return True
-    return False
+    return Compared(one, fold).overlaps(other)
+
+
+class Compared:
+    """One scope that is compared with many others: most are told apart by their first names."""
+
+    def __init__(self, scope: tuple[str, ...], fold: bool) -> None:
+        self._fold = fold
+        self._areas = {*_areas(scope)}
+        self._by_head: dict[str, list[str]] = {}
+        for text in map(_composed, scope):
+            self._by_head.setdefault(_head(text, fold), []).append(text)
+        self._wild = self._by_head.get("", ())
+        self._all = [text for texts in self._by_head.values() for text in texts]
+        self._compiled: dict[str, Pattern] = {}
+
+    def overlaps(self, other: tuple[str, ...]) -> bool:
+        """Whether there is a path that both match, or an area that both name."""
+        if self._areas and not self._areas.isdisjoint(other):
+            return True
+        return any(self._meets(text) for text in map(_composed, other))
+
+    def _meets(self, there: str) -> bool:
+        head = _head(there, self._fold)
+        mine = (*self._by_head.get(head, ()), *self._wild) if head else self._all
+        return any(self._meet(text, there) for text in mine)
+
+    def _meet(self, text: str, there: str) -> bool:
+        plain = None if self._fold else _at_a_glance(text, there)
+        if plain is not None:
+            return plain
+        for each in (text, there):
+            if each not in self._compiled:
+                self._compiled[each] = _pattern(each, self._fold)
+        return _share_a_path(self._compiled[text], self._compiled[there])
 
 
 def matches(scope: tuple[str, ...], path: str, *, fold: bool = False) -> bool:
@@ -109,11 +124,6 @@ def folded(path: str, fold: bool) -> str:
     return "".join(_lower(character) for character in text) if fold else text
 
 
-def head_of(pattern: str, fold: bool) -> str:
-    """The first name of all paths that it matches, if there is only one; else ""."""
-    return _head(_composed(pattern), fold)
-
-
 def _areas(scope: tuple[str, ...]) -> Iterable[str]:
     return (pattern for pattern in scope if pattern.startswith(AREA))
 
@@ -121,7 +131,7 @@ def _areas(scope: tuple[str, ...]) -> Iterable[str]:
 def _head(text: str, fold: bool) -> str:
     """The first segment, if it is a plain name: two that differ have no path in common."""
     first = text.partition("/")[0]
-    if any(character in WILD for character in first):
+    if _is_wild(first):
         return ""
     return "".join(chr(_code(character, fold)) for character in first) if fold else first
 
@@ -151,7 +161,7 @@ def _at_a_glance(one: str, other: str) -> bool | None:
 
 
 def _is_wild(name: str) -> bool:
-    return any(character in WILD for character in name)
+    return not WILD.isdisjoint(name)
 
 
 # Sequences with gaps.

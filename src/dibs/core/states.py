@@ -65,6 +65,7 @@ MOVES = {
         Move("allow", HOLDABLE, SAME, "let somebody touch its paths for a while"),
         Move("depend", NOT_FINAL, SAME, "change what it waits for"),
         Move("note", STATES, SAME, "add a note"),
+        Move("redact", STATES, SAME, "remove the text of a note"),
     )
 }
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dibs.board.locate import Repository
 
-RAW = ("--raw", "-z", "--no-renames", "--ignore-submodules=none", "--no-ext-diff", "--no-color")
+RAW = ("--raw", "-z", "--no-renames", "--ignore-submodules=none", "--no-relative", "--no-color")
 """Paths as bytes, both sides of a rename, whatever the caller's git is set to show."""
 
 LINK = b"120000"

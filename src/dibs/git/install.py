@@ -265,7 +265,7 @@ def runs_legacy(path: str) -> bool:
 
 
 def marks(repository: Repository) -> list[str]:
-    """What our hooks leave beside a message while it is written, in each work tree."""
+    """What our hooks keep of a message while it is being written, in each work tree."""
     trees = join(repository.common_dir, "worktrees")
     folders = [join(trees, name) for name in os.listdir(trees)] if isdir(trees) else []
     paths = [join(each, "COMMIT_EDITMSG.dibs") for each in (repository.common_dir, *folders)]

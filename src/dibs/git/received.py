@@ -64,7 +64,9 @@ class Finding(Value):
 def arriving(updates: Iterable[str]) -> list[Commit]:
     """The commits that a push brings, from lines of `OLD NEW REF`."""
     tips = dict.fromkeys(new for new, ref in moved_to(updates) if not ref.startswith(NOT_WORK))
-    return commits(*tips, "--not", "--all") if tips else []
+    # What came only with a tag was not looked at: it is new to a branch.
+    known = ("--not", *(f"--exclude={start}*" for start in NOT_WORK), "--all")
+    return commits(*tips, *known) if tips else []
 
 
 def commits(*words: str) -> list[Commit]:
@@ -82,6 +84,8 @@ def commits(*words: str) -> list[Commit]:
         elif field.lstrip(b"\n").startswith(b":"):
             # A path is read only after its own `:MODE ...`: one that looks like a head is none.
             paths[-1].append(os.fsdecode(next(fields)))
+        elif field.strip(b"\n"):
+            raise Unasked("git says something else than which commits there are")
     return [commit_of(head, tuple(each)) for head, each in zip(heads, paths)]
 
 

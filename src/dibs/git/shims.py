@@ -60,8 +60,10 @@ fi
 """
 
 WHERE = """
-board=${DIBS_BOARD:-$here/../dibs}
-[ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] || exit 0
+case $here in */*) above=${here%/*} ;; .) above=.. ;; *) above=. ;; esac
+board=${DIBS_BOARD:-$above/dibs}
+[ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] ||
+  { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
 """
 
 INPUT = """
@@ -116,7 +118,7 @@ GUARDS = {
         + """
 case ${2-} in
   message | commit) if [ -e "$1.dibs" ]; then rm -f "$1.dibs"; fi ;;
-  '' | template) : > "$1.dibs"; exit 0 ;;
+  '' | template) cp "$1" "$1.dibs"; exit 0 ;;
   *) exit 0 ;;
 esac
 """,
@@ -127,7 +129,10 @@ esac
         BEFORE
         + """
 [ -e "$1.dibs" ] || exit 0
+touched=1
+if cmp -s "$1" "$1.dibs"; then touched=; fi
 rm -f "$1.dibs"
+[ -n "$touched" ] || exit 0
 """
         + WHERE,
         "",

@@ -236,6 +236,11 @@ class Board(Moves):
         checked = checks.text(text, "the note", checks.NOTE_LENGTH)
         return self._do(c.Note(key_of(key), note=checked), request_id)
 
+    def redact(self, key: str, event: int, reason: str, *, request_id: str | None = None) -> Answer:
+        """Removes the text of the note that an event brought: for people, with a reason."""
+        seq = checks.whole(event, "the number of the event", 1, 10**checks.NUMBER_DIGITS - 1)
+        return self._do(c.Redact(key_of(key), seq, checks.reason(reason)), request_id)
+
     def _new(self, title: str, terms: dict[str, Any]) -> Terms:
         base = Terms(checks.title(title), max_attempts=self._rules.settings.max_attempts)
         return base.but(**terms)
@@ -273,16 +278,13 @@ class Board(Moves):
         return self._do(command, request_id)
 
     def handoff(
-        self, key: str, to: str, *, ttl: Ttl = None, reason: str = "",
+        self, key: str, to: str, *, ttl: Ttl = None, reason: str = "", note: str = "",
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         command = c.Handoff(
-            key_of(key),
-            token=token_of(token),
-            to=checks.actor_name(to),
-            ttl=records.ttl(ttl),
-            reason=checks.reason(reason),
-        )
+            key_of(key), token=token_of(token), to=checks.actor_name(to), ttl=records.ttl(ttl),
+            reason=checks.reason(reason), note=checks.note(note),
+        )  # fmt: skip
         return self._do(command, request_id)
 
     def takeover(

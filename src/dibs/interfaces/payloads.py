@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.board.outcome import Outcome
-    from dibs.board.views import LogLine, Owner, TaskView
+    from dibs.board.views import LogLine, Owner, Redaction, TaskView
     from dibs.board.waiting import Status, Step
     from dibs.core.model import ActorId, EndedLease, KeptNote, LoggedRefusal, TaskKey
     from dibs.core.refusals import Refusal
@@ -194,7 +194,10 @@ def view(shown: TaskView) -> Payload:
         },
         waits_for=[{"key": one.key, "state": one.state} for one in shown.after],
         waited_for_by=[{"key": one.key, "state": one.state} for one in shown.before],
-        notes=[note(kept, shown.actors) for kept in shown.notes],
+        notes=[
+            note(kept, shown.actors) | redaction(shown.redactions.get(kept.seq), shown.actors)
+            for kept in shown.notes
+        ],
         ended_leases=[ended(lease, shown.actors) for lease in shown.ended],
         receipts=[one.named() | {"at": iso(one.at)} for one in shown.receipts],
         allowed=[
@@ -212,8 +215,16 @@ def note(kept: KeptNote, actors: Actors) -> Payload:
         "at": iso(kept.at),
         "actor": actor.name,
         "session": session_name(kept.session, actor),
-        "text": kept.text,
+        "text": kept.text or None,
+        "late": kept.kind == "late",
     }
+
+
+def redaction(gone: Redaction | None, actors: Actors) -> Payload:
+    if gone is None:
+        return {"redacted": None}
+    by = actors[gone.by].name
+    return {"redacted": {"by": by, "at": iso(gone.at), "reason": gone.reason}}
 
 
 def ended(lease: EndedLease, actors: Actors) -> Payload:
@@ -314,6 +325,7 @@ def status(seen: Status) -> Payload:
         ],
         more=seen.more,
         clock_skew=seen.skewed,
+        late_notes=[{"key": one.key, **note(one.note, seen.actors)} for one in seen.late],
     )
 
 

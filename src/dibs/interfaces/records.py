@@ -130,6 +130,8 @@ class Note(Value):
     text: str
     actor: str
     at: datetime
+    event: int
+    redacted: bool = False
 
 
 class Task(Value):
@@ -251,6 +253,8 @@ class Status(Value):
     counts: Mapping[str, int]
     held: tuple[Task, ...]
     waiting: Mapping[str, str]
+    late: tuple[str, ...] = ()
+    """Tasks with a result of a former holder that nobody else has seen."""
 
 
 def holder(actor: model.Actor, session: str | None) -> Holder:
@@ -309,7 +313,14 @@ def task(task: model.Task, actors: Actors, now: Instant) -> Task:
 
 def view(seen: TaskView) -> Task:
     notes = tuple(
-        Note(note.kind, note.text, seen.actors[note.actor].name, moment(note.at))
+        Note(
+            note.kind,
+            note.text,
+            seen.actors[note.actor].name,
+            moment(note.at),
+            note.seq,
+            not note.text,
+        )
         for note in seen.notes
     )
     return task(seen.task, seen.actors, seen.now).but(notes=notes)
@@ -365,4 +376,9 @@ def owned(owner: Owner) -> Owned:
 
 def status(seen: waiting.Status) -> Status:
     held = tuple(task(held.task, seen.actors, seen.now) for held in seen.held)
-    return Status(dict(seen.counts), held, {w.task.key: w.why for w in seen.waiting})
+    return Status(
+        dict(seen.counts),
+        held,
+        {w.task.key: w.why for w in seen.waiting},
+        tuple(dict.fromkeys(one.key for one in seen.late)),
+    )

@@ -57,6 +57,7 @@ SURFACES = {
     # Usage.
     "bad_argument": Surface(USAGE, "dibs help"),
     "unknown_task": Surface(USAGE, "dibs list"),
+    "unknown_note": Surface(USAGE, "dibs show {task} --json has the number of each note's event"),
     "unknown_actor": Surface(USAGE, "dibs actor list"),
     "wrong_kind_of_name": Surface(USAGE, "name {actor} with {option}, or take another name"),
     "name_taken": Surface(USAGE, "dibs actor list"),

@@ -148,6 +148,13 @@ class History:
             for (task,) in self._ask("leases_without_task")
         ]
 
+    def strays(self) -> list[str]:
+        """Rows that belong to nothing, or contradict themselves."""
+        return [f"{what} {number} belongs to nothing" for what, number in self._ask("strays")] + [
+            f"{key}: the columns of its lease contradict each other"
+            for (key,) in self._ask("wrong_leases")
+        ]
+
     # Stints.
 
     def stints(self, since: Instant, until: Instant, actor: ActorId | None) -> Iterator[rows.Row]:
@@ -179,9 +186,23 @@ class History:
     def notes(self, task: TaskId) -> list[KeptNote]:
         return [KeptNote(*row) for row in self._ask("notes_of_task", task=task)]
 
+    def text_of(self, task: TaskId, seq: int) -> str | None:
+        """Of the note that an event brought to this task, if it did; empty, if it was redacted."""
+        row = self._one("note_text", task=task, seq=seq)
+        return row[0] if row else None
+
+    def redactions(self, task: TaskId) -> dict[int, Entry]:
+        """By the number of the note's event: who removed its text, when and why."""
+        entries = map(rows.entry_of, self._ask("redactions_of_task", task=task))
+        return {entry.event.named()["of"]: entry for entry in entries}
+
     def last_note(self, task: TaskId, kind: str) -> str:
         row = self._one("last_note", task=task, kind=kind)
-        return row[0] if row else ""
+        return row[0] or "redacted" if row else ""
+
+    def late_notes(self, limit: int) -> list[tuple[TaskId, KeptNote]]:
+        """Results of former holders that nobody else has seen yet, newest first."""
+        return [(row[-1], KeptNote(*row[:-1])) for row in self._ask("late_notes", limit=limit)]
 
     def refusals_backwards(self) -> Iterator[LoggedRefusal]:
         last = 2**62

@@ -121,7 +121,7 @@ def ended_lease_columns(lease: EndedLease) -> Columns:
 
 def entry_of(row: Row) -> Entry:
     seq, task, position, at, actor, session, epoch, number, verb, cause, facts, digest = row
-    token = None if epoch is None else Token(epoch, number)
+    token = None if epoch is number is None else Token(epoch, number)
     return Entry(seq, task or None, position, at, actor, session, token, verb, cause, facts, digest)
 
 

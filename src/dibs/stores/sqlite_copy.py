@@ -9,6 +9,7 @@ from os.path import join
 import apsw
 
 from dibs.core.instants import Instant
+from dibs.core.refusals import Refused
 from dibs.stores import faults
 from dibs.stores.clock import anchor_here, read_clock
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
@@ -194,6 +195,25 @@ def put_aside(store: SqliteStore) -> None:
                     os.rename(store.path + suffix, aside + suffix)
         finally:
             turn.end()
+
+
+def scrub(store: SqliteStore) -> str:
+    """No byte of what was removed is left in the file or in the log beside it; or why some may be.
+
+    SQLite leaves copies of a row in parts of the file that it does not use: all of it is written anew.
+    """
+    try:
+        with Guarded(store):
+            turn = wait_for_turn(store.lock, "note --redact", store.wait, store.machine)
+            try:
+                store.connection.execute("VACUUM")
+                busy, *_ = next(store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+            finally:
+                turn.end()
+    except Refused as problem:
+        return f"unused parts of {store.path} may have the text still: {problem}; run it again"
+    left = f"somebody reads an older state: {store.path}-wal has the text still; run it again later"
+    return left if busy else ""
 
 
 def make_single(store: SqliteStore) -> None:

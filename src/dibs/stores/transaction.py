@@ -297,12 +297,10 @@ class WriteTransaction(ReadTransaction):
     def _write_beside(self, task: Task, event: e.TaskEvent, entry: Entry) -> None:
         """What some events say stands in rows of its own."""
         if isinstance(event, e.Depended):
-            for key in event.on:
-                self._depend(task, key)
-            for key in event.not_on:
-                self._change("remove_dependency", task=task.id, on=self.id_of(key))
-            self._change("count_waits", task=task.id)
-        if isinstance(event, e.Allowed):
+            self._change_dependencies(task, event)
+        elif isinstance(event, e.Redacted):
+            self._change("redact_note", seq=event.of)
+        elif isinstance(event, e.Allowed):
             self._change(
                 "add_allowance",
                 seq=entry.seq,
@@ -311,7 +309,7 @@ class WriteTransaction(ReadTransaction):
                 actor=event.to,
                 until=event.until,
             )
-        if isinstance(event, e.Acknowledged):
+        elif isinstance(event, e.Acknowledged):
             lost = event.lost
             self._change(
                 "acknowledge_lease",
@@ -319,6 +317,13 @@ class WriteTransaction(ReadTransaction):
                 token_epoch=lost.epoch,
                 token_number=lost.number,
             )
+
+    def _change_dependencies(self, task: Task, event: e.Depended) -> None:
+        for key in event.on:
+            self._depend(task, key)
+        for key in event.not_on:
+            self._change("remove_dependency", task=task.id, on=self.id_of(key))
+        self._change("count_waits", task=task.id)
 
     def _save_item(self, task: Task) -> None:
         """Apart from the rest of the row: only what comes from a file has it, and it changes rarely."""
@@ -385,9 +390,11 @@ class WriteTransaction(ReadTransaction):
         """The board's row, once per transaction that changed anything; the floor rises with it."""
         board, read = self.board, self._read
         if changed or board != read:
-            query = "save_seq" if board.but(seq=read.seq) == read else "save_board"
-            self.board = board = board.but(floor=self.now)
-            self._change(query, **board.named())
+            self.board = board.but(floor=self.now)
+            if board.but(seq=read.seq) == read:
+                self._change("save_seq", floor=self.now, seq=board.seq)
+            else:
+                self._change("save_board", **self.board.named())
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
             self._change("save_place", moved_to=board.moved_to, arriving=board.arriving)
         if (board.paused_by, board.paused_why) != (read.paused_by, read.paused_why):
@@ -417,7 +424,7 @@ class WriteTransaction(ReadTransaction):
         self._change("add_event", **rows.entry_columns(entry))
         text: str = getattr(event, "note", "")
         if text:
-            kind = "late" if getattr(event, "late", "") else event.verb
+            kind = ledger.kind_of_note(event)
             self._change("add_note", seq=entry.seq, task=task, kind=kind, text=text)
         self.board = self.board.but(seq=entry.seq)
         return entry

@@ -121,7 +121,8 @@ def receive(call: Call) -> Answer:
         from dibs.git.received import arriving, judged
 
         commits = arriving(updates)
-        return told(judged(call.board, commits) if commits else [], len(commits))
+        found = judged(call.board, commits) if commits else []
+        return told(found, len(commits)) if found else OK
 
     return guarded(call, received)
 
@@ -164,8 +165,11 @@ def told(findings: Sequence[Finding], commits: int) -> Answer:
 
 
 def read_lines() -> list[str]:
-    """What git says on the standard input."""
-    return [] if sys.stdin is None else sys.stdin.read().splitlines()
+    """What git says on the standard input. Names of branches are bytes, not always text."""
+    if sys.stdin is None:
+        return []
+    said = getattr(sys.stdin, "buffer", sys.stdin).read()
+    return (os.fsdecode(said) if isinstance(said, bytes) else said).split("\n")
 
 
 # Who acts, and what follows if nobody can tell.
@@ -214,7 +218,7 @@ def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -
     except Refused as problem:
         if problem.code in VERDICTS:
             raise
-        if problem.code == "no_board":
+        if problem.code == "no_board" and not is_hidden(call.place.folder):
             return OK
         return unguarded(call, problem.refusal, closes=closes)
     except Exception as error:
@@ -222,6 +226,11 @@ def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -
             raise
         bug = Refusal("bug", f"{type(error).__name__}: {error}")
         return unguarded(call, bug, closes=closes)
+
+
+def is_hidden(folder: str) -> bool:
+    """Whether there is a folder for a board that is not ours to look into."""
+    return os.path.isdir(folder) and not os.access(folder, os.X_OK)
 
 
 def unguarded(call: Call, problem: Refusal, *, closes: bool) -> Answer:
@@ -239,7 +248,7 @@ def failure(call: Call) -> str:
     try:
         stated, _ = checked(call.place.folder)
         known: str = stated.get("guard_failure") or call.board.settings.guard_failure
-    except Refused:
+    except Exception:  # noqa: BLE001 - the same that went wrong before
         return ""
     return known
 

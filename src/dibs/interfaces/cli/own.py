@@ -110,7 +110,8 @@ def release(call: Call) -> Answer:
 
 def handoff(call: Call) -> Answer:
     to = checks.actor_name(call["to"])
-    return call.do(c.Handoff(call.key, token=call.token, to=to, ttl=call.ttl, reason=call.reason))
+    wanted = c.Handoff(call.key, token=call.token, to=to, ttl=call.ttl, reason=call.reason)
+    return call.do(wanted.but(note=call.note))
 
 
 def takeover(call: Call) -> Answer:
@@ -170,7 +171,7 @@ VERBS = {
         ),
     ),
     "release": Verb(release, (KEY, NOTE, TOKEN)),
-    "handoff": Verb(handoff, (KEY, TO, TTL, REASON, TOKEN)),
+    "handoff": Verb(handoff, (KEY, TO, TTL, REASON, NOTE, TOKEN)),
     "takeover": Verb(
         takeover,
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.core import board_events
 from dibs.core import events as e
+from dibs.core.checks import short
 from dibs.core.evolve import is_late
 from dibs.core.instants import Instant, about, between, brief, exact, iso
 from dibs.core.refusals import shown
@@ -15,11 +16,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.board.views import Log, LogLine, Owner, TaskView
-    from dibs.board.waiting import Held, Status, Step
+    from dibs.board.waiting import Held, LateNote, Status, Step
     from dibs.core.model import Linked, LoggedRefusal
     from dibs.interfaces.cli.say import Actors
 
 WIDTH = 12
+LINE = 60
+"""Characters of a note that a table shows."""
+LATE = "late"
+"""The kind of a note that a former holder left."""
 
 
 def field(name: str, value: object) -> str:
@@ -62,8 +67,12 @@ def task(view: TaskView) -> tuple[str, ...]:
     if view.notes:
         lines.append("notes")
     for note in view.notes:
-        lines.append(f"  {brief(note.at, now)} {who[note.actor].name}, {shown(note.kind)}:")
-        lines += [f"    {line}" for line in note.text.splitlines()]
+        late = " (refused: its lease had ended)" if note.kind == LATE else ""
+        kind = f"{shown(note.kind)}{late}"
+        lines.append(f"  {brief(note.at, now)} {who[note.actor].name}, {kind}, event {note.seq}:")
+        gone = view.redactions.get(note.seq)
+        text = f"redacted by {who[gone.by].name}: {gone.reason}" if gone else note.text
+        lines += [f"    {line}" for line in text.splitlines()]
     if view.ended:
         lines.append("ended leases")
     for over in view.ended:
@@ -133,6 +142,9 @@ def status(seen: Status) -> tuple[str, ...]:
             for said in seen.waiting
         ]
         lines += ["", *table(waiting, ("WAITING", "STATE", "WHY", "HELPS", "TITLE"))]
+    if seen.late:
+        late = [late_row(one, seen) for one in seen.late]
+        lines += ["", *table(late, ("LATE NOTE", "BY", "AT", "TEXT", "HELPS"))]
     return (*lines, "there are more: dibs list shows them all") if seen.more else tuple(lines)
 
 
@@ -146,6 +158,14 @@ def held_row(held: Held, seen: Status) -> tuple[str, ...]:
         f"{held.wrong}; {held.helps}" if held.wrong else "",
         task.terms.title,
     )
+
+
+def late_row(late: LateNote, seen: Status) -> tuple[str, ...]:
+    note = late.note
+    session = f" (session {note.session})" if note.session else ""
+    text = short(next(iter(note.text.splitlines()), ""), LINE)
+    by = f"{seen.actors[note.actor].name}{session}"
+    return (late.key, by, brief(note.at, seen.now), text, f"dibs show {late.key}")
 
 
 def why(steps: list[Step]) -> tuple[str, ...]:
@@ -223,6 +243,7 @@ MORE: dict[type[e.Event], Callable[[Any, Actors], str]] = {
     e.Assigned: lambda event, actors: f"to {actors[event.actor].name}",
     e.HandedOff: lambda event, actors: f"to {actors[event.actor].name}",
     e.Renewed: lambda event, _: f"ttl {exact(event.ttl)}",
+    e.Redacted: lambda event, _: f"the text of event {event.of}",
     e.Depended: lambda event, _: depended(event),
     e.LeaseEnded: lambda event, _: event.why + (", attempts used up" if event.gives_up else ""),
     e.Released: lambda event, _: "attempts used up" if event.gives_up else "",

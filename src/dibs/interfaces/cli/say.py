@@ -86,6 +86,8 @@ def sentence(outcome: Outcome, task: Task, event: e.Event) -> str:
         return f"is yours {ends} (token {task.token}){late}"
     if isinstance(event, e.Started) and (len(outcome.entries) > 1):
         return ""
+    if isinstance(event, e.Redacted):
+        return f"has no text of event {event.of} any more"
     if isinstance(event, e.Noted | e.Edited | e.Scoped):
         return event.verb
     late = " (late: the lease had expired)" if outcome.late else ""

@@ -12,7 +12,7 @@ from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
-from dibs.interfaces.cli.call import KEY, LIMIT, TOKEN, Answer, Call, Verb
+from dibs.interfaces.cli.call import KEY, LIMIT, REASON, TOKEN, Answer, Call, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,8 +197,22 @@ def scope(call: Call) -> Answer:
 
 
 def note(call: Call) -> Answer:
+    if call["redact"] is not None:
+        return redact(call)
+    if call["reason"]:
+        raise bad_argument("--reason goes with --redact")
+    if call["text"] is None:
+        raise bad_argument("the following arguments are required: TEXT")
     text = from_stdin() if call["text"] == "-" else call["text"]
     return call.do(c.Note(call.key, checks.text(text, "the note", checks.NOTE_LENGTH)))
+
+
+def redact(call: Call) -> Answer:
+    if call["text"] is not None:
+        raise bad_argument("a note is either added or redacted: TEXT does not go with --redact")
+    most = 10**checks.NUMBER_DIGITS - 1
+    seq = checks.whole(call["redact"], "the number of the event", 1, most)
+    return call.do(c.Redact(call.key, seq, call.reason))
 
 
 def from_stdin() -> str:
@@ -268,6 +282,14 @@ VERBS = {
         ),
     ),
     "note": Verb(
-        note, (KEY, argument("text", metavar="TEXT", help="the note; - reads it from stdin"))
+        note,
+        (
+            KEY,
+            argument("text", nargs="?", metavar="TEXT", help="the note; - reads it from stdin"),
+            argument(
+                "--redact", metavar="SEQ", help="remove the text of a note: the number of its event"
+            ),
+            REASON,
+        ),
     ),
 }

@@ -9,6 +9,7 @@ GRANT UPDATE (epoch, floor, seq, actors, tasks, keys, head, events, arriving, pa
     ON dibs.board TO {role};
 GRANT UPDATE (acknowledged, tokens, cost, spending) ON dibs.ended_lease TO {role};
 GRANT UPDATE (tokens, cost, spending) ON dibs.stint TO {role};
+GRANT UPDATE (text) ON dibs.note TO {role};
 GRANT UPDATE (reopened) ON dibs.approval TO {role};
 GRANT UPDATE (system, timeline) ON dibs.home TO {role};
 GRANT DELETE ON dibs.actor_name, dibs.dependency, dibs.request, dibs.refusal TO {role};

@@ -28,10 +28,12 @@ SELECT board, :name, '', {server} FROM board WHERE uid = :uid
 
 -- `pid`: as the connection was told at its start. If it is another one, there is a pooler in between. If
 -- not, the session is our own: it will keep our statements, and should not plan each of them five times.
+-- A plan is kept while its tables grow: one that was made for an empty table should not read a full one whole.
 -- name: find_board
 SELECT coalesce((SELECT max(number) FROM migration), 0), home.board, home.settings,
     CASE WHEN pg_backend_pid() = :pid
-    THEN set_config('plan_cache_mode', 'force_generic_plan', false) END
+    THEN set_config('plan_cache_mode', 'force_generic_plan', false)
+        || set_config('enable_seqscan', 'off', false) END
 FROM (SELECT 1) AS one LEFT JOIN home ON home.name = :name
 
 -- name: boards

@@ -438,6 +438,32 @@ AND NOT EXISTS
     (SELECT 1 FROM task WHERE task.board = ended_lease.board AND task.id = ended_lease.task)
 ORDER BY task LIMIT 100
 
+-- What belongs to nothing.
+-- name: strays
+SELECT 'the note of event', seq FROM note WHERE board = :board AND NOT EXISTS
+    (SELECT 1 FROM event WHERE event.board = :board AND event.seq = note.seq AND event.task = note.task)
+UNION ALL
+SELECT 'an ended lease of task', task FROM ended_lease WHERE board = :board AND NOT EXISTS
+    (SELECT 1 FROM task WHERE task.board = :board AND task.id = ended_lease.task)
+UNION ALL
+SELECT 'a dependency of task', task FROM dependency WHERE board = :board AND (NOT EXISTS
+    (SELECT 1 FROM task WHERE task.board = :board AND task.id = dependency.task) OR NOT EXISTS
+    (SELECT 1 FROM task WHERE task.board = :board AND task.id = dependency.on_task))
+UNION ALL
+SELECT 'a name of actor', actor FROM actor_name WHERE board = :board AND NOT EXISTS
+    (SELECT 1 FROM actor WHERE actor.board = :board AND actor.id = actor_name.actor)
+LIMIT 100
+
+-- Columns that contradict each other: no value shows that.
+-- name: wrong_leases
+SELECT key FROM task WHERE board = :board AND (
+    (holder IS NOT NULL AND (expires IS NULL OR expires <> renewed + ttl))
+    OR (holder IS NULL AND (session IS NOT NULL OR acquired IS NOT NULL OR renewed IS NOT NULL
+        OR ttl IS NOT NULL OR expires IS NOT NULL OR renewals IS NOT NULL OR reason IS NOT NULL
+        OR stint IS NOT NULL OR suspect IS NOT NULL))
+    OR (item_said IS NULL AND (item_gate IS NOT NULL OR item_locked IS NOT NULL))
+) ORDER BY id LIMIT 100
+
 -- name: add_note
 INSERT INTO note (board, seq, task, kind, text) VALUES (:board, :seq, :task, :kind, :text)
 
@@ -445,6 +471,29 @@ INSERT INTO note (board, seq, task, kind, text) VALUES (:board, :seq, :task, :ki
 SELECT note.seq, note.kind, note.text, event.at, event.actor, event.session
 FROM note JOIN event ON event.board = note.board AND event.seq = note.seq
 WHERE note.board = :board AND note.task = :task ORDER BY note.seq
+
+-- name: redact_note
+UPDATE note SET text = '' WHERE board = :board AND seq = :seq
+
+-- name: note_text
+SELECT text FROM note WHERE board = :board AND seq = :seq AND task = :task
+
+-- name: redactions_of_task
+SELECT {event} FROM event WHERE board = :board AND task = :task AND verb = 'redacted' ORDER BY position
+
+-- Those after which nobody else has done anything with the task. What happens by itself is no sign
+-- that somebody has looked.
+-- name: late_notes
+SELECT note.seq, note.kind, note.text, event.at, event.actor, event.session, note.task
+FROM note CROSS JOIN event
+WHERE note.board = :board AND note.kind = 'late' AND note.text <> ''
+AND event.board = :board AND event.seq = note.seq
+AND NOT EXISTS (
+    SELECT 1 FROM event AS later
+    WHERE later.board = :board AND later.task = note.task AND later.seq > note.seq
+    AND (later.actor <> event.actor OR later.session <> event.session)
+    AND later.verb NOT IN ('received', 'synced', 'lease_ended')
+) ORDER BY note.seq DESC LIMIT :limit
 
 -- name: last_note
 SELECT text FROM note WHERE board = :board AND task = :task AND kind = :kind

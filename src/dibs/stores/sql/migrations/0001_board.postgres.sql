@@ -60,6 +60,13 @@ EXECUTE FUNCTION dibs.refuse('the ledger is never deleted');
 CREATE TRIGGER the_ledger_is_never_emptied BEFORE TRUNCATE ON dibs.event
 EXECUTE FUNCTION dibs.refuse('the ledger is never emptied');
 
+CREATE TRIGGER a_note_is_only_redacted BEFORE UPDATE ON dibs.note FOR EACH ROW
+WHEN (new.text <> '' OR (new.board, new.seq, new.task, new.kind) <> (old.board, old.seq, old.task, old.kind))
+EXECUTE FUNCTION dibs.refuse('a note is only redacted');
+
+CREATE TRIGGER a_note_is_never_deleted BEFORE DELETE ON dibs.note FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse('a note is never deleted');
+
 CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
     task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause,
     lost, seq, stint_started, stint_ended

@@ -283,7 +283,7 @@ CREATE TABLE approval (
 
 CREATE INDEX approval_by_actor ON approval (board, actor) WHERE reopened IS NULL;
 
--- Free text, beside the ledger, which keeps its digest.
+-- Free text, beside the ledger, which keeps its digest. One without text was redacted.
 CREATE TABLE note (
     board INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
@@ -295,6 +295,7 @@ CREATE TABLE note (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX note_by_task ON note (board, task, seq);
+CREATE INDEX late_note ON note (board, seq) WHERE kind = 'late';
 
 -- Answers by request id, so that asking again is safe.
 CREATE TABLE request (

@@ -32,6 +32,13 @@ BEGIN SELECT raise(ABORT, 'the ledger is never updated'); END;
 CREATE TRIGGER the_ledger_is_never_deleted BEFORE DELETE ON event
 BEGIN SELECT raise(ABORT, 'the ledger is never deleted'); END;
 
+CREATE TRIGGER a_note_is_only_redacted BEFORE UPDATE ON note
+WHEN new.text <> '' OR (new.seq, new.task, new.kind) <> (old.seq, old.task, old.kind)
+BEGIN SELECT raise(ABORT, 'a note is only redacted'); END;
+
+CREATE TRIGGER a_note_is_never_deleted BEFORE DELETE ON note
+BEGIN SELECT raise(ABORT, 'a note is never deleted'); END;
+
 CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
     task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause,
     lost, seq, stint_started, stint_ended

@@ -1,0 +1,275 @@
+"""Where others build on it, work arrives only under a lease that still counts."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from dibs.board.locate import locate
+from dibs.git.hooked import place_of
+from kit.guarded import ONE, TWO, Tree, agent, taken_over
+from kit.repositories import git
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A bare repository with a board in it, that guards what is pushed to it."""
+    folder = tmp_path / "shared.git"
+    folder.mkdir()
+    git(folder, "init", "-q", "--bare", "-b", "main")
+    bare = Tree(folder)
+    bare.ok("init")
+    states = bare.json("setup", "git")["hooks"]
+    assert [(each["hook"], each["state"]) for each in states] == [("pre-receive", "installed")]
+    return bare
+
+
+def clone(shared, name, who):
+    """Somebody's clone, whose hooks ask the board of the shared repository."""
+    folder = shared.folder.parent / name
+    git(shared.folder.parent, "clone", "-q", str(shared.folder), str(folder))
+    tree = Tree(folder, who | {"DIBS_BOARD": str(shared.folder / "dibs")})
+    tree.ok("setup", "git")
+    return tree
+
+
+@pytest.fixture
+def one(shared):
+    """The first session holds T-1, for `src`, and has pushed a first commit."""
+    tree = clone(shared, "one", ONE)
+    shared.task("src")
+    shared.task("docs")
+    tree.ok("claim", "T-1")
+    tree.commit("src/first")
+    tree.git("push", "-q", "origin", "HEAD:main")
+    return tree
+
+
+def is_refused(tree, *words, says):
+    said = tree.git_fails("push", "origin", "HEAD:main", *words)
+    assert says in said, said
+    assert "Traceback" not in said
+
+
+def test_a_zombie_cannot_push_and_the_new_holder_can_with_the_formers_commits(shared, one):
+    former = one.commit("src/a")
+    shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+    is_refused(one, says=f"{former[:10]} was made under T-1 1.1, which was lost: it is 1.2 by now")
+    is_refused(one, "--force", says="was lost")
+    is_refused(one, "--no-verify", says="was lost")
+    two = clone(shared, "two", TWO)
+    two.ok("claim", "T-2")
+    shared.ok("handoff", "T-1", "--to", "claude", "--as", "ana")
+    two.ok("claim", "T-1")
+    two.git("fetch", "-q", str(one.folder), "HEAD")
+    two.git("merge", "-q", "--ff-only", "FETCH_HEAD")
+    is_refused(two, says="which was lost: it is 1.3 by now")
+    two.commit("src/b")
+    assert two.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.3"]
+    two.git("push", "-q", "origin", "HEAD:main")
+
+
+@pytest.mark.parametrize(
+    "ends", ["complete", "submit", "release", "block --reason r", "fail --reason r"]
+)
+def test_commit_end_push_works(one, ends):
+    one.commit("src/a")
+    verb, *options = ends.split()
+    one.ok(verb, "T-1", *options)
+    one.git("push", "-q", "origin", "HEAD:main")
+
+
+@pytest.mark.parametrize("ends", ["reset T-1 --reason r", "drop T-1 --reason r"])
+def test_a_lease_that_somebody_else_ended_does_not_count(shared, one, ends):
+    one.commit("src/a")
+    shared.ok(*ends.split(), "--as", "ana")
+    is_refused(one, says=f"which was lost: ended ({ends.split()[0]})")
+
+
+def test_what_is_pushed_lies_in_the_scope_of_its_task(one):
+    one.write("docs/a", "src/b")
+    one.git("commit", "-q", "--no-verify", "-m", "change")
+    is_refused(one, says="changes docs/a, outside the scope of what it names (T-1: src)")
+
+
+def test_constraints_may_leave_pushing_to_others(shared, one):
+    shared.ok("edit", "T-1", "--allow", "edit", "--allow", "commit", "--as", "founder")
+    one.commit("src/a")
+    is_refused(one, says="do not allow it to push")
+
+
+@pytest.mark.parametrize(
+    ("stated", "says"),
+    [
+        ("Dibs-Task: T-99\nDibs-Token: 1.1", "names 'T-99', which is no task of this board"),
+        ("Dibs-Task: T-1\nDibs-Token: 9.9", "which the board never gave"),
+        ("Dibs-Task: T-1\nDibs-Token: high", "with the token 'high'"),
+        ("Dibs-Task: T-1", "with the token ''"),
+        ("Dibs-Token: 1.1", "names no task with the token '1.1'"),
+        ("Dibs-Task: T-2\nDibs-Token: 1.1", "which the board never gave"),
+        ("Dibs-Task: T-1, T-2\nDibs-Token: 1.1", "names T-1, T-2 with the token"),
+        ("Dibs-Task: \x1b]52;c;eA==\x07\nDibs-Token: 1.1", "which is no task"),
+    ],
+)
+def test_a_forged_name_is_refused(one, stated, says):
+    one.write("src/a")
+    tree = one.git("write-tree").strip()
+    forged = one.git("commit-tree", "-p", "HEAD", "-m", f"forged\n\n{stated}", tree).strip()
+    said = one.git_fails("push", "origin", f"{forged}:main")
+    assert says in said
+    assert "\x1b" not in said
+
+
+def test_a_path_that_looks_like_a_commit_hides_nothing(one):
+    """What git prints is told apart by its form, not by marks that a path may hold too."""
+    name = b"\x01" + b"0" * 40 + b"\x02\x02T-1\x021.1"
+    with open(os.fsencode(one.folder) + b"/" + name, "w") as file:
+        file.write("x")
+    one.git("add", ".")
+    one.git("commit", "-q", "--no-verify", "-m", "odd")
+    is_refused(one, says="outside the scope")
+
+
+@pytest.mark.parametrize(("level", "stops"), [("allow", False), ("warn", False), ("refuse", True)])
+def test_whether_commits_name_a_task_is_a_setting_and_merges_need_none(shared, one, level, stops):
+    (shared.folder / "dibs/settings.toml").write_text(f'commits_need_task = "{level}"\n')
+    two = clone(shared, "two", agent("s9", "claude"))
+    two.ok("claim", "T-2")
+    two.commit("docs/a")
+    one.commit("src/a")
+    one.git("push", "-q", "origin", "HEAD:main")
+    two.git("fetch", "-q")
+    two.git("merge", "-q", "--no-edit", "origin/main")
+    two.git("push", "-q", "origin", "HEAD:main")
+    two.git(
+        "commit", "-q", "--allow-empty", "--no-verify", "-m", "x", DIBS_AGENT="z", DIBS_SESSION="z"
+    )
+    ran = two.try_git("push", "origin", "HEAD:main")
+    assert (ran.code != 0) == stops, ran.err
+    assert ("one holds a task" in ran.err) == (level != "allow")
+
+
+def test_a_push_that_is_right_is_not_talked_about(one):
+    one.commit("src/a")
+    assert one.try_git("push", "-q", "origin", "HEAD:main").err == ""
+
+
+def test_deletions_tags_and_what_is_there_already_go_through(shared, one):
+    one.git("push", "-q", "origin", "HEAD:refs/heads/other")
+    one.git("push", "-q", "origin", ":refs/heads/other")
+    shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+    one.git("push", "-q", "origin", "HEAD~0:refs/heads/again")
+    one.git("tag", "-a", "-m", "v1", "v1")
+    one.git("push", "-q", "origin", "v1")
+
+
+def test_what_came_with_a_tag_is_new_to_a_branch(shared, one):
+    one.commit("src/a")
+    shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+    one.git("push", "-q", "origin", "HEAD:refs/tags/early")
+    is_refused(one, says="was lost")
+
+
+def test_an_existing_hook_sees_what_is_pushed_and_its_word_counts(shared, one):
+    shared.ok("setup", "git", "--remove")
+    hook = shared.folder / "hooks/pre-receive"
+    hook.write_text("#!/bin/sh\ncat > seen\n! grep -q forbidden seen\n")
+    hook.chmod(0o755)
+    shared.ok("setup", "git")
+    new = one.commit("src/a")
+    one.git("push", "-q", "origin", "HEAD:main")
+    assert new in (shared.folder / "seen").read_text()
+    one.git_fails("push", "-q", "origin", "HEAD:forbidden")
+    one.commit("src/b")
+    shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+    is_refused(one, says="was lost")
+
+
+def test_a_board_that_cannot_be_read_lets_a_push_through_unless_a_setting_closes_it(shared, one):
+    (shared.folder / "dibs/board.db").write_bytes(b"broken" * 100)
+    one.write("src/a")
+    one.git("commit", "-q", "--no-verify", "-m", "x")
+    ran = one.try_git("push", "origin", "HEAD:main")
+    assert ran.code == 0
+    assert "not guarded" in ran.err
+    (shared.folder / "dibs/settings.toml").write_text('guard_failure = "refuse"\n')
+    one.git("commit", "-q", "--no-verify", "--allow-empty", "-m", "x")
+    is_refused(one, says="guard_failure is refuse")
+
+
+def test_a_bare_repository_inside_of_another_work_tree_has_its_own_board(tree, monkeypatch):
+    """A hook stands in it; the work tree around it is not the one that it is run for."""
+    inner = tree.folder / "shared.git"
+    inner.mkdir()
+    git(inner, "init", "-q", "--bare")
+    around = locate(str(inner), {})
+    assert around.repository.worktree == str(tree.folder)
+    monkeypatch.chdir(inner)
+    found = place_of(".", around, {})
+    assert (found.folder, found.repository.worktree) == (str(inner / "dibs"), "")
+
+
+# A range of commits, in CI.
+
+
+def test_a_range_is_judged_in_text_and_json_with_the_exit_code_of_the_worst(one):
+    base = one.git("rev-parse", "HEAD").strip()
+    assert one.ok("guard", "range", f"{base}..HEAD").out == "0 commits, nothing in the way\n"
+    good = one.commit("src/a")
+    assert one.ok("guard", "range", f"{base}..HEAD").out == "1 commit, nothing in the way\n"
+    one.write("docs/a")
+    one.git("commit", "-q", "--no-verify", "-m", "change")
+    ran = one.fails(1, "guard", "range", f"{base}..HEAD", "--json")
+    told = json.loads(ran.out)
+    assert (told["ok"], told["commits"]) == (False, 2)
+    [finding] = told["findings"]
+    assert finding["code"] == "outside_scope"
+    assert finding["commit"] != good
+    taken_over(one, "T-1")
+    text = one.fails(5, "guard", "range", f"{base}..HEAD").out
+    assert "was made under T-1 1.1, which was lost" in text
+    assert "  next: " in text
+
+
+def test_a_range_that_cannot_be_checked_is_an_error(one):
+    assert "git does not know" in one.fails(2, "guard", "range", "main..nowhere").err
+    (one.folder.parent / "shared.git/dibs/board.db").write_bytes(b"broken" * 100)
+    one.fails(74, "guard", "range", "HEAD~0..HEAD")
+
+
+SIGNS = """#!/bin/sh
+cat > /dev/null
+case $* in *--verify*) echo "gpg: a good signature" >&2; echo "[GNUPG:] GOODSIG 1 T"; exit ;; esac
+echo "[GNUPG:] SIG_CREATED D" >&2
+printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nabc\\n-----END PGP SIGNATURE-----\\n'
+"""
+
+
+def test_what_git_is_set_to_show_changes_nothing(one, tmp_path):
+    (tmp_path / "gpg").write_text(SIGNS)
+    (tmp_path / "gpg").chmod(0o755)
+    for setting in ("log.showSignature=true", "diff.renames=copies", "log.showRoot=false",
+                    "diff.ignoreSubmodules=all", "core.quotePath=true", "log.diffMerges=separate",
+                    f"gpg.program={tmp_path / 'gpg'}"):  # fmt: skip
+        one.git("config", *setting.split("="))
+    one.write("docs/a")
+    one.git("commit", "-q", "-S", "--no-verify", "-m", "change")
+    one.fails(1, "guard", "range", "HEAD~1..HEAD")
+    one.fails(1, "guard", "range", "HEAD")
+    words = "merge\n\nDibs-Task: T-1\nDibs-Token: 1.1"
+    parents = ("-p", "HEAD~1", "-p", "HEAD")
+    merge = one.git("commit-tree", *parents, "-m", words, "HEAD^{tree}").strip()
+    assert "1 commit, nothing" in one.ok("guard", "range", f"HEAD..{merge}").out
+
+
+def test_squashed_work_of_several_tasks_lies_in_the_scopes_of_all(shared, one):
+    one.ok("claim", "T-2")
+    one.write("src/a", "docs/a")
+    words = "both\n\nDibs-Task: T-1\nDibs-Task: T-2\nDibs-Token: 1.1\nDibs-Token: 1.1"
+    made = one.git("commit-tree", "-p", "HEAD", "-m", words, one.git("write-tree").strip()).strip()
+    one.ok("guard", "range", f"HEAD..{made}")
+    one.write("elsewhere")
+    made = one.git("commit-tree", "-p", "HEAD", "-m", words, one.git("write-tree").strip()).strip()
+    assert "changes elsewhere" in one.fails(1, "guard", "range", f"HEAD..{made}").out
