@@ -284,11 +284,17 @@ def test_unknown_and_odd_fields_are_tolerated(repo, odd):
 
 
 @of_a_file
-def test_a_person_of_the_harnesses_name_is_no_agent_and_nothing_breaks(repo):
-    key = repo.add()
+def test_a_persons_name_makes_an_agent_nobody_whom_others_still_bar(repo):
+    """P4: it does not act for the person, nor past anybody."""
+    key, other = repo.add("work", "--scope", "src/**"), repo.add("work", "--scope", "docs/**")
     repo.ok("claim", key, "--as", "claude")
-    ran = hook(repo, edit(repo, "x.py"))
-    assert ran.code == 0 and "claude is registered as a person" in context(ran)
+    repo.ok("claim", other, "--agent", "codex", "--session", "s1")
+    assert "held by claude" in denial(hook(repo, edit(repo, "src/x.py")))
+    assert "held by codex" in denial(hook(repo, edit(repo, "docs/x.md")))
+    assert denial(hook(repo, edit(repo, "free.py"))) == ""
+    assert repo.json("show", key)["task"]["renewals"] == 0
+    ran = hook(repo, said("PostToolUse", repo))
+    assert (ran.code, ran.out) == (1, "") and "claude is registered as a person" in ran.err
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
