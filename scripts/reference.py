@@ -19,6 +19,7 @@ from dibs.core.instants import exact
 from dibs.core.order import GUARDS, ON_OWN_LEASE
 from dibs.core.rights import PARENT_ONLY, RIGHTS
 from dibs.core.states import MOVES, SAME
+from dibs.core.stinting import QUESTIONS
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.surfaces import EXITS, HTTP, MCP, SURFACES
 
@@ -35,6 +36,9 @@ TYPED = {
     "allow": "guard allow",
     "set_actor": "actor set",
     "set_clock": "doctor --set-clock",
+    "add_stint": "stint add",
+    "amend_stint": "stint amend",
+    "report_usage": "stint usage",
     "set_settings": "config --load",
     "move_board": "board move",
     "restore_board": "board restore",
@@ -98,7 +102,8 @@ def from_(sources: tuple[str, ...]) -> str:
 def questions(verb: str) -> tuple[Guard, ...]:
     """Subagents are asked about only where they may not act."""
     everybody = verb not in PARENT_ONLY
-    return tuple(g for g in GUARDS[verb] if g is not caller_is_no_subagent or not everybody)
+    guards = GUARDS[verb] + QUESTIONS.get(verb, ())
+    return tuple(g for g in guards if g is not caller_is_no_subagent or not everybody)
 
 
 def alike() -> list[list[str]]:

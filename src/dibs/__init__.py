@@ -26,6 +26,7 @@ __all__ = [
     "Refusal",
     "Refused",
     "Status",
+    "Stint",
     "Task",
     "open_board",
 ]
@@ -43,10 +44,21 @@ if TYPE_CHECKING:
         LeaseRecord,
         Owned,
         Status,
+        Stint,
         Task,
     )
 
-_RECORDS = ("Answer", "Changed", "Event", "LeaseLost", "LeaseRecord", "Owned", "Status", "Task")
+_RECORDS = (
+    "Answer",
+    "Changed",
+    "Event",
+    "LeaseLost",
+    "LeaseRecord",
+    "Owned",
+    "Status",
+    "Stint",
+    "Task",
+)
 _PLACES = {
     "Board": "dibs.interfaces.library",
     "Lease": "dibs.interfaces.hold",

@@ -48,6 +48,8 @@ class Held:
     renewed: int
     ttl: int
     suspect: int | None = None
+    works: bool = False
+    """A stint is open."""
 
     @property
     def until(self) -> int:
@@ -284,6 +286,17 @@ class OneOwner(RuleBasedStateMachine):
             self.taken(task, key, who, ttl, start=True)
 
     def taken(self, task: Model, key: str, who, ttl: int, *, start: bool) -> None:
+        """A person who begins to work stops working on everything else."""
+        worked = task.mine(who) and task.held.works
+        works = worked or start or (task.state == "in_progress" and not task.mine(who))
+        self.held_anew(task, key, who, ttl, start=start)
+        if works and not worked and is_human(who[0]):
+            for other in self.model.values():
+                if other.held is not None and other.held.actor == who[0]:
+                    other.held.works = False
+        task.held.works = works
+
+    def held_anew(self, task: Model, key: str, who, ttl: int, *, start: bool) -> None:
         if task.mine(who) or task.offered(who):
             task.held.session, task.held.ttl, task.assignee = who[1], ttl * SECOND, None
             self.renew(task)
@@ -364,6 +377,7 @@ class OneOwner(RuleBasedStateMachine):
         expected = self.to_hold(task, who, ("in_progress",)) or self.if_late(task, who)
         if self.ask(who, c.Stop(TaskKey(key)), expected):
             self.renew(task)
+            task.held.works = False
 
     @rule(key=tasks, who=anybody, text=st.sampled_from(["", "result"]))
     def complete(self, key, who, text) -> None:
@@ -421,6 +435,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = self.if_late(task, who)
         if self.ask(who, c.Block(TaskKey(key), reason="waits", keep=keep), expected):
             if keep and task.mine(who):
+                task.held.works = False
                 self.renew(task)
             else:
                 task.end()
@@ -850,6 +865,7 @@ class OneOwner(RuleBasedStateMachine):
                         task.held.session,
                     )
                     assert lease.ttl == task.held.ttl
+                    assert (lease.stint is not None) == task.held.works
                     assert lease.live(tx.now) == self.live(task)
                     assert (lease.suspect is None) == (task.held.suspect is None)
                     assert lease.expires == lease.renewed + lease.ttl
@@ -861,6 +877,15 @@ class OneOwner(RuleBasedStateMachine):
         for task in self.model.values():
             if self.live(task):
                 assert not self.in_the_way(task, task.held.actor, task.held.session)
+
+    @invariant()
+    def a_person_has_one_open_stint(self) -> None:
+        if hasattr(self, "bench"):
+            at_work = [
+                task.held.actor for task in self.model.values() if task.held and task.held.works
+            ]
+            people = [name for name in at_work if is_human(name)]
+            assert len(people) == len(set(people))
 
     @invariant()
     def nothing_waits_for_itself(self) -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from dibs.core import commands as c
 from dibs.core.decide import decide
-from dibs.core.facts import Facts, Period, Rival, Rules
+from dibs.core.facts import Facts, Period, Rival, Rules, Stints
 from dibs.core.model import (
     Actor,
     Approval,
     Caller,
     EndedLease,
+    EndedStint,
     Lease,
     Mirrored,
     Task,
@@ -41,8 +42,13 @@ OWN_LEASE = Lease(1, "s1", NOW, NOW, HOUR)
 UNBOUND = Lease(1, None, NOW, NOW, HOUR)
 FORMER = EndedLease(Token(1, 2), 1, "s1", NOW, NOW, NOW, 0, NOW, "takeover", lost=True)
 
+ANAS = Lease(3, "", NOW - 3, NOW, HOUR, stint=NOW - 3)
+STINT = EndedStint(7, 3, NOW - 10, NOW - 10, "claim")
+STINTS = Stints((STINT, EndedStint(8, 3, NOW - 9, NOW - 5, "claim")), STINT, 9)
+
 RIVAL = Rival(7, TaskKey("T-7"), 2, "s2", NOW + HOUR, ("src/**",))
 
+CLOSED = Period((), (Approval(5, 3, 0, NOW, "UTC", "a week", 0, 0, 0, ""),))
 APPROVAL = Approval(5, 1, 0, NOW - 1, "UTC", "a week", 0, 0, 0, "")
 
 WORST = Task(
@@ -281,9 +287,49 @@ CASES = {
             ("scope_held", lambda s: s.fact(rivals=())),
         ],
     ),
+    "add_stint": (
+        c.AddStint(K, NOW + 20, NOW + 10, actor="ana"),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="forgotten")),
+            ("unknown_actor", lambda s: s.fact(receiver=ANA)),
+            ("bad_period", lambda s: s.say(ended=NOW + 20)),
+            ("bad_period", lambda s: s.say(started=NOW - 10)),
+            ("bad_period", lambda s: s.say(ended=NOW)),
+            ("stint_overlaps", lambda s: s.say(started=NOW - 5)),
+            ("stint_overlaps", lambda s: s.task(lease=None)),
+            ("approved", lambda s: s.fact(period=None)),
+            ("unconfirmed", lambda s: s.say(yes=True)),
+        ],
+    ),
+    "amend_stint": (
+        c.AmendStint(7),
+        [
+            ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("reason_missing", lambda s: s.say(reason="forgotten")),
+            ("already_amended", lambda s: s.fact(stints=STINTS.but(replaced_by=None))),
+            ("bad_argument", lambda s: s.say(ended=NOW - 11)),
+            ("bad_period", lambda s: s.say(ended=NOW + 1)),
+            ("bad_period", lambda s: s.say(ended=NOW)),
+            ("stint_overlaps", lambda s: s.say(started=NOW - 5)),
+            ("stint_overlaps", lambda s: s.task(lease=None)),
+            ("approved", lambda s: s.fact(period=None)),
+            ("unconfirmed", lambda s: s.say(yes=True)),
+        ],
+    ),
+    "report_usage": (
+        c.ReportUsage(7, 1, 1, "actual"),
+        [
+            ("not_your_stint", lambda s: s.fact(caller=Caller(ANA, ""))),
+            ("already_amended", lambda s: s.fact(stints=STINTS.but(replaced_by=None))),
+        ],
+    ),
     "sweep": (c.Sweep(), []),
     "sync": (c.Sync(()), []),
-    "intake": (c.Intake(()), []),
+    "intake": (
+        c.Intake((c.Add(EASY.but(charge_code="ACME-1")),)),
+        [("bad_charge_code", lambda s: s.fact(rules=Rules(charge_codes=("ACME-1",))))],
+    ),
     "pause": (c.Pause(), []),
     "resume": (c.Resume(), []),
     "park": (c.Park(K), [("final", lambda s: s.task(state="open"))]),
@@ -295,7 +341,7 @@ CASES = {
         ],
     ),
     "edit": (
-        c.Edit(K, token=AHEAD, title="x"),
+        c.Edit(K, token=AHEAD, title="x", charge_code="ACME-1"),
         [
             ("token_ahead", lambda s: s.say(token=Token(1, 2))),
             ("lease_lost", forget_token),
@@ -303,6 +349,7 @@ CASES = {
             ("held", lambda s: (s.task(lease=None), s.say(tier=1))),
             ("people_only", lambda s: s.task(creator=1)),
             ("file_says_it", lambda s: s.task(item=None)),
+            ("bad_charge_code", lambda s: s.fact(rules=Rules(charge_codes=("ACME-1",)))),
         ],
     ),
     "scope": (
@@ -326,8 +373,11 @@ CASES = {
         ],
     ),
     "add": (
-        c.Add(EASY, key=K),
-        [("key_taken", lambda s: s.fact(key_is_taken=False))],
+        c.Add(EASY.but(charge_code="ACME-1"), key=K),
+        [
+            ("bad_charge_code", lambda s: s.fact(rules=Rules(charge_codes=("ACME-1",)))),
+            ("key_taken", lambda s: s.fact(key_is_taken=False)),
+        ],
     ),
     "note": (c.Note(K, note="x"), []),
     "redact": (
@@ -394,6 +444,9 @@ CASES = {
 EXTRA = {
     "add": {"key_is_taken": True, "task": None},
     "next": {"paused": "ana", "held": 2, "task": None},
+    "add_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS), "period": CLOSED},
+    "amend_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS), "period": CLOSED},
+    "report_usage": {"stints": STINTS},
     "approve": {"period": Period((Worked(1, 5, NOW, K, source="open"),), (APPROVAL,))},
     "reopen": {"period": Period((), (APPROVAL,))},
 }

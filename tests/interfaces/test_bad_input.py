@@ -896,8 +896,51 @@ MANY_TASKS = [
     bad("list --ready --held", "--ready goes with none of"),
 ]
 
+WHEN = "--from '2026-01-05 09:00' --to '2026-01-05 10:00'"
+STINTS = [
+    bad(f"add title --billable --not-billable {PERSON}", "--billable and --not-billable are both given"),
+    bad(f"edit T-1 --charge-code {HUGE} {PERSON}", "the charge code has 100000 characters"),
+    refused(f"add title --charge-code X-1 {PERSON}", 2, "bad_charge_code", "X-1 is not a charge code of this board"),
+    refused(f"edit T-1 --charge-code X-1 {PERSON}", 2, "bad_charge_code", "it has none"),
+    refused(
+        f"intake --channel mail --ref r-9 --title t --charge-code X-1 {PERSON}", 2, "bad_charge_code", "it has none",
+    ),
+    bad("timesheet --billable --not-billable", "--billable and --not-billable are both given"),
+    bad("stint", "arguments are required: ACTION"),
+    bad("stint total", "say list, add, amend or usage"),
+    bad("stint list T-1", "a list takes no KEY"),
+    bad(f"stint add {WHEN} --reason r {PERSON}", NOT_A_KEY),
+    bad(f"stint add T-1 --from 09:00 --reason r {PERSON}", "say when: --from and --to"),
+    bad(f"stint add T-1 --from morning --to 10:00 --reason r {PERSON}", "--from is 'morning'"),
+    bad(f"stint add T-1 --from 2026-01-05 --to 10:00 --reason r {PERSON}", "--from is '2026-01-05'"),
+    bad(f"stint add T-1 --from 25:00 --to 26:00 --reason r {PERSON}", "--from is '25:00'"),
+    bad(f"stint add T-1 {WHEN} --tz Mars --reason r {PERSON}", "is not a time zone"),
+    refused(f"stint add T-999 {WHEN} --reason r {PERSON}", 2, "unknown_task", "there is no task T-999"),
+    refused(f"stint add T-1 {WHEN} --actor nobody-here --reason r {PERSON}", 2, "unknown_actor", "nobody-here"),
+    refused(f"stint add T-1 {WHEN} {PERSON}", 2, "reason_missing", "stint add"),
+    refused(f"stint add T-1 {WHEN} --reason r {PERSON}", 2, "unconfirmed", "nothing is written without --yes"),
+    refused(f"stint add T-1 {WHEN} --reason r --yes {AGENT}", 1, "people_only", "stint add"),
+    refused(f"stint add T-1 --from 10:00 --to 9999-01-01T00:00Z --reason r {PERSON}", 2, "bad_period", "it would end"),
+    refused(
+        f"stint add T-1 --from '2025-10-26 02:30' --to 10:00 --tz Europe/Berlin --reason r {PERSON}", 2,
+        "ambiguous_time", "comes twice in Europe/Berlin",
+    ),
+    bad(f"stint amend --reason r {PERSON}", "say which stint"),
+    bad(f"stint amend T-1 --reason r {PERSON}", "the number of the stint"),
+    refused(f"stint amend 99999 --from 1h --reason r {PERSON}", 2, "unknown_stint", "no stint has the number 99999"),
+    refused(f"stint amend 1 --from 1h --reason r {PERSON}", 2, "unknown_stint", "no stint has the number 1"),
+    bad(f"stint usage 1 --source actual {AGENT}", "say what was used"),
+    bad(f"stint usage 1 --tokens 1 --source guessed {AGENT}", "say --source actual, estimated or unknown"),
+    bad(f"stint usage 1 --tokens -1 {AGENT}", "--tokens is '-1'"),
+    bad(f"stint usage 1 --cost 1e9999 {AGENT}", "write an amount like 1.25"),
+    bad(f"stint usage 1 --cost 0.1234567 {AGENT}", "write an amount like 1.25"),
+    bad(f"stint usage 1 --cost nan {AGENT}", "write an amount like 1.25"),
+    bad(f"stint usage 1 --cost {HUGE} {AGENT}", "write an amount like 1.25"),
+    refused(f"stint usage 1 --tokens 1 {AGENT}", 2, "unknown_stint", "no stint has the number 1"),
+]  # fmt: skip
+
 TABLE = [
-    *every_key(), *SET_UP, *MANY_TASKS, *MALFORMED_KEYS, *UNKNOWN_KEYS, *every_verb(), *VERBS, *TIMES, *INSTANTS, *TOKENS,
+    *STINTS, *every_key(), *SET_UP, *MANY_TASKS, *MALFORMED_KEYS, *UNKNOWN_KEYS, *every_verb(), *VERBS, *TIMES, *INSTANTS, *TOKENS,
     *TEXTS, *REASONS, *NUMBERS, *CHOICES, *NAMES, *SCOPES, *KEYS_OF_ONES_OWN, *WRONG_KIND_OR_STATE,
     *ENVIRONMENTS,
 ]  # fmt: skip

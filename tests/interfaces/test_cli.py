@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.core import commands, refusals
-from dibs.core.decide import OF_MANY, OF_PERIODS, OF_THE_BOARD
+from dibs.core.decide import OF_MANY, OF_PERIODS, OF_STINTS, OF_THE_BOARD
 from dibs.core.order import GUARDS
 from dibs.core.refusals import Refusal
 from dibs.interfaces import surfaces
@@ -45,6 +45,7 @@ def test_every_command_of_the_core_is_reached_by_a_verb():
     typed = {
         "force": "takeover", "allow": "guard", "set_actor": "actor", "set_clock": "doctor", "set_settings": "config",
         "move_board": "board", "restore_board": "board", "pause": "dispatch", "resume": "dispatch",
+        "add_stint": "stint", "amend_stint": "stint", "report_usage": "stint",
         "redact": "note",
     }  # fmt: skip
     reached = {typed.get(verb, verb) for verb in GUARDS}
@@ -55,6 +56,7 @@ def test_every_command_of_the_core_is_reached_by_a_verb():
         "intake",
         "sync",
         *OF_MANY,
+        *OF_STINTS,
         *OF_PERIODS,
         *OF_THE_BOARD,
     }

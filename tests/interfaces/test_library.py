@@ -82,6 +82,7 @@ def test_the_public_names_are_few_and_each_is_there():
         "Refusal",
         "Refused",
         "Status",
+        "Stint",
         "Task",
         "open_board",
     }

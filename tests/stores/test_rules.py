@@ -21,7 +21,7 @@ DIGEST = "d" * 64
 FREE = {
     "board": 1, "id": 1, "uid": "u", "key": "T-1", "created": 5, "updated": 5, "creator": 1, "title": "t",
     "priority": 2, "audience": "any", "tier": 0, "capabilities": "[]", "constraints": "[]",
-    "max_attempts": 3, "scope": "[]", "state": "open", "token_epoch": 1, "token_number": 0,
+    "max_attempts": 3, "billable": 0, "charge_code": "", "scope": "[]", "state": "open", "token_epoch": 1, "token_number": 0,
     "blocked_on": "", "attempts": 0, "waits_on": 0, "head": "", "events": 1, "version": 1,
 }  # fmt: skip
 HELD = FREE | {
@@ -37,7 +37,7 @@ SOUND = [
                "keys": 0, "head": "", "events": 0, "moved_to": "", "paused_why": "", "arriving": 0}),
     ("actor", {"board": 1, "id": 1, "name": "a", "kind": "human", "tier": 0, "capabilities": "[]", "zone": ""}),
     ("session", {"board": 1, "actor": 1, "name": "s", "host": "", "worktree": "", "branch": "", "boot": "b",
-                 "namespace": "n", "pid": 1, "pid_started": 1, "registered": 5}),
+                 "namespace": "n", "pid": 1, "pid_started": 1, "watched": 0, "registered": 5}),
     ("dependency", {"board": 1, "task": 1, "on_task": 2}),
     ("ended_lease", {"board": 1, "task": 1, "token_epoch": 1, "token_number": 1, "actor": 1, "acquired": 5,
                      "renewed": 5, "expires": 9, "renewals": 0, "ended": 9, "cause": "c", "lost": 0,

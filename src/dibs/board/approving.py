@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.core.decide import Decision
-    from dibs.core.instants import Instant
+    from dibs.core.instants import Duration, Instant
     from dibs.core.ledger import Entry
     from dibs.core.model import Actor, ActorId, Caller
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
@@ -41,16 +41,16 @@ def facts_for_approval(tx: ReadTransaction, facts: Facts, command: c.Approve | c
     actor = tx.actor_named(command.actor)
     if actor is None:
         return facts.but(period=Period())
-    stints = stints_of(tx, actor.id, command.since, command.until)
+    stints = stints_of(tx, actor.id, command.since, command.until, facts.rules.idle_after)
     approved = tuple(tx.approvals(actor.id))
     actors = {**facts.actors, actor.id: actor}
     return facts.but(receiver=actor, actors=actors, period=Period(tuple(stints), approved))
 
 
 def stints_of(
-    tx: ReadTransaction, actor: ActorId, since: Instant, until: Instant
+    tx: ReadTransaction, actor: ActorId, since: Instant, until: Instant, idle: Duration
 ) -> Iterable[Worked]:
-    return (Worked(*row[:-1]) for row in tx.stints_and_tasks(since, until, actor))
+    return (Worked(*row[:-1]) for row in tx.stints_and_tasks(since, until, actor, idle))
 
 
 def carried_out(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision) -> Outcome:
@@ -73,7 +73,7 @@ def check(board: Board, actor: str | None = None) -> list[Checked]:
         whose = actor_of(tx, actor)
         found = []
         for one in tx.approvals(None if whose is None else whose.id):
-            stints = stints_of(tx, one.actor, one.since, one.until)
+            stints = stints_of(tx, one.actor, one.since, one.until, board.settings.idle_after)
             now = reckoned(stints, one.since, one.until)
             found.append(Checked(one, tx.actor(one.actor), tx.actor(tx.author_of(one.seq)), now))
         return found

@@ -89,10 +89,13 @@ def changed_actor(
 def session_at(
     who: Identity, caller: Caller, command: c.Command, decision: Decision
 ) -> Session | None:
-    """Where the session works: worth knowing when it takes a task up, or has a process."""
+    """Where the session works: worth knowing when it takes a task up, has a process, or is watched."""
     takes_up = isinstance(command, c.Claim) or any(
         isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events
     )
-    if who.place is None or caller.is_child or not (takes_up or who.place.process is not None):
+    place = who.place
+    if place is None or caller.is_child:
         return None
-    return who.place.but(actor=caller.actor.id, name=caller.session)
+    if not (takes_up or place.process is not None or place.watched):
+        return None
+    return place.but(actor=caller.actor.id, name=caller.session)

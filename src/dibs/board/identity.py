@@ -178,13 +178,7 @@ def as_known(place: Session, known: Session | None, machine: Machine) -> Session
         return place
     if place.process is None and known.process in ancestors(machine):
         place = place.but(process=known.process)
-    return watched(place, is_watched=getattr(known, "watched", False))
-
-
-def watched(place: Session, *, is_watched: bool) -> Session:
-    """Hooks say when this session is at work."""
-    # To be `place.but(watched=is_watched)` as soon as `Session` has that field everywhere.
-    return place.but(watched=is_watched) if "watched" in Session.fields else place
+    return place.but(watched=known.watched)
 
 
 def _person(given: str, session: str | None, around: Surroundings, harness: str) -> Identity:

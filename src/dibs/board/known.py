@@ -10,7 +10,7 @@ from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core import refusals
 from dibs.core.event import Ending
-from dibs.core.facts import Death, Facts, Left, Rival
+from dibs.core.facts import Death, Facts, Left, Rival, is_silent
 from dibs.core.ground import OFF, WARN
 from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey
 from dibs.core.refusals import Refused, refused
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 TAKES = (c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Next)
 """Commands after which somebody may hold a task who did not before."""
 
+STARTS = (c.Claim, c.Start, c.Takeover, c.Force, c.Next)
+"""Commands by which a stint may begin."""
+
 OF_MANY = (c.Next, c.Reset, c.Sweep)
+OF_TIME = (c.AddStint, c.AmendStint, c.ReportUsage, c.Approve, c.Reopen)
 WIDE = (c.Depend, c.Drop, c.Retry, c.Redact)
 """Commands about one task for which more than itself matters."""
 
@@ -75,14 +79,14 @@ def facts_for(
         return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
     if isinstance(command, c.SetClock | c.Pause | c.Resume):
         return facts
-    if isinstance(command, c.Approve | c.Reopen):
-        from dibs.board.approving import facts_for_approval
-
-        return facts_for_approval(tx, facts, command)
     if isinstance(command, OF_MANY):
         from dibs.board.many import facts_for_many
 
         return facts_for_many(tx, facts, command)
+    if isinstance(command, OF_TIME):
+        from dibs.board.correcting import facts_for_time
+
+        return facts_for_time(tx, facts, command)
     assert isinstance(command, c.TaskCommand), command.verb
     task = found(tx, command.task)
     if isinstance(command, c.Block) and command.on:
@@ -113,6 +117,10 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         former=former_lease(tx, task, caller),
         holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
     )
+    if is_silent(lease, tx.now, facts.rules):
+        facts = facts.but(idle=is_watched(tx, task))
+    if caller.actor.is_human and isinstance(command, STARTS):
+        facts = facts.but(working=tuple(tx.tasks_worked_on_by(caller.actor.id)))
     if task.waits_on:
         facts = facts.but(causes={one.key: one.state for one in tx.dependencies(task.id)})
     if lease is None and task.token.number and isinstance(command, TAKES):
@@ -127,6 +135,13 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         rivals = rivals_of(tx, ground, tx.held_scopes(), task.id, scope, actor, session)
         return with_rivals(tx, facts, rivals)
     return facts
+
+
+def is_watched(tx: ReadTransaction, task: Task) -> bool:
+    """The hooks of a harness report what the holder does."""
+    lease = task.lease
+    session = tx.session(lease.actor, lease.session or "") if lease is not None else None
+    return session is not None and session.watched
 
 
 # Scopes.

@@ -48,6 +48,16 @@ class Outcome(Value):
         """The lease that the command took from somebody."""
         return next((lost for event in self.events if (lost := taken_by(event))), None)
 
+    @property
+    def stopped(self) -> tuple[TaskKey, ...]:
+        """The tasks on which the caller stopped working, because she began with another one."""
+        own = self.task and self.task.id
+        return tuple(
+            self.keys[entry.task]
+            for entry, event in zip(self.entries, self.events)
+            if isinstance(event, e.Stopped) and entry.task is not None and entry.task != own
+        )
+
 
 def task_events(outcome: Outcome) -> list[tuple[TaskKey, Entry, e.Event]]:
     """What happened to tasks, in its order, each with the key of its task."""

@@ -10,8 +10,8 @@ from os.path import join
 from dibs.core import checks
 from dibs.core.facts import Rules
 from dibs.core.ground import BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, Ground
-from dibs.core.instants import HOUR, SECOND, Duration, exact
-from dibs.core.model import GRACE, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
+from dibs.core.instants import HOUR, MINUTE, SECOND, Duration, exact
+from dibs.core.model import GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 
@@ -49,6 +49,8 @@ class Settings(Value):
     dispatch_grace: Duration = GRACE
     dispatch_log_dir: str = ""
     notify_command: tuple[str, ...] = ()
+    charge_codes: tuple[str, ...] = ()
+    idle_after: Duration = IDLE_AFTER
     scope_conflict: str = BLOCK
     ignore_case: bool | None = None
     commits_need_task: str = ""
@@ -61,7 +63,10 @@ class Settings(Value):
     @property
     def rules(self) -> Rules:
         ground = Ground(self.areas, bool(self.ignore_case), self.scope_conflict)
-        return Rules(self.ttl_agent, self.ttl_human, self.self_review, self.max_attempts, ground)
+        return Rules(
+            self.ttl_agent, self.ttl_human, self.self_review, self.max_attempts, ground,
+            self.charge_codes, self.idle_after,
+        )  # fmt: skip
 
 
 class Setting(Value):
@@ -170,6 +175,14 @@ def _url(value: str) -> str:
     return str(parse(value, "url"))
 
 
+def _codes(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(code, str) for code in value):
+        raise refused("bad_setting", "it is a list of texts in quotes")
+    if len(value) > checks.CHARGE_CODES_MAX:
+        raise refused("bad_setting", f"it names at most {checks.CHARGE_CODES_MAX} codes")
+    return tuple(dict.fromkeys(checks.charge_code(code) for code in value if code))
+
+
 SETTINGS = {
     "identity": Setting(
         _text(_one_of(NORMAL, STRICT)),
@@ -191,6 +204,14 @@ SETTINGS = {
         _text(_within(SECOND, 60 * SECOND)), exact, "how long a command waits for its turn to write"
     ),
     "url": Setting(_text(str), _url, "the board is on a server: postgresql://host/database#board"),
+    "charge_codes": Setting(
+        _codes, lambda codes: ", ".join(codes) or "none", "what the time of tasks may be booked on"
+    ),
+    "idle_after": Setting(
+        _text(_within(MINUTE, 24 * HOUR)),
+        exact,
+        "how long the session of a harness may be silent and still be at work",
+    ),
     "mirror_root": Setting(
         _text(_folder),
         lambda folder: folder or "the main work tree",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.asked import needed
+from dibs.core.instants import DAY, Duration, Instant
 from dibs.core.values import Value
 from dibs.core.worked import Worked
 from dibs.stores.history import STINT
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.core.asked import Asked, Stint
-    from dibs.core.instants import Instant
-    from dibs.core.model import Actor, ActorId, TaskKey
+    from dibs.core.model import Actor, ActorId, EndedStint, TaskKey
     from dibs.core.periods import LocalDays
     from dibs.core.timesheet import Sheet
     from dibs.stores.transaction import ReadTransaction
+
+DAYS_TOLD = 31
+"""Of a correction: what touches more days is told in part."""
 
 AREA = Worked.fields.index("area")
 
@@ -37,10 +40,13 @@ class Record(Value):
 
 def worked(board: Board, since: Instant, until: Instant, actor: str | None = None) -> Record:
     """All stints that touch the period, by actor, then by start; those that are open until now."""
+    idle = board.settings.idle_after
     with board.read() as tx:
         wanted = actor_of(tx, actor)
         found, titles = [], {}
-        for row in with_areas(tx.stints_and_tasks(since, until, wanted.id if wanted else None)):
+        for row in with_areas(
+            tx.stints_and_tasks(since, until, wanted.id if wanted else None, idle)
+        ):
             stint = Worked(*row[:-1])
             found.append(stint)
             titles[stint.key] = row[-1]
@@ -65,7 +71,7 @@ def summed(board: Board, asked: Asked, local_days: LocalDays, actor: str | None 
         wanted = actor_of(tx, actor)
         names = {number: one.name for number, one in tx.actors().items()}
         asked = asked.but(actor=wanted.id if wanted else None)
-        period = (asked.since, asked.until, asked.actor)
+        period = (asked.since, asked.until, asked.actor, board.settings.idle_after)
         if {*needed(asked)} <= {*STINT}:
             return sheet(tx.stints(*period), asked, local_days, names, STINT)
         found: Iterable[Stint] = tx.stints_and_tasks(*period)
@@ -88,6 +94,86 @@ def with_areas(stints: Iterable[Stint]) -> Iterator[Stint]:
 def area_of(scope: tuple[str, ...]) -> str:
     """The first area that a scope names."""
     return next((name[1:] for name in scope if name.startswith("@")), "")
+
+
+# One stint, before it is put right.
+
+
+class Before(Value):
+    """A stint that is to be put right, and whose it is."""
+
+    stint: EndedStint
+    actor: Actor
+    key: TaskKey
+
+
+def before(board: Board, number: int) -> Before:
+    from dibs.board.correcting import task_of, unknown
+
+    with board.read() as tx:
+        task = task_of(tx, number)
+        for stint in tx.all_stints_of(task.id):
+            if stint.seq == number:
+                return Before(stint, tx.actor(stint.actor), task.key)
+    raise unknown(number)
+
+
+def actor_called(board: Board, name: str) -> Actor | None:
+    with board.read() as tx:
+        return tx.actor_named(name)
+
+
+class OnDay(Value):
+    """What an actor worked on a local day: as it is, and as it would be."""
+
+    day: str
+    before: Duration
+    after: Duration
+
+
+def days_with(
+    board: Board, local_days: LocalDays, new: EndedStint, old: EndedStint | None
+) -> tuple[OnDay, ...]:
+    """The days that a correction touches, at most `DAYS_TOLD` of them."""
+    both = [one for one in (old, new) if one is not None]
+    since = min(one.started for one in both)
+    until = Instant(max(one.ended for one in both) + 1)
+    with board.read() as tx:
+        day = 2 * DAY  # the whole of each day counts, not only the part that is touched
+        found = list(
+            tx.stints(
+                Instant(max(0, since - day)),
+                Instant(until + day),
+                new.actor,
+                board.settings.idle_after,
+            )
+        )
+    before = [(row[1], row[2]) for row in found]
+    after = list(before)
+    if old is not None:
+        after.remove((old.started, old.ended))
+    after.append((new.started, new.ended))
+    days = local_days(Instant(max(0, since - day)), Instant(until + day))
+    touched = [
+        (name, start, end)
+        for name, start, end in days
+        if any(start <= one.ended and one.started < end for one in both)
+    ]
+    return tuple(
+        OnDay(name, union(before, start, end), union(after, start, end))
+        for name, start, end in touched[:DAYS_TOLD]
+    )
+
+
+def union(spans: Iterable[tuple[Instant, Instant]], since: Instant, until: Instant) -> Duration:
+    """How much of a period the spans cover."""
+    covered, reach = 0, since
+    for start, end in sorted(spans):
+        begin, finish = max(start, reach), min(end, until)
+        if finish > begin:
+            covered += finish - begin
+            reach = finish
+    return Duration(covered)
 
 
 class Happened(Value):

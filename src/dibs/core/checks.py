@@ -33,6 +33,10 @@ SCOPE_LENGTH = 256
 SCOPES = 64
 DOUBLE_STARS = 16
 LIST_LENGTH = 32
+CHARGE_CODE_LENGTH = 64
+CHARGE_CODES_MAX = 1_000
+TOKENS_MAX = 10**15
+COST_MAX = 10**9
 NUMBER_DIGITS = 18
 
 PLACEHOLDERS = frozenset(
@@ -218,6 +222,38 @@ def token(value: str) -> Token:
         if not part.isascii() or not part.isdigit() or len(part) > NUMBER_DIGITS:
             raise bad_argument(f"{quoted(value)} is not a token; one looks like 1.7")
     return Token(int(epoch), int(number))
+
+
+def charge_code(value: str) -> str:
+    code = text(value, "the charge code", CHARGE_CODE_LENGTH).strip()
+    if not code.isprintable():
+        raise bad_argument(f"{quoted(value)} is not a charge code; one looks like ACME-1")
+    return code
+
+
+def tokens(value: str | int, what: str = "tokens") -> int:
+    return whole(value, what, 0, TOKENS_MAX)
+
+
+def millionths(value: str, what: str = "the cost") -> int:
+    """An amount of money, exactly: `1.25`."""
+    from decimal import Decimal, InvalidOperation
+
+    text = str(value)
+    try:
+        given = Decimal(text) * 1_000_000 if len(text) < 40 else Decimal("NaN")
+        fits = given.is_finite() and given == int(given) and 0 <= given <= COST_MAX * 1_000_000
+    except InvalidOperation:
+        fits = False
+    if not fits:
+        said = f"{what} is {quoted(text)}; write an amount like 1.25, with up to six decimals"
+        raise bad_argument(said)
+    return int(given)
+
+
+def flag(value: bool) -> bool:
+    is_a(value, bool, "billable", "True or False")
+    return value
 
 
 def audience(value: str) -> Audience:

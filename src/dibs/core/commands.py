@@ -27,6 +27,7 @@ class Command(Value):
 TYPED = {
     "force": "takeover --force", "allow": "guard allow", "set_actor": "actor set", "redact": "note --redact", "set_clock": "doctor --set-clock",
     "move_board": "board move", "restore_board": "board restore",
+    "add_stint": "stint add", "amend_stint": "stint amend", "report_usage": "stint usage",
     "set_settings": "config --load", "pause": "dispatch --pause", "resume": "dispatch --resume",
 }  # fmt: skip
 
@@ -86,6 +87,8 @@ class Edit(HoldersCommand):
     constraints: tuple[str, ...] | None = None
     max_attempts: int | None = None
     not_before: Instant | None = None
+    billable: bool | None = None
+    charge_code: str | None = None
 
 
 class Scope(HoldersCommand):
@@ -246,6 +249,38 @@ class Fail(HoldersCommand):
 class Drop(HoldersCommand):
     verb = "drop"
     reason: str = ""
+
+
+class AddStint(TaskCommand):
+    """A person tells of a period of work that was not recorded: her own, or that of `actor`."""
+
+    verb = "add_stint"
+    started: Instant
+    ended: Instant
+    actor: str = ""
+    yes: bool = False
+    reason: str = ""
+
+
+class AmendStint(Command):
+    """A person puts a stint right; `None` leaves its start or its end as it is."""
+
+    verb = "amend_stint"
+    number: int
+    started: Instant | None = None
+    ended: Instant | None = None
+    yes: bool = False
+    reason: str = ""
+
+
+class ReportUsage(Command):
+    """What was used in a stint; `cost` in millionths, `spending`: how well it is known."""
+
+    verb = "report_usage"
+    number: int
+    tokens: int | None = None
+    cost: int | None = None
+    spending: str = "unknown"
 
 
 class Retry(TaskCommand):

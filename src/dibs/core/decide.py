@@ -77,7 +77,16 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
         from dibs.core.recovery import ACTS as MANY
 
         return MANY[verb](case, command)
-    return ACTS[verb](case, command)
+    if verb in OF_STINTS:
+        from dibs.core.stinting import ACTS as CORRECTIONS
+
+        return CORRECTIONS[verb](case, command)
+    decision = ACTS[verb](case, command)
+    if not facts.working:
+        return decision
+    from dibs.core.stinting import one_at_a_time
+
+    return one_at_a_time(case, decision)
 
 
 def deny(case: Case, refusal: Refusal) -> Decision:
@@ -385,13 +394,13 @@ def as_holder(case: Case, *events: Event) -> Decision:
 def extend(case: Case, ttl: Duration | None = None) -> tuple[Event, ...]:
     """The event of a renewal, if it is late or changes the ttl; a renewal in time needs none.
 
-    A late renewal ends the stint at the last sign of life, and opens the next one now.
+    After expiry, or a silence of who is watched, the stint ended at the last sign of life: the next opens now.
     """
-    lease = e.lease_of(case.task)
+    lease, silent = e.lease_of(case.task), case.late or case.facts.idle
     ttl = ttl or lease.ttl
-    if not case.late and ttl == lease.ttl:
+    if not silent and ttl == lease.ttl:
         return ()
-    stint = stint_until(lease, lease.renewed) if case.late else None
+    stint = stint_until(lease, lease.renewed) if silent else None
     return (e.Renewed(ttl=ttl, lapsed=lease.expires if case.late else None, stint=stint),)
 
 
@@ -411,7 +420,8 @@ def open_ones(case: Case, keys: tuple[TaskKey, ...]) -> int:
 def end(case: Case) -> e.Ending | None:
     """How the lease stands as it ends, and where its work lies."""
     session, left = case.facts.holder_session, case.facts.left
-    ending = ending_of(case.task, case.now, session, dead=case.death is not None)
+    silent = case.death is not None or case.facts.idle
+    ending = ending_of(case.task, case.now, session, silent=silent)
     if ending is None or left is None or left.token != ending.token:
         return ending
     return ending.but(uncommitted=left.uncommitted)
@@ -427,6 +437,7 @@ OF_THE_BOARD = (
 )  # fmt: skip
 OF_PERIODS = ("approve", "reopen")
 OF_MANY = ("retry", "reset", "sweep")
+OF_STINTS = ("add_stint", "amend_stint", "report_usage")
 
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act

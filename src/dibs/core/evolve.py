@@ -45,10 +45,12 @@ def ended_stint(event: Event, before: Task, seq: int) -> EndedStint | None:
     stint: Stint | None = getattr(event, "stint", None)
     if stint is None:
         return None
-    amends: int | None = getattr(event, "amends", None)
-    source = getattr(event, "source", "claim")
-    actor = getattr(event, "actor", None) or lease_of(before).actor
-    return EndedStint(seq, actor, stint.started, stint.ended, source, amends)
+    source: str | None = getattr(event, "source", None)
+    if source is None:
+        return EndedStint(seq, lease_of(before).actor, stint.started, stint.ended, "claim")
+    said = event.named()
+    kept = {name: said[name] for name in EndedStint.fields if name in said}
+    return EndedStint(seq=seq, started=stint.started, ended=stint.ended, source=source, **kept)
 
 
 def is_late(event: Event) -> bool:
@@ -84,11 +86,12 @@ def stint_until(lease: Lease, end: Instant) -> Stint | None:
 
 
 def ending_of(
-    task: Task, now: Instant, session: Session | None = None, *, dead: bool = False
+    task: Task, now: Instant, session: Session | None = None, *, silent: bool = False
 ) -> Ending | None:
     """How the task's lease stands as it ends, with the stint that ends with it.
 
-    The dead worked until their last sign of life, though their lease may still run.
+    The dead, and those who are watched and were silent, worked until their last sign of life, though
+    their lease may still run.
     """
     lease = task.lease
     if lease is None:
@@ -102,7 +105,7 @@ def ending_of(
         expires=lease.expires,
         renewals=lease.renewals,
         late=not lease.live(now),
-        stint=stint_until(lease, lease.renewed if dead else sign_of_life(lease, now)),
+        stint=stint_until(lease, lease.renewed if silent else sign_of_life(lease, now)),
         worktree=session.worktree if session else "",
         branch=session.branch if session else "",
     )

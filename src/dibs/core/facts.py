@@ -7,12 +7,14 @@ from dibs.core.event import Ending
 from dibs.core.ground import Ground
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import (
+    IDLE_AFTER,
     TTL_AGENT,
     TTL_HUMAN,
     Actor,
     ActorId,
     Caller,
     EndedLease,
+    EndedStint,
     Lease,
     Listed,
     Session,
@@ -39,6 +41,8 @@ class Rules(Value):
     self_review: bool = False
     max_attempts: int = 3
     ground: Ground = Ground()
+    charge_codes: tuple[str, ...] = ()
+    idle_after: Duration = IDLE_AFTER
 
     def ttl_for(self, actor: Actor) -> Duration:
         return self.ttl_human if actor.is_human else self.ttl_agent
@@ -98,6 +102,16 @@ class Asked(Value):
     """The digest of its first delivery."""
     before: int | None = None
     """The place in the same batch where its origin was first named, if it was."""
+
+
+class Stints(Value):
+    """The stints of a task that are over."""
+
+    current: tuple[EndedStint, ...] = ()
+    """Those that count: no other was put in their place."""
+    numbered: EndedStint | None = None
+    """The one that the command names."""
+    replaced_by: int | None = None
 
 
 class Period(Value):
@@ -164,6 +178,12 @@ class Facts(Value):
     """The last number of a key that is given out to them."""
     first: str = ""
     """The digest of the first delivery of a request that is known already."""
+    idle: bool = False
+    """The task's holder is watched, and has been silent for too long to be at work."""
+    working: tuple[Task, ...] = ()
+    """Where a person has an open stint."""
+    stints: Stints | None = None
+    """Of the task, if the command is about them."""
     noted: str | None = None
     """The text of the note that is named; empty, if it was redacted."""
     period: Period | None = None
@@ -262,6 +282,16 @@ def death_of(task: Task, facts: Facts) -> Death | None:
     if death is None or lease is None:
         return None
     return death if (death.token, death.renewed) == (task.token, lease.renewed) else None
+
+
+def is_silent(lease: Lease | None, now: Instant, rules: Rules) -> bool:
+    """A live lease with an open stint had no sign of life for so long that a watched holder idles."""
+    return (
+        lease is not None
+        and lease.stint is not None
+        and lease.live(now)
+        and now - lease.renewed > rules.idle_after
+    )
 
 
 def is_anothers(task: Task, caller: Caller) -> bool:

@@ -142,6 +142,17 @@ def no_file_says_it(case: Case) -> Refusal | None:
     return refusals.file_says_it(task) if task.item is not None and stands else None
 
 
+def charge_code_is_approved(case: Case) -> Refusal | None:
+    """What time is booked on is one of the board's codes, or nothing."""
+    wanted, known = case.command.named(), case.facts.rules.charge_codes
+    terms = (
+        [wanted["terms"]] if "terms" in wanted else [ask.terms for ask in wanted.get("asks", ())]
+    )
+    codes = [one.charge_code for one in terms] or [wanted.get("charge_code")]
+    unknown = next((code for code in codes if code and code not in known), None)
+    return None if unknown is None else refusals.bad_charge_code(unknown, known)
+
+
 # Gates.
 
 

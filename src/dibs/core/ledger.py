@@ -45,6 +45,7 @@ NESTED = {
     "item": Mirrored,
 }  # fmt: skip
 TOKENS = ("token", "lost")
+USAGE = "usage_reported"
 
 
 class Entry(Value):
@@ -110,10 +111,17 @@ def decode(verb: str, facts: str) -> e.Event:
     import json
 
     try:
-        event: e.Event = build(BY_VERB[verb], json.loads(facts))
+        event: e.Event = build(BY_VERB.get(verb) or seldom(verb), json.loads(facts))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise unreadable(f"an event, {short(verb, 40)}") from None
     return event
+
+
+def seldom(verb: str) -> type[e.Event]:
+    """What is said about stints afterwards: most boards are read without it."""
+    from dibs.core.stint_events import STINT_EVENTS
+
+    return {kind.verb: kind for kind in STINT_EVENTS}[verb]
 
 
 def build(kind: type[Any], facts: dict[str, Any]) -> Any:
@@ -177,6 +185,11 @@ class Beside:
             self.after.update(event.after)
         if isinstance(event, e.Depended):
             self.after = (self.after | set(event.on)) - set(event.not_on)
+        if event.verb == USAGE:
+            used = event.named()
+            number = used.pop("number")
+            self.ended = [one.but(**used) if one.seq == number else one for one in self.ended]
+            self.stints = [one.but(**used) if one.seq == number else one for one in self.stints]
         if isinstance(event, e.Acknowledged):
             self.ended = [
                 lease.but(acknowledged=True) if lease.token == event.lost else lease

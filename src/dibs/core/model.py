@@ -46,6 +46,8 @@ TTL_MAX = Duration(30 * DAY)
 TTL_AGENT = Duration(2 * HOUR)
 TTL_HUMAN = Duration(7 * DAY)
 TTL_KEEPER = Duration(5 * MINUTE)
+IDLE_AFTER = Duration(15 * MINUTE)
+"""After how long a silence a session that is watched does not work."""
 PRIORITY_MAX = 4
 PRIORITY_DEFAULT = 2
 TIER_MAX = 9
@@ -110,6 +112,8 @@ class Session(Value):
     worktree: str = ""
     branch: str = ""
     process: Process | None = None
+    watched: bool = False
+    """The hooks of a harness report each of its calls: a silence is none of work."""
 
 
 class Caller(Value):
@@ -183,6 +187,9 @@ class Terms(Value):
     max_attempts: int = 3
     not_before: Instant | None = None
     """It is not offered earlier."""
+    billable: bool = False
+    charge_code: str = ""
+    """What its time is booked on: one of the board's codes, or nothing."""
 
 
 class Mirrored(Value):

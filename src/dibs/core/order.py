@@ -1,4 +1,7 @@
-"""The order of questions for each verb, as data: the first guard that fails is the refusal."""
+"""The order of questions for each verb, as data: the first guard that fails is the refusal.
+
+What is asked about a stint itself, after these, stands in `stinting`.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,8 @@ TO_HOLD = (
 TO_CHANGE = (g.token_is_current, g.state_allows_it, g.holder_or_person_or_free)
 
 GUARDS: dict[str, tuple[Guard, ...]] = {
-    "add": (g.key_is_free,),
-    "intake": (),
+    "add": (g.charge_code_is_approved, g.key_is_free),
+    "intake": (g.charge_code_is_approved,),
     "claim": TO_CLAIM,
     "next": (g.work_is_not_paused, g.caller_holds_fewer, g.something_is_ready),
     "start": TO_CLAIM,
@@ -91,6 +94,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         *TO_CHANGE,
         g.terms_are_ones_own_or_a_person_asks,
         g.no_file_says_it,
+        g.charge_code_is_approved,
         g.scope_is_free_if_late,
     ),
     "scope": (*TO_CHANGE, g.scope_is_free_if_late, g.scope_is_free_if_wider),
@@ -109,6 +113,9 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.scope_is_free_if_late,
     ),
     "note": (),
+    "add_stint": (g.caller_has_the_right, g.reason_is_given),
+    "amend_stint": (g.caller_has_the_right, g.reason_is_given),
+    "report_usage": (),
     "redact": (g.caller_has_the_right, g.reason_is_given, g.note_is_there),
     "retry": (
         g.state_allows_it,

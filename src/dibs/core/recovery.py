@@ -10,7 +10,7 @@ from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Change, Decision
 from dibs.core.evolve import ending_of
-from dibs.core.facts import Case, death_of, is_anothers
+from dibs.core.facts import Case, death_of, is_anothers, is_silent
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import COMPLETE, DROPPED, EXPIRED, IN_PROGRESS, OPEN, Lease, Task
 
@@ -61,8 +61,14 @@ def lease_ended(case: Case, task: Task, why: str, *, may_give_up: bool = True) -
 
 
 def ended(case: Case, task: Task) -> e.Ending | None:
-    dead = death_of(task, case.facts) is not None
-    return ending_of(task, case.now, case.facts.sessions.get(task.id), dead=dead)
+    session = case.facts.sessions.get(task.id)
+    idle = (
+        session is not None
+        and session.watched
+        and is_silent(task.lease, case.now, case.facts.rules)
+    )
+    silent = idle or death_of(task, case.facts) is not None
+    return ending_of(task, case.now, session, silent=silent)
 
 
 # Retry.

@@ -192,6 +192,16 @@ def too_many_dependencies(count: int) -> Refusal:
     )
 
 
+def bad_charge_code(code: str, known: tuple[str, ...]) -> Refusal:
+    more = f" and {len(known) - 5} more" if len(known) > 5 else ""
+    these = f"its codes are {', '.join(known[:5])}{more}" if known else "it has none"
+    return Refusal(
+        "bad_charge_code",
+        f"{code} is not a charge code of this board: {these}",
+        {"charge_code": code, "known": list(known)},
+    )
+
+
 def unconfirmed(command: str, keys: list[TaskKey]) -> Refusal:
     shown, more = ", ".join(keys[:10]), len(keys) - 10
     rest = f" and {more} more" if more > 0 else ""

@@ -43,6 +43,8 @@ RIGHTS = {
     right.verb: right
     for right in (
         Right("force", people_only=True, reason=True),
+        Right("add_stint", people_only=True, reason=True),
+        Right("amend_stint", people_only=True, reason=True),
         Right("redact", people_only=True, reason=True),
         Right("allow", people_only=True, reason=True),
         Right("approve", people_only=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from os.path import basename, splitext
 
-from dibs.board.identity import Identity, Surroundings, ancestors, run_above, storable, watched
+from dibs.board.identity import Identity, Surroundings, ancestors, run_above, storable
 from dibs.core.model import ActorId, Session
 
 TYPE_CHECKING = False
@@ -28,8 +28,9 @@ def at_work(who: Identity, harness: Harness, around: Surroundings) -> Identity:
         worktree=storable(repository.worktree) if repository else "",
         branch=storable(repository.branch()) if repository and repository.worktree else "",
         process=run_above(around) or process_of(harness, machine),
+        watched=True,
     )
-    return who.but(session=who.session.partition("/")[0], place=watched(place, is_watched=True))
+    return who.but(session=who.session.partition("/")[0], place=place)
 
 
 def process_of(harness: Harness, machine: Machine) -> Process | None:

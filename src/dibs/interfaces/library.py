@@ -166,11 +166,13 @@ class Board(Moves):
         priority: int | str | None = None, audience: Audience | None = None,
         tier: int | None = None, capabilities: Texts | None = None,
         constraints: Texts | None = None, max_attempts: int | None = None,
+        billable: bool | None = None, charge_code: str | None = None,
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """A new task."""
         wanted = None if key is None else checks.task_key(key)
         terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
+        terms |= _booked(billable, charge_code)
         if not_before is not None:
             terms["not_before"] = records.instant(not_before)
         command = c.Add(self._new(title, terms), _scope(scope), wanted, after=keys_of(after))
@@ -182,6 +184,7 @@ class Board(Moves):
         priority: int | str | None = None, audience: Audience | None = None,
         tier: int | None = None, capabilities: Texts | None = None,
         constraints: Texts | None = None, max_attempts: int | None = None,
+        billable: bool | None = None, charge_code: str | None = None,
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """The task of this origin: a new one, or the one that it has already (`created` says which).
@@ -200,6 +203,7 @@ class Board(Moves):
         except Unacceptable as problem:
             raise bad_argument(f"this cannot be taken in: {problem.what}") from None
         terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
+        terms |= _booked(billable, charge_code)
         command = c.Add(
             self._new(ask.title if title is None else title, terms),
             _scope(scope),
@@ -216,10 +220,12 @@ class Board(Moves):
         priority: int | str | None = None, audience: Audience | None = None,
         tier: int | None = None, capabilities: Texts | None = None,
         constraints: Texts | None = None, max_attempts: int | None = None,
+        billable: bool | None = None, charge_code: str | None = None,
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Changes the terms that are given."""
         terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
+        terms |= _booked(billable, charge_code)
         new = None if title is None else checks.title(title)
         return self._do(c.Edit(key_of(key), token=token_of(token), title=new, **terms), request_id)
 
@@ -414,6 +420,14 @@ def _terms(
         "max_attempts": (max_attempts, checks.attempts),
     }
     return {name: check(value) for name, (value, check) in given.items() if value is not None}
+
+
+def _booked(billable: bool | None, charge_code: str | None) -> dict[str, Any]:
+    """Whether its time is billed, and on what it is booked; `""` takes a code away."""
+    given: dict[str, Any] = {} if billable is None else {"billable": checks.flag(billable)}
+    if charge_code is not None:
+        given["charge_code"] = charge_code and checks.charge_code(charge_code)
+    return given
 
 
 def _scope(paths: Texts) -> tuple[str, ...]:

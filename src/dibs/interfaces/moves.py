@@ -15,12 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
-    from datetime import timedelta
+    from datetime import datetime, timedelta
+    from decimal import Decimal
 
     from dibs.backlogs.report import Report
     from dibs.board.execute import Board as Rules
     from dibs.board.identity import Identity
-    from dibs.interfaces.records import Answer, Changed
+    from dibs.interfaces.records import Answer, Changed, Stint
 
     Texts = Iterable[str] | str
     Ttl = str | timedelta | None
@@ -45,6 +46,32 @@ class Moves:
             if not isinstance(rules.backlog, Backlog):
                 raise refused("no_backlog", "there is no backlog of files here")
             return sync(rules.backlog, rules, self.who)
+
+    def stints(
+        self, since: datetime, until: datetime, *, actor: str | None = None
+    ) -> tuple[Stint, ...]:
+        """Periods of work that touch the time between, by actor and start; open ones until now."""
+        from dibs.board.stints import worked
+
+        name = None if actor is None else checks.actor_name(actor)
+        with self._use() as rules:
+            found = worked(rules, records.instant(since), records.instant(until), name)
+        return records.stints(found)
+
+    def usage(
+        self, number: int, *, tokens: int | None = None, cost: Decimal | str | None = None,
+        source: str = "unknown", request_id: str | None = None,
+    ) -> Answer:  # fmt: skip
+        """What was used in a stint of one's own; `source`: actual, estimated or unknown."""
+        from dibs.core.worked import CERTAINTIES
+
+        command = c.ReportUsage(
+            checks.whole(number, "the number of the stint", 1, 10**18),
+            None if tokens is None else checks.tokens(tokens),
+            None if cost is None else checks.millionths(str(cost)),
+            checks.one_of(source, "the source", CERTAINTIES),
+        )
+        return self._do(command, request_id)
 
     def block(
         self, key: str, reason: str, *, on: str = "", keep: bool = False, token: str | None = None,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from dibs.board import waiting
     from dibs.board.outcome import Outcome
+    from dibs.board.stints import Record
     from dibs.board.views import Owner, TaskView
     from dibs.core.events import Ending
     from dibs.core.model import State
@@ -134,6 +135,20 @@ class Note(Value):
     redacted: bool = False
 
 
+class Stint(Value):
+    """A period of work; `number` is `None` as long as it is open, and `ended_at` is now then."""
+
+    number: int | None
+    actor: str
+    task: str
+    started_at: datetime
+    ended_at: datetime
+    source: str
+    tokens: int | None
+    cost: str | None
+    spending: str
+
+
 class Task(Value):
     """A task as it stood when it was asked for."""
 
@@ -160,6 +175,8 @@ class Task(Value):
     created_at: datetime
     created_by: str
     updated_at: datetime
+    billable: bool = False
+    charge_code: str = ""
     notes: tuple[Note, ...] = ()
 
 
@@ -308,6 +325,27 @@ def task(task: model.Task, actors: Actors, now: Instant) -> Task:
         created_at=moment(task.created),
         created_by=actors[task.creator].name,
         updated_at=moment(task.updated),
+        billable=terms.billable,
+        charge_code=terms.charge_code,
+    )
+
+
+def stints(record: Record) -> tuple[Stint, ...]:
+    from dibs.interfaces.sheets import money
+
+    return tuple(
+        Stint(
+            one.number,
+            record.actors[one.actor].name,
+            one.key,
+            moment(one.start),
+            moment(one.end),
+            one.source,
+            one.tokens,
+            None if one.cost is None else money(one.cost),
+            one.spending,
+        )
+        for one in record.stints
     )
 
 

@@ -73,7 +73,11 @@ SURFACES = {
     "no_worktree": Surface(REFUSED, "look at {path}; without --worktree no work tree is made"),
     "no_board": Surface(USAGE, "dibs init, at the root of your repository"),
     "no_backlog": Surface(USAGE, "dibs.toml at the root may say where it is: [backlogs]"),
-    "unconfirmed": Surface(USAGE, "look first with --dry-run; --help says how to confirm it"),
+    "unconfirmed": Surface(USAGE, "look at what it would change; --help says how to confirm it"),
+    "bad_charge_code": Surface(USAGE, "dibs config shows charge_codes; a person may add one there"),
+    "unknown_stint": Surface(USAGE, "dibs stint list; the number stands in its first column"),
+    "bad_period": Surface(USAGE, "look at --from and --to, and at the time zone: --tz"),
+    "ambiguous_time": Surface(USAGE, "write {first} or {second}"),
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
     "no_agents": Surface(
@@ -103,6 +107,11 @@ SURFACES = {
     "never": Surface(
         REFUSED, "dibs show {task}; what failed is tried again with dibs retry {task}"
     ),
+    "stint_overlaps": Surface(REFUSED, "dibs stint list; put the other one right first"),
+    "already_amended": Surface(
+        REFUSED, "put the stint {replaced_by} right: it is the one that counts"
+    ),
+    "not_your_stint": Surface(REFUSED, "leave it to {actor}, or ask a person"),
     "request_reused": Surface(REFUSED, "use a new request id for a new command"),
     "not_signed": Surface(
         REFUSED, "look at the secret on both sides; several may stand in the file"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from dibs.core.checks import quoted
+from dibs.core.checks import duration, quoted
 from dibs.core.instants import DAY as DAY_LENGTH
-from dibs.core.instants import LAST_INSTANT, Instant
-from dibs.core.refusals import bad_argument
+from dibs.core.instants import LAST_INSTANT, UNITS, Instant, iso
+from dibs.core.refusals import bad_argument, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,6 +173,40 @@ def _dates(text: str) -> tuple[date, date]:
         day = date.fromisoformat(text)
         return day, day + DAY
     raise ValueError(text)
+
+
+def moment(name: str, text: str, what: str, now: Instant) -> Instant:
+    """What people type: `2026-11-15 09:00` or `09:00` (today) on the wall there; with a zone of its own,
+    `2026-11-15T08:00:00Z`; or `2h` (ago). What the wall shows twice, or never, is asked back.
+    """
+    where = zone(name)
+    if text[-1:] in UNITS and text[:-1].isdigit():
+        return Instant(max(0, now - duration(text, what)))
+    try:
+        dated = f"{_wall(where, now):%Y-%m-%d} {text}" if ":" in text[:3] else text
+        typed = datetime.fromisoformat(dated)
+        first = _instant(typed if typed.tzinfo else typed.replace(tzinfo=where))
+        second = _instant(typed if typed.tzinfo else typed.replace(tzinfo=where, fold=1))
+    except (ValueError, OverflowError):
+        first = second = Instant(-1)
+    if ":" not in text or not 0 <= min(first, second) <= LAST_INSTANT:
+        raise bad_argument(
+            f"{what} is {quoted(text)}; write it like 2026-11-15 09:00, 09:00, "
+            "2026-11-15T08:00:00Z, or 2h for two hours ago"
+        )
+    if first == second:
+        return first
+    comes = "comes twice" if first < second else "never comes"
+    raise refused(
+        "ambiguous_time",
+        f"{what} is {quoted(text)}, which {comes} in {name}: the clock changes then",
+        first=iso(first), second=iso(second), zone=name,
+    )  # fmt: skip
+
+
+def both(name: str, instant: Instant) -> str:
+    """An instant in local time and in UTC."""
+    return f"{_wall(zone(name), instant):%Y-%m-%d %H:%M:%S %Z} ({iso(instant)})"
 
 
 def wall(name: str) -> Callable[[Instant], tuple[str, str]]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.core.event import Event
-    from dibs.core.instants import Instant
+    from dibs.core.instants import Duration, Instant
     from dibs.stores.transaction import BoardRow
 
 
@@ -157,27 +157,43 @@ class History:
 
     # Stints.
 
-    def stints(self, since: Instant, until: Instant, actor: ActorId | None) -> Iterator[rows.Row]:
-        """All that touch the period, by actor, then by start, as `STINT` names their columns."""
-        return self._streamed("stints", since, until, actor)
+    def stints(
+        self, since: Instant, until: Instant, actor: ActorId | None, idle: Duration
+    ) -> Iterator[rows.Row]:
+        """All that touch the period, by actor, then by start, as `STINT` names their columns.
+
+        `idle`: after how long a silence a session that is watched does not work.
+        """
+        return self._streamed("stints", since, until, actor, idle)
 
     def stints_and_tasks(
-        self, since: Instant, until: Instant, actor: ActorId | None
+        self, since: Instant, until: Instant, actor: ActorId | None, idle: Duration
     ) -> Iterator[rows.Row]:
         """The same, each with what a timesheet tells of its task."""
-        return self._streamed("stints_and_tasks", since, until, actor)
+        return self._streamed("stints_and_tasks", since, until, actor, idle)
 
     def _streamed(
-        self, query: str, since: Instant, until: Instant, actor: ActorId | None
+        self, query: str, since: Instant, until: Instant, actor: ActorId | None, idle: Duration
     ) -> Iterator[rows.Row]:
-        found: Iterator[rows.Row] = self._stream(
-            query, since=since, until=until, actor=actor, now=self.now
-        )
+        asked = {"since": since, "until": until, "actor": actor, "now": self.now}
+        found: Iterator[rows.Row] = self._stream(query, idle_since=self.now - idle, **asked)
         return found
 
     def stints_of(self, task: TaskId) -> list[EndedStint]:
         """Those of a task that did not end with a lease, oldest event first."""
         return [EndedStint(*row) for row in self._ask("stints_of_task", task=task)]
+
+    def all_stints_of(self, task: TaskId) -> list[EndedStint]:
+        """Those that ended with a lease, too; also those that another one replaced."""
+        with_leases = [
+            EndedStint(
+                one.seq, one.actor, one.stint_started, one.stint_ended, "claim", None, one.tokens,
+                one.cost, one.spending,
+            )
+            for one in map(rows.ended_lease_of, self._ask("ended_leases", task=task))
+            if one.stint_started is not None and one.stint_ended is not None
+        ]  # fmt: skip
+        return sorted(with_leases + self.stints_of(task))
 
     def stray_stints(self) -> list[int]:
         """Those that belong to no task."""

@@ -38,7 +38,7 @@ def actor_columns(actor: Actor) -> Columns:
 
 def session_of(row: Row) -> Session:
     process = None if row[7] is None else Process(*row[5:9])
-    return Session(row[0], row[1], row[2], row[3], row[4], process)
+    return Session(row[0], row[1], row[2], row[3], row[4], process, bool(row[9]))
 
 
 def session_columns(session: Session) -> Columns:
@@ -48,13 +48,14 @@ def session_columns(session: Session) -> Columns:
         "namespace": process and process.namespace,
         "pid": process and process.pid,
         "pid_started": process and process.started,
+        "watched": int(session.watched),
     }
 
 
 def task_of(row: Row) -> Task:
     (
         _board, id_, uid, key, created, updated, creator, title, priority, audience, tier,
-        capabilities, constraints, max_attempts, not_before, scope, channel, ref, state, epoch,
+        capabilities, constraints, max_attempts, not_before, billable, charge_code, scope, channel, ref, state, epoch,
         number, holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee,
         author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, said, gate,
         locked, head, events, version,
@@ -73,6 +74,8 @@ def task_of(row: Row) -> Task:
         texts(constraints),
         max_attempts,
         not_before,
+        bool(billable),
+        charge_code,
     )
     return Task(
         id_, uid, key, terms, created, updated, creator, texts(scope), channel, ref, state,
@@ -94,6 +97,7 @@ def task_columns(task: Task) -> Columns:
         | {
             "capabilities": listed(terms.capabilities),
             "constraints": listed(terms.constraints),
+            "billable": int(terms.billable),
             "scope": listed(task.scope),
             "token_epoch": task.token.epoch,
             "token_number": task.token.number,

@@ -217,6 +217,11 @@ class ReadTransaction(Offers, History):
         found = self._ask("tasks_held_by", actor=actor, session=session)
         return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
 
+    def tasks_worked_on_by(self, actor: ActorId) -> list[Task]:
+        """Those on which the actor has an open stint."""
+        found = self._ask("tasks_worked_on_by", actor=actor)
+        return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
+
     def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
         """Tasks that were taken from a session, and it has not said that it knows."""
         return [key for _, key in self._ask("tasks_lost_by", actor=actor, session=session)]
@@ -253,7 +258,11 @@ class WriteTransaction(ReadTransaction):
             self._change("add_name", folded=folded(name), name=name, actor=actor.id)
 
     def knows(self, session: Session) -> bool:
-        return session == self.session(session.actor, session.name)
+        """Who was watched once is so, whoever calls in its name."""
+        known = self.session(session.actor, session.name)
+        if known is None:
+            return False
+        return session.but(watched=session.watched or known.watched) == known
 
     def keep_session(self, session: Session) -> None:
         if not self.knows(session):
@@ -285,17 +294,20 @@ class WriteTransaction(ReadTransaction):
             self._save_item(task)
         if (before.terms, before.scope) != (task.terms, task.scope):
             self._reworded |= {task.id}
-        over = ended_lease(event, self.now, entry.seq)
-        if over is not None:
-            self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
-        stint = ended_stint(event, before, entry.seq)
-        if stint is not None:
-            self._change("add_stint", task=task.id, **stint.named())
-        self._write_beside(task, event, entry)
+        self._keep_beside(task, before, event, entry.seq)
         return task, entry
 
-    def _write_beside(self, task: Task, event: e.TaskEvent, entry: Entry) -> None:
-        """What some events say stands in rows of its own."""
+    def _keep_beside(self, task: Task, before: Task, event: e.TaskEvent, seq: int) -> None:
+        """What an event leaves beside the row: ended leases, stints, dependencies."""
+        over = ended_lease(event, self.now, seq)
+        if over is not None:
+            self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
+        stint = ended_stint(event, before, seq)
+        if stint is not None:
+            self._change("add_stint", task=task.id, **stint.named())
+        if event.verb == ledger.USAGE:
+            for table in ("save_usage", "save_usage_of_lease"):
+                self._change(table, task=task.id, **event.named())
         if isinstance(event, e.Depended):
             self._change_dependencies(task, event)
         elif isinstance(event, e.Redacted):
@@ -303,7 +315,7 @@ class WriteTransaction(ReadTransaction):
         elif isinstance(event, e.Allowed):
             self._change(
                 "add_allowance",
-                seq=entry.seq,
+                seq=seq,
                 task=task.id,
                 paths=listed(event.paths),
                 actor=event.to,

@@ -54,6 +54,8 @@ def task(view: TaskView) -> tuple[str, ...]:
         "waited for": linked(view.before, ""),
         "not before": terms.not_before and brief(terms.not_before, now),
         "rests until": task.rests_until and brief(task.rests_until, now),
+        "charge code": terms.charge_code,
+        "billable": "yes" if terms.billable else "",
         "origin": f"{task.channel} {task.origin_ask_ref}" if task.channel else "",
         "url": view.receipts[0].url if view.receipts else "",
         "delivered": delivered(view),

@@ -60,7 +60,8 @@ def outcome(outcome: Outcome) -> tuple[str, ...]:
         return ()
     if not outcome.entries:
         return (unchanged(outcome, task),)
-    said = [sentence(outcome, task, event) for event in outcome.events]
+    own = zip(outcome.entries, outcome.events)
+    said = [sentence(outcome, task, event) for entry, event in own if entry.task == task.id]
     return tuple(f"{task.key} {words}" for words in said if words)
 
 
@@ -134,6 +135,7 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
             said.append(f"its work lies in {ending.worktree}{branch}")
         if ending.uncommitted:
             said.append(f"not committed there: {', '.join(ending.uncommitted)}")
+    said += [f"{key} is stopped: one stint at a time; its lease is kept" for key in outcome.stopped]
     said += outcome.said
     if outcome.replayed:
         said.append("this was answered before: the same request id gives the same answer")

@@ -44,7 +44,12 @@ SCOPE = argument(
 NOT_BEFORE = argument(
     "--not-before", metavar="WHEN", help="2026-11-15T14:30:00Z, 15:30 (local), 2h (from now)"
 )
-TERMS = (PRIORITY, FOR, TIER, NEEDS, ALLOW, ATTEMPTS, NOT_BEFORE)
+BILLABLE = argument("--billable", action="store_true", help="its time is billed")
+NOT_BILLABLE = argument("--not-billable", action="store_true", help="its time is not billed")
+CODE = argument("--charge-code", metavar="CODE", help="what its time is booked on; '' for nothing")
+TERMS = (
+    PRIORITY, FOR, TIER, NEEDS, ALLOW, ATTEMPTS, NOT_BEFORE, BILLABLE, NOT_BILLABLE, CODE,
+)  # fmt: skip
 
 
 def each(values: list[str] | None) -> tuple[str, ...]:
@@ -76,7 +81,16 @@ def changed(call: Call) -> dict[str, object]:
         "constraints": given("allow", checks.constraints),
         "max_attempts": given("max_attempts", checks.attempts),
         "not_before": given("not_before", lambda typed: instant(call, typed)),
+        "billable": billable(call),
+        "charge_code": given("charge_code", lambda code: code and checks.charge_code(code)),
     }
+
+
+def billable(call: Call) -> bool | None:
+    """Nothing, if neither was said."""
+    if call["billable"] and call["not_billable"]:
+        raise bad_argument("--billable and --not-billable are both given")
+    return True if call["billable"] else False if call["not_billable"] else None
 
 
 def instant(call: Call, typed: str) -> Instant:

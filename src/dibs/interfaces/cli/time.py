@@ -1,17 +1,17 @@
-"""The verbs about time: timesheet, day, stint."""
+"""The verbs about time: timesheet, day. That of stints stands beside them."""
 
 from __future__ import annotations
 
 from dibs.board import stints, views
 from dibs.core import checks, rounding
-from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked
-from dibs.core.instants import Duration, Instant, brief, iso
+from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked, chosen
+from dibs.core.instants import Instant, iso
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads, zones
-from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import Answer, Call, Verb
-from dibs.interfaces.sheets import hms
+from dibs.interfaces.cli.tasks import billable
+from dibs.interfaces.sheets import money
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,10 +67,22 @@ def timesheet(call: Call) -> Answer:
             f"the format is {checks.quoted(call['format'])}; it is one of {', '.join(FORMATS)}"
         )
     rule = rounding.named(call["round"])
-    asked = Asked(since, until, zone, by_of(call), call["bill_by"], rule)
+    asked = Asked(
+        since,
+        until,
+        zone,
+        by_of(call),
+        call["bill_by"],
+        rule,
+        charge_code=call["charge_code"],
+        billable=billable(call),
+    )
     if call["format"] in ("ics", "toggl"):
         return listed(call, stints.worked(call.board, since, until, call["actor"]), asked)
     return written(call, stints.summed(call.board, asked, zones.local_days(zone), call["actor"]))
+
+
+CODE = argument("--charge-code", metavar="CODE", help="only this one; '' for what has none")
 
 
 def by_of(call: Call) -> tuple[str, ...]:
@@ -100,11 +112,12 @@ def written(call: Call, made: Sheet) -> Answer:
 
 def listed(call: Call, record: Record, asked: Asked) -> Answer:
     """Each stint by itself, cut at midnight, for a calendar or another time tracker."""
-    from dibs.core.worked import split
+    from dibs.core.worked import Worked, split
     from dibs.interfaces.sheets import ics, toggl
 
     days = zones.local_days(asked.zone)
-    cut = list(split(record.stints, asked.since, asked.until, days))
+    wanted = chosen(record.stints, asked, Worked.fields)
+    cut = list(split(wanted, asked.since, asked.until, days))
     names = {number: actor.name for number, actor in record.actors.items()}
     if call["format"] == "ics":
         text = ics.written(cut, record.now, record.board, names, record.titles)
@@ -144,39 +157,18 @@ def day(call: Call) -> Answer:
     return Answer(told, lines)
 
 
-def stint(call: Call) -> Answer:
-    if call["action"] != "list":
-        raise bad_argument(f"{checks.quoted(call['action'])}: say list")
-    zone, now = zone_of(call), views.now(call.board)
-    since, until = period(call, zone, now)
-    record = stints.worked(call.board, since, until, call["actor"])
-    rows = [
-        (
-            str(one.number or ""),
-            record.actors[one.actor].name,
-            one.key,
-            brief(one.start, record.now),
-            "" if one.source == "open" else brief(one.end, record.now),
-            hms(Duration(one.end - one.start)),
-            one.source,
-        )
-        for one in record.stints
-    ]
-    head = ("EVENT", "ACTOR", "TASK", "FROM", "TO", "TIME", "SOURCE")
-    lines = say.table(rows, head) if rows else ("no work in this period",)
-    told = [stint_told(one, record) for one in record.stints]
-    return Answer(payloads.answer(stints=told), lines)
-
-
 def stint_told(one: Worked, record: Record) -> dict[str, object]:
     return {
-        "event": one.number,
+        "number": one.number,
         "actor": record.actors[one.actor].name,
         "task": one.key,
         "started_at": iso(one.start),
         "ended_at": None if one.source == "open" else iso(one.end),
         "seconds": (one.end - one.start) / 1_000_000,
         "source": one.source,
+        "tokens": one.tokens,
+        "cost": None if one.cost is None else money(one.cost),
+        "spending": one.spending or None,
     }
 
 
@@ -187,6 +179,9 @@ VERBS = {
             *PERIOD,
             argument("--by", action="append", metavar="WHAT", help=f"{', '.join(BY)}; repeatable"),
             argument("--actor", metavar="NAME", help="only this one"),
+            CODE,
+            argument("--billable", action="store_true", help="only what is billed"),
+            argument("--not-billable", action="store_true", help="only what is not billed"),
             argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
             argument("--round", metavar="RULE", default="none", help="none, 6m, 15m-up-day ..."),
             argument("--format", metavar="NAME", default="table", help=", ".join(FORMATS)),
@@ -201,14 +196,6 @@ VERBS = {
             argument("actor", nargs="?", metavar="ACTOR", help="whose; else your own"),
             argument("date", nargs="?", metavar="DAY", help="2026-11-15; else today"),
             TZ,
-        ),
-    ),
-    "stint": Verb(
-        stint,
-        (
-            argument("action", metavar="list", help="what to do"),
-            *PERIOD,
-            argument("--actor", metavar="NAME", help="only this one"),
         ),
     ),
 }

@@ -50,7 +50,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "time": {
         "timesheet": "what the periods of work add up to, by actor, task, day, week or month",
         "day": "one actor's day: stints, notes, claims and takeovers",
-        "stint": "list periods of work",
+        "stint": "list periods of work, put them right, say what was used",
         "approve": "confirm somebody else's hours in a period, which closes it",
         "reopen": "let an approved period be corrected again",
     },
@@ -88,7 +88,8 @@ ALIASES = {"done": "complete"}
 APART = {
     "approve": "approval", "reopen": "approval", "board": "boards", "demo": "demo",
     "dispatch": "dispatch", "guard": "guard", "hook": "hook", "intake": "intake", "prime": "hook",
-    "setup": "setup", "statusline": "hook", "sweep": "several", "uninstall": "uninstall",
+    "setup": "setup", "statusline": "hook", "stint": "stint", "sweep": "several",
+    "uninstall": "uninstall",
 }  # fmt: skip
 """Verbs that are not written in the module of their group."""
 

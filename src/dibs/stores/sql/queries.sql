@@ -6,8 +6,8 @@ paused_why
 
 -- part: task
 board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
-constraints, max_attempts, not_before, scope, channel, origin_ask_ref, state, token_epoch, token_number, holder,
-session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee, author, preferred,
+constraints, max_attempts, not_before, billable, charge_code, scope, channel, origin_ask_ref, state,
+token_epoch, token_number, holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee, author, preferred,
 parked_by, blocked_on, attempts, rests_until, waits_on, item_said, item_gate, item_locked, head, events,
 version
 
@@ -18,7 +18,7 @@ seq, task, position, at, actor, session, token_epoch, token_number, verb, cause,
 actor.id, actor.name, actor.kind, actor.tier, actor.capabilities, actor.zone
 
 -- part: session
-actor, name, host, worktree, branch, boot, namespace, pid, pid_started
+actor, name, host, worktree, branch, boot, namespace, pid, pid_started, watched
 
 -- part: ended_lease
 token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost,
@@ -30,7 +30,8 @@ seq, actor, started, ended, source, amends, tokens, cost, spending
 -- part: not_amended
 NOT IN (SELECT amends FROM stint WHERE board = :board AND amends IS NOT NULL)
 
--- Open ones are counted until now, or until the last sign of life of a lease that has expired.
+-- Open ones are counted until now; or until the last sign of life, if their lease has expired, or their
+-- session is watched and has been silent for too long.
 -- part: stints
 SELECT actor, stint_started AS started, stint_ended AS ended, task, 'claim' AS source, tokens, cost,
     spending, seq
@@ -40,7 +41,12 @@ UNION ALL
 SELECT actor, started, ended, task, source, tokens, cost, spending, seq FROM stint
 WHERE board = :board AND ended >= :since AND started < :until AND seq {not_amended}
 UNION ALL
-SELECT holder, stint, CASE WHEN :now <= expires THEN :now WHEN renewed > stint THEN renewed ELSE stint END,
+SELECT holder, stint,
+    CASE WHEN :now <= expires AND NOT (renewed < :idle_since AND EXISTS (
+        SELECT 1 FROM session
+        WHERE session.board = task.board AND session.actor = task.holder AND session.name = task.session
+        AND session.watched = 1
+    )) THEN :now WHEN renewed > stint THEN renewed ELSE stint END,
     id, 'open', NULL, NULL, '', NULL
 FROM task
 WHERE board = :board AND holder IS NOT NULL AND stint < :until
@@ -108,13 +114,15 @@ ORDER BY registered DESC, name
 
 -- name: save_session
 INSERT INTO session
-    (board, actor, name, host, worktree, branch, boot, namespace, pid, pid_started, registered)
+    (board, actor, name, host, worktree, branch, boot, namespace, pid, pid_started, watched, registered)
 VALUES
-    (:board, :actor, :name, :host, :worktree, :branch, :boot, :namespace, :pid, :pid_started, :now)
+    (:board, :actor, :name, :host, :worktree, :branch, :boot, :namespace, :pid, :pid_started, :watched,
+     :now)
 ON CONFLICT (board, actor, name) DO UPDATE
 SET host = excluded.host, worktree = excluded.worktree, branch = excluded.branch,
     boot = excluded.boot, namespace = excluded.namespace, pid = excluded.pid,
-    pid_started = excluded.pid_started
+    pid_started = excluded.pid_started,
+    watched = CASE excluded.watched WHEN 1 THEN 1 ELSE session.watched END
 
 -- Tasks.
 
@@ -153,6 +161,9 @@ ORDER BY holder, session NULLS FIRST, id LIMIT :limit
 -- name: tasks_held_by
 SELECT {task} FROM task WHERE board = :board AND holder = :actor AND session = :session
 
+-- name: tasks_worked_on_by
+SELECT {task} FROM task WHERE board = :board AND holder = :actor AND stint IS NOT NULL
+
 -- name: tasks_shifted
 UPDATE task
 SET acquired = acquired + :by, renewed = renewed + :by, expires = expires + :by, stint = stint + :by,
@@ -165,12 +176,12 @@ SELECT state, count(*) FROM task WHERE board = :board GROUP BY state
 -- name: add_task
 INSERT INTO task
     (board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
-     constraints, max_attempts, not_before, scope, channel, origin_ask_ref, state, token_epoch,
-     token_number, blocked_on, attempts, waits_on, head, events, version)
+     constraints, max_attempts, not_before, billable, charge_code, scope, channel, origin_ask_ref, state,
+     token_epoch, token_number, blocked_on, attempts, waits_on, head, events, version)
 VALUES
     (:board, :id, :uid, :key, :created, :updated, :creator, :title, :priority, :audience, :tier,
-     :capabilities, :constraints, :max_attempts, :not_before, :scope, :channel, :origin_ask_ref,
-     :state, :token_epoch, :token_number, :blocked_on, :attempts, :waits_on, :head, :events, 1)
+     :capabilities, :constraints, :max_attempts, :not_before, :billable, :charge_code, :scope, :channel,
+     :origin_ask_ref, :state, :token_epoch, :token_number, :blocked_on, :attempts, :waits_on, :head, :events, 1)
 
 -- A row in another version than the one that was read would get none, which the schema refuses.
 -- name: save_task
@@ -193,7 +204,7 @@ WHERE board = :board AND id = :id
 UPDATE task
 SET title = :title, priority = :priority, audience = :audience, tier = :tier,
     capabilities = :capabilities, constraints = :constraints, max_attempts = :max_attempts,
-    not_before = :not_before, scope = :scope
+    not_before = :not_before, billable = :billable, charge_code = :charge_code, scope = :scope
 WHERE board = :board AND id = :id
 
 -- What can be offered. Where tables are joined, `CROSS JOIN` says in which order: a board's number
@@ -360,7 +371,7 @@ ORDER BY actor, started, ended, seq
 
 -- The same, each with its task, in the order of the fields of `Worked`: the scope stands for its area.
 -- name: stints_and_tasks
-SELECT actor, started, ended, task.key, task.scope, '', 0, source, tokens, cost, spending, seq, task.title
+SELECT actor, started, ended, task.key, task.scope, task.charge_code, task.billable, source, tokens, cost, spending, seq, task.title
 FROM ({stints}) AS stints CROSS JOIN task
 WHERE ended >= :since AND actor = coalesce(:actor, actor) AND task.board = :board AND task.id = stints.task
 ORDER BY actor, started, ended, seq
@@ -369,8 +380,17 @@ ORDER BY actor, started, ended, seq
 SELECT {stint} FROM stint WHERE board = :board AND task = :task ORDER BY seq
 
 -- name: add_stint
-INSERT INTO stint (board, seq, task, actor, started, ended, source, amends, spending)
-VALUES (:board, :seq, :task, :actor, :started, :ended, :source, :amends, '')
+INSERT INTO stint (board, seq, task, actor, started, ended, source, amends, tokens, cost, spending)
+VALUES (:board, :seq, :task, :actor, :started, :ended, :source, :amends, :tokens, :cost, :spending)
+
+-- One of the two has the stint.
+-- name: save_usage
+UPDATE stint SET tokens = :tokens, cost = :cost, spending = :spending
+WHERE board = :board AND seq = :number
+
+-- name: save_usage_of_lease
+UPDATE ended_lease SET tokens = :tokens, cost = :cost, spending = :spending
+WHERE board = :board AND task = :task AND seq = :number
 
 -- name: stints_without_task
 SELECT seq FROM stint WHERE board = :board

@@ -54,6 +54,7 @@ CREATE TABLE session (
     namespace   TEXT,
     pid         INTEGER,
     pid_started INTEGER,
+    watched     INTEGER NOT NULL CHECK (watched IN (0, 1)),  -- by the hooks of a harness
     registered  INTEGER NOT NULL,
     PRIMARY KEY (board, actor, name),
     FOREIGN KEY (board, actor) REFERENCES actor (board, id),
@@ -80,6 +81,8 @@ CREATE TABLE task (
     constraints    TEXT    NOT NULL,
     max_attempts   INTEGER NOT NULL CHECK (max_attempts BETWEEN 1 AND 1000),
     not_before     INTEGER,
+    billable       INTEGER NOT NULL CHECK (billable IN (0, 1)),
+    charge_code    TEXT    NOT NULL CHECK (length(charge_code) <= 64),
     scope          TEXT    NOT NULL,
     channel        TEXT,
     origin_ask_ref TEXT,

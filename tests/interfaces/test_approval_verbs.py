@@ -1,0 +1,63 @@
+"""Approval on the command line: what is said, what JSON holds, and which exit means what."""
+
+from __future__ import annotations
+
+import pytest
+
+ANA, BO = ("--as", "ana"), ("--as", "bo")
+WEEK = ("--week", "2026-W02", "--tz", "UTC")
+
+
+@pytest.fixture
+def worked(repo):
+    """Ana worked for two hours in the second week of the year."""
+    repo.ok("add", "Fix login", *BO)
+    repo.ok(
+        "stint", "add", "T-1", "--from", "2026-01-06T09:00Z", "--to", "2026-01-06T11:00Z",
+        "--reason", "on paper", "--yes", *ANA,
+    )  # fmt: skip
+    return repo
+
+
+def test_a_week_is_approved_and_opened_again(worked):
+    told = worked.ok("approve", "ana", *WEEK, *BO, "--json").json["approved"]
+    assert (told["actor"], told["by"], told["period"]) == ("ana", "bo", "2026-W02")
+    assert (told["stints"], told["effort_seconds"], told["working_seconds"]) == (1, 7200, 7200)
+    assert (told["from"], told["to"]) == ("2026-01-05T00:00:00Z", "2026-01-12T00:00:00Z")
+    checked = worked.ok("timesheet", "--verify", "--json").json
+    assert checked["ok"] is True
+    assert checked["approvals"][0]["approved"] == checked["approvals"][0]["now"]
+    reopened = worked.ok("reopen", "ana", *WEEK, "--reason", "lunch", *BO, "--json").json
+    assert reopened["reopened"]["period"] == "2026-W02"
+    assert worked.ok("timesheet", "--verify", "--json").json["approvals"] == []
+    assert worked.ok("log", "--verify").code == 0
+
+
+def test_what_is_approved_is_neither_added_to_nor_amended(worked):
+    worked.ok("approve", "ana", *WEEK, *BO)
+    more = ("--reason", "more", "--yes", *ANA, "--json")
+    times = ("--from", "2026-01-07T09:00Z", "--to", "2026-01-07T10:00Z")
+    ran = worked.run("stint", "add", "T-1", *times, *more)
+    assert (ran.code, ran.error["code"]) == (1, "approved")
+    [stint] = worked.ok("stint", "list", *WEEK, "--json").json["stints"]
+    number = str(stint["number"])
+    ran = worked.run("stint", "amend", number, "--to", "2026-01-06T12:00Z", *more)
+    assert (ran.code, ran.error["code"]) == (1, "approved")
+    outside = ("--from", "2026-01-14T09:00Z", "--to", "2026-01-14T10:00Z")
+    worked.ok("stint", "add", "T-1", *outside, *more)
+
+
+REFUSALS = {
+    "oneself": (("ana", *WEEK, *ANA), 1, "own_timesheet"),
+    "no period": (("ana", *BO), 2, "bad_argument"),
+    "two periods": (("ana", *WEEK, "--month", "2026-01", *BO), 2, "bad_argument"),
+    "not over": (("ana", "--week", "9998-W02", *BO), 1, "period_not_over"),
+    "nobody": (("zoe", *WEEK, *BO), 2, "unknown_actor"),
+    "an agent": (("ana", *WEEK, "--agent", "codex", "--session", "s1"), 1, "people_only"),
+}
+
+
+@pytest.mark.parametrize(("given", "exit_", "code"), REFUSALS.values(), ids=REFUSALS)
+def test_what_cannot_be_approved_is_refused(worked, given, exit_, code):
+    ran = worked.run("approve", *given, "--json")
+    assert (ran.code, ran.error["code"]) == (exit_, code)
