@@ -332,7 +332,7 @@ class Known:
 
     def known(self, name, session):
         same = (name, session.partition("/")[0]) == (self.name, self.session)
-        return Session(1, self.session, process=self.process) if same else None
+        return Session(1, self.session, process=self.process, watched=True) if same else None
 
     def of_process(self, process):
         return (self.name, self.session) if process == self.process else None
@@ -388,8 +388,10 @@ def test_a_command_does_not_forget_the_process_that_hooks_named_if_it_runs_below
     above = ancestors(Linux())[0]
     said = {"DIBS_AGENT": "claude", "DIBS_SESSION": "c1"}
     assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **said).place.process == above
+    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **said).place.watched
     elsewhere = above.but(pid=above.pid + 1)
     assert hooked(Known("claude", "c1", elsewhere), CLAUDECODE="1", **said).place.process is None
+    assert not hooked(Known("claude", "c2", above), CLAUDECODE="1", **said).place.watched
 
 
 @pytest.mark.parametrize("value", ["", "a b", "\udcff", "x" * 200, "\0", "default"])

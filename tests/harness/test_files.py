@@ -202,6 +202,41 @@ def test_a_link_to_settings_kept_elsewhere_stays_a_link_with_its_rights(tmp_path
     assert sorted(path.name for path in folder.iterdir()) == ["settings.json"]
 
 
+@pytest.mark.parametrize("linked", [".claude", ".claude/settings.json", "CLAUDE.md", "AGENTS.md"])
+def test_a_projects_link_is_never_followed_out_of_the_project(tmp_path, linked):
+    """A repository that somebody else wrote cannot have us write into your home."""
+    repo, outside = tmp_path / "repo", tmp_path / "outside"
+    (repo / linked).parent.mkdir(parents=True)
+    outside.mkdir()
+    (outside / "settings.json").write_text("{}")
+    (outside / "notes.md").write_text("mine\n")
+    target = {".claude": outside, ".claude/settings.json": outside / "settings.json"}
+    if linked == "AGENTS.md":
+        (repo / "CLAUDE.md").write_text("@AGENTS.md\n")
+    (repo / linked).symlink_to(target.get(linked, outside / "notes.md"))
+    before = tree(tmp_path)
+    for plan in (Setup.planned, Setup.unplanned):
+        with pytest.raises(Refused) as problem:
+            apply(plan(setup_in(tmp_path, "claude", PROJECT)))
+        assert "leads out of the repository" in str(problem.value)
+    assert tree(tmp_path) == before
+
+
+def test_instructions_that_are_one_file_by_a_link_are_written_once(tmp_path):
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    (repo / "AGENTS.md").write_text("# Rules\n")
+    (repo / "CLAUDE.md").symlink_to("AGENTS.md")
+    for name in ("claude", "codex"):
+        apply(setup_in(tmp_path, name, PROJECT).planned())
+    assert (repo / "AGENTS.md").read_text().count("dibs:begin") == 1
+    apply(setup_in(tmp_path, "claude", PROJECT).unplanned())
+    assert "dibs:begin" in (repo / "AGENTS.md").read_text()
+    apply(setup_in(tmp_path, "codex", PROJECT).unplanned())
+    assert (repo / "AGENTS.md").read_text() == "# Rules\n"
+    assert (repo / "CLAUDE.md").is_symlink()
+
+
 def test_each_harness_gets_its_own_form(tmp_path):
     """Lists of words without a shell; seconds or milliseconds; groups or not; no wait where it can be."""
     found = {name: list(setup_in(tmp_path, name).wanted()) for name in NAMES}

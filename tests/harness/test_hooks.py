@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.harness.heard import files_of_patch, heard
+from dibs.harness.heard import actor_in, files_of_patch, heard
 from dibs.harness.hooks import Hooks
 from dibs.harness.table import BEFORE, HARNESSES
 from dibs.interfaces.surfaces import advice
@@ -137,6 +137,14 @@ def test_a_subagent_edits_under_its_parents_lease(repo):
     assert "held by claude (session c1)" in denial(hook(repo, edit(repo, "src/x.py", "c2")))
 
 
+def test_a_subagents_session_stands_below_its_parents():
+    """By its id: a type alone does not make a subagent."""
+    told = {"hook_event_name": "PostToolUse", "session_id": "c1", "agent_type": "reviewer"}
+    for more, session in (({}, "c1"), ({"agent_id": "a2"}, "c1/a2")):
+        event = heard(HARNESSES["claude"], json.dumps({**told, **more}))
+        assert actor_in(event, {}, strict=False).session == session
+
+
 @of_a_file
 def test_a_session_that_lost_its_task_is_told_so(repo):
     key = repo.add()
@@ -202,6 +210,30 @@ def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
     assert not (repo.folder / ".git" / "dibs").exists()
 
 
+def test_settings_without_a_board_are_no_board(tmp_path):
+    repo = Repo.create(tmp_path / "plain")
+    (repo.folder / ".git" / "dibs").mkdir()
+    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
+    ran = hook(repo, edit(repo, "x.py"))
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_a_folder_that_is_gone_under_the_agent_blocks_nothing(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    hooks = Hooks(HARNESSES["claude"], {}, advice)
+    for event in (
+        {"hook_event_name": "Stop", "session_id": "c1"},
+        {"hook_event_name": "PreToolUse"},
+    ):
+        reply = hooks.answer(json.dumps(event))
+        assert "the board could not be asked" in reply.err + reply.out
+        assert reply.exit in (0, 1)
+    assert hooks.answer("{").exit == 1
+
+
 @of_a_file
 @pytest.mark.parametrize(
     "text", ["", " ", "{", "[]", "null", '"x"', "not json", "{}x", "[" * 100_000, "\ufeff", "\0"]
@@ -252,11 +284,17 @@ def test_unknown_and_odd_fields_are_tolerated(repo, odd):
 
 
 @of_a_file
-def test_a_person_of_the_harnesses_name_is_no_agent_and_nothing_breaks(repo):
-    key = repo.add()
+def test_a_persons_name_makes_an_agent_nobody_whom_others_still_bar(repo):
+    """P4: it does not act for the person, nor past anybody."""
+    key, other = repo.add("work", "--scope", "src/**"), repo.add("work", "--scope", "docs/**")
     repo.ok("claim", key, "--as", "claude")
-    ran = hook(repo, edit(repo, "x.py"))
-    assert ran.code == 0 and "claude is registered as a person" in context(ran)
+    repo.ok("claim", other, "--agent", "codex", "--session", "s1")
+    assert "held by claude" in denial(hook(repo, edit(repo, "src/x.py")))
+    assert "held by codex" in denial(hook(repo, edit(repo, "docs/x.md")))
+    assert denial(hook(repo, edit(repo, "free.py"))) == ""
+    assert repo.json("show", key)["task"]["renewals"] == 0
+    ran = hook(repo, said("PostToolUse", repo))
+    assert (ran.code, ran.out) == (1, "") and "claude is registered as a person" in ran.err
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=8)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
+import apsw
 import pytest
 
 from kit.boards import of_a_file
@@ -45,6 +47,17 @@ def test_a_session_is_registered_before_it_holds_anything_and_named_for_the_shel
     ran = claude.dibs("claim", key, CLAUDE_CODE_SESSION_ID="c1")
     assert ran.code == 0, ran.err
     assert task(repo, key)["holder"] == {"name": "claude", "kind": "agent", "session": "c1"}
+
+
+@of_a_file
+def test_a_session_that_hooks_registered_is_watched_also_after_it_claims(claude, repo):
+    """So that its silence is no working time."""
+    key = repo.add()
+    begin(claude)
+    for _ in range(2):
+        with contextlib.closing(apsw.Connection(str(repo.database))) as reader:
+            assert reader.execute("SELECT name, watched FROM session").fetchall() == [("c1", 1)]
+        assert claude.dibs("claim", key).code == 0
 
 
 @of_a_file

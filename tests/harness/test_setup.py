@@ -177,3 +177,25 @@ def test_hooks_of_a_person_are_silent_where_there_is_no_board(house):
     house.ok("setup", "claude")
     ran = hook(house, said("SessionStart", house, source="startup"))
     assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_files_that_were_never_ours_keep_nobody_from_anything(house):
+    """Comments in settings that we never touched: doctor finds nothing wrong, uninstall has nothing to do."""
+    house.ok("init")
+    path = house.home / ".claude" / "settings.json"
+    path.write_text("{ // mine\n}")
+    (house.home / ".codex" / "config.toml").write_text("not toml")
+    assert "none is set up" in house.ok("doctor").out
+    assert "nothing of dibs was set up" in house.ok("uninstall", "--keep-board").out
+    assert path.read_text() == "{ // mine\n}"
+
+
+def test_what_cannot_be_taken_out_is_named_and_the_rest_goes(house):
+    house.ok("setup")
+    path = house.home / ".claude" / "settings.json"
+    broken = path.read_text() + "// mine\n"
+    path.write_text(broken)
+    ran = house.fails(1, "uninstall", "--keep-board")
+    assert "stays: " in ran.out and "comments" in ran.out
+    assert path.read_text() == broken
+    assert not (house.home / ".codex" / "hooks.json").exists()

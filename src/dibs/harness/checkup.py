@@ -8,7 +8,7 @@ from os.path import exists
 from dibs.board.identity import harness_of
 from dibs.core.refusals import Refused
 from dibs.harness import textfile
-from dibs.harness.install import INSTALLED, MISSING, PROJECT, USER, Setup
+from dibs.harness.install import INSTALLED, PROJECT, USER, Setup
 from dibs.harness.table import HARNESSES
 from dibs.stores.store import Finding
 
@@ -37,9 +37,9 @@ def of_setup(setup: Setup) -> Iterator[Finding]:
     """Nothing about a harness that was never set up."""
     name = setup.harness.name
     try:
-        hooks, *rest = setup.findings()
-        if hooks.state == MISSING:
+        if not any(setup.ours_in(textfile.read(setup.settings))):
             return
+        hooks, *rest = setup.findings()
         told = hooks.state if program_of(setup) else "calls a dibs that is not there"
         level = "ok" if told == INSTALLED else "wrong"
         yield Finding(f"{name} hooks", f"{told}: {hooks.path}", level)
@@ -48,7 +48,7 @@ def of_setup(setup: Setup) -> Iterator[Finding]:
             yield Finding(f"{name} {part.what}", told, "ok" if part.state == INSTALLED else "note")
         yield from trusted(setup.harness)
     except Refused as problem:
-        yield Finding(f"{name} hooks", str(problem), "wrong")
+        yield Finding(f"{name} hooks", str(problem), "wrong" if setup.level == USER else "note")
 
 
 def program_of(setup: Setup) -> bool:

@@ -183,7 +183,12 @@ class Hooks:
         from dibs.core.guarding import EDIT
 
         who = self.who(board, event)
-        looked = look(board, who, paths, EDIT)
+        try:
+            looked = look(board, who, paths, EDIT)
+        except Refused as problem:
+            if problem.code != "wrong_kind_of_name":
+                raise
+            return look(board, None, paths, EDIT)  # a person's name: nobody, whom others still bar
         if who is not None:
             renew(board, who, looked.known.mine)
         return looked

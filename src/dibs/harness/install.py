@@ -7,8 +7,9 @@ and nothing is left behind.
 from __future__ import annotations
 
 import os
-from os.path import basename, exists, isdir, join
+from os.path import basename, exists, isdir, join, realpath
 
+from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
 from dibs.harness import jsonfile, textfile
 from dibs.harness.table import FLAT, HARNESSES, TIMEOUT, Harness
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 USER, PROJECT = "user", "project"
 INSTALLED, MISSING, OTHER = "installed", "missing", "changed"
 HOOKS = "hooks"
+OWN_NAME = "dibs"
+"""A file without this in it has nothing of ours, whatever else is wrong with it."""
 IMPORTS = "@AGENTS.md"
 SHARED = "AGENTS.md"
 
@@ -56,17 +59,27 @@ class Setup(Value):
 
     @property
     def settings(self) -> str:
-        top = self.home if self.level == USER else self.root
-        return join(top, self.harness.folder, self.harness.file)
+        if self.level == USER:
+            return join(self.home, self.harness.folder, self.harness.file)
+        return self.inside(join(self.root, self.harness.folder, self.harness.file))
+
+    def inside(self, path: str) -> str:
+        """A project's file. A link in it could lead anywhere: out of the project none is followed."""
+        real, root = realpath(path), realpath(self.root)
+        if not real.startswith(root.rstrip(os.sep) + os.sep):
+            raise bad_argument(
+                f"{path} leads out of the repository, to {real}; it is left as it is"
+            )
+        return path
 
     @property
     def instructions(self) -> str:
         """The file that its model reads: where that only takes in another one, the other."""
-        own = join(self.root, self.harness.instructions)
+        own = self.inside(join(self.root, self.harness.instructions))
         if self.harness.instructions != SHARED:
             lines = (textfile.read(own) or "").splitlines()
             if any(line.strip() == IMPORTS for line in lines):
-                return join(self.root, SHARED)
+                return self.inside(join(self.root, SHARED))
         return own
 
     @property
@@ -110,7 +123,7 @@ class Setup(Value):
         """The files as they were without us; only those that are to change."""
         found = []
         before = textfile.read(self.settings)
-        if before is not None and not jsonfile.is_blank(before):
+        if before is not None and OWN_NAME in before:
             gone = jsonfile.is_in_folder(before)
             found.append(Change(self.settings, before, self._without(before), gone))
         if self.level == PROJECT and not any(self._sharing()):
@@ -120,7 +133,7 @@ class Setup(Value):
         if self.harness.name == "codex":
             path = join(self.home, self.harness.folder, "config.toml")
             before = textfile.read(path)
-            if before is not None and self.level == USER:
+            if before is not None and OWN_NAME in before and self.level == USER:
                 found.append(Change(path, before, textfile.without_roots(before, path)))
         return [change for change in found if change.before != change.after]
 
@@ -131,7 +144,9 @@ class Setup(Value):
         """Other harnesses of the project that read the same instructions."""
         for other in HARNESSES.values():
             setup = self.but(harness=other)
-            if other != self.harness and setup.instructions == self.instructions:
+            if other != self.harness and realpath(setup.instructions) == realpath(
+                self.instructions
+            ):
                 yield any(setup.ours_in(textfile.read(setup.settings)))
 
     # How it stands.
@@ -160,7 +175,7 @@ class Setup(Value):
 
     def ours_in(self, text: str | None) -> Iterator[tuple[str, Any]]:
         """Our groups or handlers, with their events."""
-        if text is None or jsonfile.is_blank(text):
+        if text is None or OWN_NAME not in text:
             return
         lists = jsonfile.parsed(text, self.settings).value.get(HOOKS)
         for event, items in lists.items() if isinstance(lists, dict) else ():

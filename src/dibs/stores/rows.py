@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dibs.core.checks import short
-from dibs.core.jsontext import listed, read
 from dibs.core.ledger import Entry
 from dibs.core.model import Actor, EndedLease, Lease, Mirrored, Process, Session, Task, Terms, Token
 from dibs.core.refusals import unreadable
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 def texts(column: str) -> tuple[str, ...]:
     if column == "[]":
         return ()
+    from dibs.core.jsontext import read
+
     try:
         values = read(column)
     except ValueError:
@@ -26,6 +27,15 @@ def texts(column: str) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise unreadable(f"a list, {short(column, 40)}")
     return tuple(values)
+
+
+def listed(values: tuple[str, ...]) -> str:
+    """As JSON. Most lists are empty: then nothing is loaded for it."""
+    if not values:
+        return "[]"
+    from dibs.core.jsontext import listed as written
+
+    return written(values)
 
 
 def actor_of(row: Row) -> Actor:

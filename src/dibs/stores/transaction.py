@@ -10,7 +10,6 @@ from dibs.core import events as e
 from dibs.core import ledger
 from dibs.core.evolve import ended_lease, ended_stint, evolve
 from dibs.core.instants import MINUTE, Duration, Instant
-from dibs.core.jsontext import listed
 from dibs.core.ledger import Entry
 from dibs.core.model import (
     COMPLETE,
@@ -317,7 +316,7 @@ class WriteTransaction(ReadTransaction):
                 "add_allowance",
                 seq=seq,
                 task=task.id,
-                paths=listed(event.paths),
+                paths=rows.listed(event.paths),
                 actor=event.to,
                 until=event.until,
             )

@@ -115,22 +115,34 @@ def uninstall(call: Call) -> Answer:
     deletes = bool(folder) and not call["keep_board"]
     if deletes and not dry:
         check_may_delete(call, folder)
-    lines: list[str] = []
-    for level in (USER, PROJECT) if in_a_project(call) else (USER,):
-        for name in HARNESSES:
-            changes = setup_of(call, name, level).unplanned()
-            lines += [line_of(change) for change in changes]
-            if not dry:
-                apply(changes)
+    lines, left = harnesses_out(call, dry=dry)
     lines += git_out(call, dry=dry)
     if deletes:
         lines.append(f"gone: {folder}")
         if not dry:
             delete_board(call, folder)
-    stays = list(what_stays(call, "" if deletes else folder))
+    stays = [*left, *what_stays(call, "" if deletes else folder)]
     said = [f"would be {line}" for line in lines] if dry else lines
     shown = (*(said or ["nothing of dibs was set up"]), *(f"stays: {one}" for one in stays))
-    return Answer(payloads.answer(removed=lines, stays=stays, dry_run=dry), tuple(shown))
+    payload = payloads.answer(removed=lines, stays=stays, dry_run=dry)
+    return Answer(payload, tuple(shown), exit=REFUSED if left else 0)
+
+
+def harnesses_out(call: Call, *, dry: bool) -> tuple[list[str], list[str]]:
+    """What is taken out, and what has to be left as it is."""
+    lines: list[str] = []
+    left: list[str] = []
+    for level in (USER, PROJECT) if in_a_project(call) else (USER,):
+        for name in HARNESSES:
+            try:
+                changes = setup_of(call, name, level).unplanned()
+            except Refused as problem:
+                left.append(str(problem))
+                continue
+            lines += [line_of(change) for change in changes]
+            if not dry:
+                apply(changes)
+    return lines, left
 
 
 def in_a_project(call: Call) -> bool:
