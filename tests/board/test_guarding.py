@@ -15,6 +15,7 @@ from dibs.core.guarding import COMMIT, EDIT
 from dibs.core.instants import MINUTE
 from dibs.core.model import Terms
 from dibs.core.refusals import Refused
+from dibs.harness.telling import prime
 from kit.repositories import Repo, git
 
 A, B = "T-1", "T-2"
@@ -185,6 +186,21 @@ def test_a_person_lets_somebody_touch_what_another_holds_for_a_while(bench, code
     assert ana.refused(command) == "not_held"
 
 
+def test_the_holder_is_told_who_else_may_touch_its_paths(bench, codex, claude):
+    add(bench, "src/**")
+    codex.claim(A)
+    claude.do(c.Note(A, note="I need src/a.py"))
+    command = c.Allow(A, ("src/a.py",), to="claude", span=15 * MINUTE, reason="hotfix")
+    bench.person("ana").do(command)
+    found = guarding.look(bench.board, codex.identity, ["src/a.py"], EDIT)
+    assert found.verdict.is_clear
+    assert [(one.task, found.actors[one.actor].name) for one in found.shared] == [(A, "claude")]
+    assert guarding.look(bench.board, codex.identity, ["src/b.py"], EDIT).shared == ()
+    assert "claude may touch src/a.py of T-1 until" in prime(bench.board, codex.identity)
+    bench.advance(15 * 60 + 1)
+    assert guarding.look(bench.board, codex.identity, ["src/a.py"], EDIT).shared == ()
+
+
 def test_an_allowance_that_nobody_gave_is_found(apart):
     ana, codex = apart.person("ana"), apart.agent("codex", "s1")
     add(apart, "src/**")
@@ -231,6 +247,14 @@ def test_a_path_is_what_it_is_within_the_repository(tree, tmp_path):
     assert forms("out/elsewhere.txt") == ["out/elsewhere.txt"]
     for outside in (tmp_path / "x.txt", "../x", "/etc/passwd", ".", ".git/config", tree.folder):
         assert forms(outside) == [], outside
+
+
+def test_a_bare_repository_inside_another_work_tree_is_itself(tree):
+    git(tree.folder, "init", "-q", "--bare", "shared.git")
+    found = find_repository(str(tree.folder / "shared.git" / "hooks"))
+    assert (found.worktree, found.common_dir) == ("", str(tree.folder / "shared.git"))
+    inside = find_repository(str(tree.folder / ".git" / "hooks"))
+    assert inside.worktree == str(tree.folder)
 
 
 @pytest.mark.parametrize("written", ["true", "True", "yes", "1", ""])

@@ -12,7 +12,7 @@ from dibs.board.callers import caller_of
 from dibs.board.known import is_another
 from dibs.board.locate import find_repository
 from dibs.core.ground import ALLOW, OFF, REFUSE
-from dibs.core.guarding import Known, Verdict, judge, refusal_of
+from dibs.core.guarding import Known, Verdict, judge, refusal_of, shared_at
 from dibs.core.model import ActorId
 from dibs.core.refusals import Refused
 from dibs.core.reserved import Reserved
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dibs.board.locate import Repository
     from dibs.core.facts import Rival
     from dibs.core.instants import Instant
-    from dibs.core.model import Actor, Task
+    from dibs.core.model import Actor, Allowance, Task
     from dibs.core.refusals import Refusal
     from dibs.stores.transaction import ReadTransaction
 
@@ -42,6 +42,8 @@ class Look(Value):
     actors: Mapping[ActorId, Actor]
     now: Instant
     action: str
+    shared: tuple[Allowance, ...] = ()
+    """Who else may touch these paths now, by a person's word."""
 
     @property
     def refusal(self) -> Refusal | None:
@@ -56,8 +58,10 @@ def look(board: Board, who: Identity | None, paths: Sequence[str], action: str) 
     with board.read() as tx:
         known, actors = known_to(tx, board, who)
         verdict = judge(known, paths, action)
-        named = {rival.actor: actors[rival.actor] for _, rival in verdict.held}
-        return Look(verdict, known, named, tx.now, action)
+        shared = shared_at(known, paths)
+        ids = {rival.actor for _, rival in verdict.held} | {one.actor for one in shared}
+        named = {number: actors[number] for number in ids}
+        return Look(verdict, known, named, tx.now, action, tuple(shared))
 
 
 def known_to(
@@ -82,10 +86,15 @@ def known_to(
     if known.ground.conflict == OFF:
         return known, {}
     rivals = [one for one in tx.held_scopes() if is_another(one, actor, session, tx.now)]
-    if not rivals:
+    keys = {task.key for task in mine if task.scope}
+    if not rivals and not keys:
         return known, {}
-    allowed = [one for one in tx.allowances() if one.actor == actor]
-    return known.but(rivals=tuple(rivals), allowed=tuple(allowed)), tx.actors()
+    allowed = tx.allowances()
+    return known.but(
+        rivals=tuple(rivals),
+        allowed=tuple(one for one in allowed if one.actor == actor),
+        shared=tuple(one for one in allowed if one.actor != actor and one.task in keys),
+    ), tx.actors()
 
 
 def holders(

@@ -67,11 +67,12 @@ def locate(start: str, environment: Mapping[str, str]) -> Place:
 
 
 def find_repository(start: str) -> Repository | None:
-    worktree = _upwards(start, ".git") or ""
-    if not worktree:
-        bare = _bare(start)
-        return Repository("", bare, bare) if bare else None
+    worktree, bare = _upwards(start, ".git") or "", _bare(start) or ""
     git_dir = join(worktree, ".git")
+    if len(bare) > len(worktree) and not (bare + os.sep).startswith(git_dir + os.sep):
+        return Repository("", bare, bare)
+    if not worktree:
+        return None
     if isfile(git_dir):
         pointer = _first_line(git_dir).removeprefix("gitdir: ")
         git_dir = os.path.normpath(join(worktree, pointer))

@@ -30,6 +30,8 @@ class Known(Value):
     """Live leases of other sessions that reserve paths."""
     allowed: tuple[Allowance, ...] = ()
     """What the caller is let touch all the same."""
+    shared: tuple[Allowance, ...] = ()
+    """What others are let touch of what the caller holds."""
     items: frozenset[str] = frozenset()
     """The item files of what it holds."""
     lost: tuple[TaskKey, ...] = ()
@@ -105,6 +107,15 @@ def judge(known: Known, paths: Sequence[str], action: str) -> Verdict:
 def allows(task: Task, action: str) -> bool:
     allowed = task.terms.constraints
     return not allowed or action in allowed
+
+
+def shared_at(known: Known, paths: Sequence[str]) -> list[Allowance]:
+    """Who else may touch these paths of one's own, by a person's word."""
+    if not known.shared:
+        return []
+    others = Reserved((one.paths for one in known.shared), fold=known.ground.fold)
+    places = sorted({place for path in paths for place in others.of(path)})
+    return [known.shared[place] for place in places]
 
 
 # In words.

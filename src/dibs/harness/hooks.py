@@ -175,6 +175,7 @@ class Hooks:
             if look.verdict.stops:
                 return denied(self.harness, event.event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []
+            warnings += shared_with(look)
             warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
         return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
 
@@ -198,6 +199,15 @@ class Hooks:
         refusal = look.refusal
         assert refusal is not None, "something stands against it"
         return f"dibs: {refusal.message}. Next: {self.advice(refusal)}."
+
+
+def shared_with(look: Look) -> list[str]:
+    """The holder is told whom a person let touch what it is about to edit."""
+    if not look.shared:
+        return []
+    from dibs.harness.telling import shared_line
+
+    return [f"dibs: {shared_line(one, look.actors, look.now)}." for one in look.shared]
 
 
 TAKEN = "dibs: {} was taken from this session: stop working on it, and say so with dibs release."
