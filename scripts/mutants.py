@@ -44,6 +44,8 @@ SYNC = "tests/backlogs/test_sync.py::test_"
 KANO = "tests/backlogs/test_kano.py::test_"
 GRAPHS = "tests/backlogs/test_graphs.py::test_"
 KILLED = "tests/faults/test_killed_work.py::test_"
+GUARDING = "tests/board/test_guarding.py::test_"
+APPROVALS = "tests/board/test_approvals.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -371,6 +373,20 @@ TABLE = [
     ("files: an empty section is no gate", "backlogs/kano.py", "if not document.section(title)", "if False", KANO + "an_empty_section_is_the_ready_gate"),
     ("files: claims of the dead stay in a graph", "backlogs/workgraph.py", "heals = True", "heals = False", GRAPHS + "old_graphs_with_stale_claims_heal_with_one_summary_line"),
     ("files: the lock of a graph is not taken", "backlogs/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_graphs.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
+    # Paths, guards and hours.
+    Mutant("paths: a rival's live lease bars", "core/guarding.py", "if barred is not None:", "if False:", f"{GUARDING}a_path_is_held_as_long_as_the_lease_is_live"),
+    Mutant("paths: what is outside one's scope", "core/guarding.py", "            outside.append(path)", "            pass", f"{GUARDING}an_area_stands_for_its_globs"),
+    Mutant("paths: an expired lease does not bar", "board/known.py", "return not own and now <= rival.expires", "return not own", f"{GUARDING}a_path_is_held_as_long_as_the_lease_is_live"),
+    Mutant("paths: who lost its lease does not commit", "core/guarding.py", "known.lost if action == COMMIT and not mine else (),", "(),", f"{GUARDING}who_lost_its_lease_and_holds_nothing_does_not_commit_until_it_knows"),
+    Mutant("paths: an allowance is for one actor", "board/guarding.py", "tuple(one for one in allowed if one.actor == actor)", "tuple(allowed)", f"{GUARDING}a_person_lets_somebody_touch_what_another_holds_for_a_while"),
+    Mutant("paths: an allowance ends", "stores/sql/queries.sql", "allowance.until >= :now", "allowance.until >= 0 AND :now > 0", f"{GUARDING}a_person_lets_somebody_touch_what_another_holds_for_a_while"),
+    Mutant("paths: areas are read", "core/ground.py", "if not any(pattern in self.areas for pattern in scope):", "if True:", f"{GUARDING}an_area_stands_for_its_globs"),
+    Mutant("paths: links are followed", "board/guarding.py", "(full, realpath(full),", "(full,", f"{GUARDING}a_path_is_what_it_is_within_the_repository"),
+    Mutant("hours: an open stint", "core/approving.py", "is_over, has_nothing_open, is_not_approved", "is_over, is_not_approved", f"{APPROVALS}nothing_is_approved_while_a_stint_of_it_is_open"),
+    Mutant("hours: nobody approves the own", "core/approving.py", "is_known, is_anothers, is_over", "is_known, is_over", f"{APPROVALS}hours_are_not_approved_by_whoever_or_too_early"),
+    Mutant("hours: approved once", "core/approving.py", "has_nothing_open, is_not_approved)", "has_nothing_open)", f"{APPROVALS}a_period_is_approved_once_until_somebody_opens_it_again"),
+    Mutant("hours: what is approved is compared", "board/approving.py", "return self.now == Reckoned", "return True or self.now == Reckoned", f"{APPROVALS}what_was_approved_is_compared_with_the_stints_as_they_are"),
+    Mutant("hours: rows of approvals are verified", "board/approving.py", "return [] if kept == said else", "return [] if kept is not said else", f"{APPROVALS}an_approval_that_was_changed_is_found"),
 ]  # fmt: skip
 
 
