@@ -20,7 +20,7 @@ T1, T2, T3 = map(TaskKey, ("T-1", "T-2", "T-3"))
 KEYS = {
     "event": ("seq",), "task": ("id",), "ended_lease": ("task", "token_epoch", "token_number"),
     "stint": ("seq",), "note": ("seq",), "dependency": ("task", "on_task"), "actor": ("id",),
-    "actor_name": ("folded",), "board": ("board",),
+    "actor_name": ("folded",), "board": ("board",), "allowance": ("seq",), "approval": ("seq",),
 }  # fmt: skip
 
 NOT_PROVEN = {
@@ -59,6 +59,11 @@ def busy(apart):
     ana.do(c.Redact(T1, bench.events()[-1].seq, "a secret"))
     ana.do(c.SetActor("codex", tier=3, add_aliases=("cody",)))
     ana.do(c.Assign(T3, to="codex"))
+    ana.do(c.Allow(T1, ("src/a.py",), to="codex", span=HOUR, reason="hotfix"))
+    week = (bench.now() - HOUR, bench.now(), "UTC", "a week")
+    ana.do(c.Approve("codex", *week))
+    ana.do(c.Reopen("codex", week[0], week[1], "a week", reason="a mistake"))
+    ana.do(c.Approve("codex", *week))
     ana.do(c.Pause(reason="lunch"))
     bench.advance(1)
     bench.tamper("SELECT 1")

@@ -86,7 +86,7 @@ def faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
         event = entry.event
         if isinstance(event, Approved):
             said[entry.seq] = Approval(entry.seq, **event.named())
-        elif isinstance(event, Reopened):
-            said.pop(event.approval, None)
-    kept = {one.seq: one for one in tx.approvals(None)}
+        elif isinstance(event, Reopened) and event.approval in said:
+            said[event.approval] = said[event.approval].but(reopened=entry.seq)
+    kept = {one.seq: one for one in tx.all_approvals()}
     return [] if kept == said else ["the board: its approved periods are not those of the ledger"]

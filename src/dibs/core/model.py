@@ -325,7 +325,7 @@ class Allowance(Value):
 
 
 class Approval(Value):
-    """A period of an actor that a person has approved, and what it came to; not opened again since."""
+    """A period of an actor that a person has approved, and what it came to."""
 
     seq: int
     actor: ActorId
@@ -337,6 +337,8 @@ class Approval(Value):
     effort: int
     working: int
     digest: str
+    reopened: int | None = None
+    """The event after which it is in force no more."""
 
 
 class Linked(Value):

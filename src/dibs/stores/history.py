@@ -115,6 +115,9 @@ class History:
 
     def approvals(self, actor: ActorId | None) -> list[Approval]:
         """Approved periods that were not opened again, of one actor or of all."""
+        return [one for one in self.all_approvals(actor) if one.reopened is None]
+
+    def all_approvals(self, actor: ActorId | None = None) -> list[Approval]:
         return [Approval(*row) for row in self._ask("approvals", actor=actor)]
 
     def author_of(self, seq: int) -> ActorId:

@@ -361,8 +361,8 @@ VALUES (:board, :seq, :actor, :since, :until, :zone, :label, :stints, :effort, :
 UPDATE approval SET reopened = :reopened WHERE board = :board AND seq = :seq
 
 -- name: approvals
-SELECT seq, actor, since, until, zone, label, stints, effort, working, digest FROM approval
-WHERE board = :board AND actor = coalesce(:actor, actor) AND reopened IS NULL ORDER BY seq
+SELECT seq, actor, since, until, zone, label, stints, effort, working, digest, reopened FROM approval
+WHERE board = :board AND actor = coalesce(:actor, actor) ORDER BY seq
 
 -- What is to be said of a stint aside of its time stands in one text; of most there is nothing to say.
 -- name: stints

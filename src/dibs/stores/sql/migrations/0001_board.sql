@@ -284,7 +284,7 @@ CREATE TABLE approval (
     CHECK (reopened > seq)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX approval_by_actor ON approval (board, actor) WHERE reopened IS NULL;
+CREATE INDEX approval_by_actor ON approval (board, actor, seq);
 
 -- Free text, beside the ledger, which keeps its digest. One without text was redacted.
 CREATE TABLE note (
