@@ -81,6 +81,16 @@ def with_areas(board: Board, place: Place) -> Board:
     return board
 
 
+def wrong_in_committed(place: Place, settings: Settings) -> list[str]:
+    """What of `dibs.toml` is not followed."""
+    root = settings.mirror_root or main_tree(place)
+    if not root or not exists(join(root, COMMITTED)):
+        return []
+    from dibs.backlogs.found import wrong_in
+
+    return [str(problem) for problem in wrong_in(root)]
+
+
 def committed_areas(place: Place, settings: Settings) -> dict[str, tuple[str, ...]]:
     root = settings.mirror_root or main_tree(place)
     if not root or not exists(join(root, COMMITTED)):

@@ -763,7 +763,7 @@ BAD_SCOPES = {
     "": "a scope is empty", " ": "a scope is empty", "..": OUTSIDE, "../x": OUTSIDE,
     "a/../b": OUTSIDE, "a/..": OUTSIDE, "/": OUTSIDE, "/etc": OUTSIDE, "//host/x": OUTSIDE,
     "~": OUTSIDE, "~x": OUTSIDE, "~/x": OUTSIDE, "a\\b": OUTSIDE, "C:/x": OUTSIDE,
-    "file://x": OUTSIDE, "a//b": NOT_PLAIN, "./a": NOT_PLAIN, ".": NOT_PLAIN, "a/./b": NOT_PLAIN,
+    "file://x": OUTSIDE, "@": NOT_PLAIN, "a//b": NOT_PLAIN, "./a": NOT_PLAIN, ".": NOT_PLAIN, "a/./b": NOT_PLAIN,
     "a\nb": "holds control characters", "a\x1b[31m": "holds control characters",
     "a\x7f": "holds control characters", "a\0b": NOT_TEXT, "a\ud800": NOT_TEXT,
     "**/" * 17 + "a": "has more than 16 times **", "s" * 257: "a scope has 257 characters; the most is 256", HUGE: "a scope has 100000",

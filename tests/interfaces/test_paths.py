@@ -40,6 +40,8 @@ def test_a_name_that_is_a_tasks_is_the_task_and_with_a_dot_the_file(held):
     assert held.ok("who", "T-1").out.startswith("T-1: codex")
     assert held.ok("who", "./T-1").out == "./T-1: nobody\n"
     assert held.run("who", "T-9").code == 2
+    both = held.ok("who", "T-1", "src/a.py", "T-2").out.splitlines()
+    assert [line.partition(":")[0] for line in both] == ["T-1", "T-2", "src/a.py"]
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "", "a\nb", ".git/config"])
@@ -87,5 +89,20 @@ def test_areas_are_shown_with_their_source(repo):
     repo.ok("add", "Work", "--scope", "@web", *ANA)
     repo.ok("claim", "T-1", *CODEX)
     assert "codex (session s1) with T-1" in repo.ok("who", "src/web/a.js").out
+    assert repo.ok("doctor").code == 0
     told = repo.ok("config", "--json").json["settings"]
     assert told["areas.web"] == {"value": "src/web/**", "source": "dibs.toml"}
+
+
+@pytest.mark.parametrize("text", ["[areas\n", "[areas]\nweb = ['../x']\n"])
+def test_an_area_that_is_not_followed_is_told(repo, text):
+    (repo.folder / "dibs.toml").write_text(text)
+    assert "it is not followed" in repo.ok("config").err
+    ran = repo.run("doctor", "--json")
+    assert ran.code == 1
+    assert [one["level"] for one in ran.json["findings"] if one["what"] == "dibs.toml"] == ["wrong"]
+
+
+def test_the_log_says_what_was_allowed_to_whom(held):
+    held.ok("guard", "allow", "src/a.py", "--reason", "hotfix", *ANA)
+    assert "ana may touch src/a.py until" in held.ok("log", "T-1").out

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
 
 
+def committed(wrong: list[str]) -> list[Finding]:
+    """What of `dibs.toml` is not followed: areas that it should name stand for nothing then."""
+    return [Finding("dibs.toml", "; ".join(wrong), "wrong")] if wrong else []
+
+
 def findings(board: Board) -> list[Finding]:
     """Nothing where there is no backlog."""
     backlog = board.backlog

@@ -295,7 +295,7 @@ def scope_path(value: str) -> str:
         raise bad_argument(f"the scope {quoted(value)} holds control characters")
     if parts.count("**") > DOUBLE_STARS:
         raise bad_argument(f"the scope {quoted(value)} has more than {DOUBLE_STARS} times **")
-    if "" in parts[:-1] or "." in parts:
+    if "" in parts[:-1] or "." in parts or path == "@":
         raise bad_argument(f"the scope {quoted(value)} is not a plain path or glob")
     return path
 

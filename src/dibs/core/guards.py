@@ -251,7 +251,9 @@ def scope_is_free_if_late(case: Case) -> Refusal | None:
 
 def scope_is_free_if_wider(case: Case) -> Refusal | None:
     """What is added to the scope of a task that somebody holds is free, too."""
-    return scope_is_free(case) if case.live and case.command.named()["add"] else None
+    added = case.command.named()["add"]
+    wider = case.but(facts=case.facts.but(task=case.task.but(scope=added)))
+    return scope_is_free(wider) if case.live and added else None
 
 
 def constraints_allow_it(case: Case) -> Refusal | None:

@@ -166,14 +166,15 @@ def kept_text(path: str) -> str:
 
 def who(call: Call) -> Answer:
     """Who owns a task; or, if it is none, who holds paths."""
-    at, [first, *more] = typed(call, "at"), call["what"]
-    if at is None and (more or not is_task(call, first)):
-        from dibs.interfaces.cli.paths import held_paths
+    at, named = typed(call, "at"), call["what"]
+    tasks = [what for what in named if is_task(call, what)]
+    if at is None and named != tasks[:1]:
+        from dibs.interfaces.cli.paths import owners
 
-        return held_paths(call, [first, *more])
-    if more:
+        return owners(call, tasks, [what for what in named if what not in tasks])
+    if len(named) > 1:
         raise bad_argument("--at goes with one task")
-    owner = views.who(call.board, checks.task_key(first), at)
+    owner = views.who(call.board, checks.task_key(named[0]), at)
     return Answer(payloads.owner(owner), (*echoed("at", at), pages.owner(owner)))
 
 

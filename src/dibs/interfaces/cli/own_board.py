@@ -62,6 +62,7 @@ def config(call: Call) -> Answer:
     if call["load"] is not None:
         return load_config(call)
     from dibs.board import settings
+    from dibs.opening import wrong_in_committed
 
     path = f"{call.place.folder}/{settings.FILE}"
     stated: dict[str, Any] = {}
@@ -90,7 +91,8 @@ def config(call: Call) -> Answer:
     told = {name: {"value": value, "source": where} for name, value, where, _ in rows}
     lines = (*say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")), hint)
     payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
-    return Answer(payload, lines, wrong, exit=USAGE if wrong else 0)
+    not_followed = tuple(wrong_in_committed(call.place, values))
+    return Answer(payload, lines, wrong + not_followed, exit=USAGE if wrong else 0)
 
 
 def wants_names(call: Call, values: Settings) -> bool:
@@ -217,8 +219,14 @@ def doctor(call: Call) -> Answer:
     if call["reason"]:
         raise bad_argument("--reason goes with --set-clock")
     from dibs.board.doctor import findings
+    from dibs.opening import wrong_in_committed
 
     found = findings(call.board)
+    not_followed = wrong_in_committed(call.place, call.board.settings)
+    if not_followed:
+        from dibs.backlogs.checkup import committed
+
+        found += committed(not_followed)
     if call.board.backlog is not None:
         from dibs.backlogs.checkup import findings as of_files
 

@@ -247,6 +247,11 @@ MORE: dict[type[e.Event], Callable[[Any, Actors], str]] = {
     e.Renewed: lambda event, _: f"ttl {exact(event.ttl)}",
     e.Redacted: lambda event, _: f"the text of event {event.of}",
     e.Depended: lambda event, _: depended(event),
+    e.Allowed: lambda event, actors: (
+        f"{actors[event.to].name} may touch {', '.join(event.paths)} until {iso(event.until)}"
+    ),
+    board_events.Approved: lambda event, actors: f"{actors[event.actor].name}, {event.label}",
+    board_events.Reopened: lambda event, actors: f"{actors[event.actor].name}, {event.label}",
     e.LeaseEnded: lambda event, _: event.why + (", attempts used up" if event.gives_up else ""),
     e.Released: lambda event, _: "attempts used up" if event.gives_up else "",
     e.Reset: lambda event, _: f"with {event.of}" if event.of else "",

@@ -41,14 +41,21 @@ def in_the_tree(call: Call, typed: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def held_paths(call: Call, typed: list[str]) -> Answer:
-    """Who holds each path, by its own name or by what it leads to."""
-    told, lines = [], []
+def owners(call: Call, tasks: list[str], typed: list[str]) -> Answer:
+    """Who owns each task, and who holds each path, by its own name or by what it leads to."""
+    from dibs.board import views
+    from dibs.interfaces.cli import pages
+
+    found = [views.who(call.board, checks.task_key(key)) for key in tasks]
+    told, lines = [], [pages.owner(owner) for owner in found]
     for path, forms in in_the_tree(call, typed).items():
         holders, _, now = guarding.holders(call.board, forms)
         told.append({"path": path, "holders": [holder_told(*one, now) for one in holders]})
         lines += [holder_line(path, *one, now) for one in holders] or [f"{path}: nobody"]
-    return Answer(payloads.answer(paths=told), tuple(lines))
+    payload = payloads.answer(paths=told)
+    if found:
+        payload["tasks"] = [payloads.owner(owner) for owner in found]
+    return Answer(payload, tuple(lines))
 
 
 def holder_told(path: str, rival: Rival, holder: Actor, now: Instant) -> dict[str, object]:
