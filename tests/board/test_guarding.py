@@ -75,27 +75,26 @@ def test_who_lost_its_lease_and_holds_nothing_does_not_commit_until_it_knows(ben
     codex.do(c.Release(B))
     assert code(codex, "docs/b", COMMIT) == "work_lost"
     codex.do(c.Release(A))
-    assert code(codex, "docs/b", COMMIT) == "needs_task"
+    assert code(codex, "docs/b", COMMIT) == ""
 
 
 NEEDS = {
-    # the setting, who commits: what stops
-    ("", "codex"): "needs_task",
-    ("", "ana"): "",
-    ("allow", "codex"): "",
-    ("warn", "codex"): "",
-    (REFUSE, "ana"): "needs_task",
+    # the setting, the mark of a harness: what stops
+    ("", ""): "",
+    ("", "CLAUDECODE"): "needs_task",
+    ("allow", "CLAUDECODE"): "",
+    ("warn", ""): "",
+    (REFUSE, ""): "needs_task",
 }
 
 
 @pytest.mark.parametrize(("case", "expected"), NEEDS.items())
 def test_whether_a_commit_needs_a_task_is_a_setting(bench, codex, case, expected):
-    """Agents need one, unless the board says otherwise; people do not."""
-    setting, name = case
+    setting, harness = case
     bench.board.settings = bench.board.settings.but(commits_need_task=setting)
-    who = codex if name == "codex" else bench.person("ana")
-    assert code(who, "a", COMMIT) == expected
-    assert code(who, "a", EDIT) == ""
+    codex.identity = codex.identity.but(harness=harness)
+    assert code(codex, "a", COMMIT) == expected
+    assert code(codex, "a", EDIT) == ""
 
 
 # Areas, case, and what an overlap means.

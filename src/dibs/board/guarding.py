@@ -74,7 +74,7 @@ def known_to(
     if who is not None:
         caller, is_new = caller_of(tx, who, settings)
         actor, session = caller.actor.id, caller.holding_session
-        needs = settings.commits_need_task or (ALLOW if who.person else REFUSE)
+        needs = settings.commits_need_task or (REFUSE if who.harness else ALLOW)
         known = known.but(needs=needs)
         if not is_new:
             mine = tuple(tx.tasks_held_by(actor, session))

@@ -244,7 +244,7 @@ SETTINGS = {
     ),
     "commits_need_task": Setting(
         _text(_one_of(*NEEDS)),
-        lambda value: value or "refuse for agents, allow for people",
+        lambda value: value or "refuse in a harness, else allow",
         "a commit by somebody who holds no task: allow, warn or refuse",
     ),
     "fence_refs": Setting(
