@@ -83,7 +83,7 @@ def test_what_was_amended_is_amended_again_by_its_new_number_only(worked_on):
 def test_an_amendment_may_be_empty_and_counts_nothing(worked_on):
     ana = worked_on.person("ana")
     ana.do(c.AmendStint(number(worked_on), ended=START, **WHY))
-    assert counted(worked_on)[0] == ("T-1", 0, 0, "amended")
+    assert {key for key, *_ in counted(worked_on)} == {"T-2"}
     ana.do(c.AddStint("T-1", START, START + HOUR, **WHY))
     assert ("T-1", 0, 3600, "added") in counted(worked_on)
 

@@ -242,3 +242,15 @@ def test_sixteen_processes_deliver_one_ask_fifty_times_each(repo):
     assert len({one["delivery"] for one in shown["receipts"]}) == 800
     assert len(repo.json("list", "--all")["tasks"]) == 1
     assert repo.run("log", "--verify").code == 0
+
+
+def test_many_requests_say_which_came_with_another_payload(repo, tmp_path):
+    path = tmp_path / "asks.jsonl"
+    lines = [{"channel": "mail", "ref": "r-1", "title": title} for title in ("a", "b")]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = repo.ok("intake", "--from", str(path), "--as", "ana", "--json").json["intake"]
+    assert (told["added"], told["known"], told["differing"]) == (1, 1, ["T-1"])
+    said = repo.ok("intake", "--from", str(path), "--as", "ana").out
+    assert "came with another payload than before: T-1" in said
+    wrong = ("intake", "--from", str(path), "--request-id", "r", "--as", "ana", "--json")
+    assert repo.run(*wrong).error["code"] == "bad_argument"

@@ -127,20 +127,22 @@ def test_41_tampering_with_stints_is_found(spread, how):
 
 @pytest.mark.parametrize("to", STORES)
 def test_stints_are_carried_with_their_board(spread, tmp_path, to):
-    """Out of either store and into either; the open one ends as every lease does on this way."""
+    """Out of either store and into either; the open one ends where its holder was last heard of."""
     codex = spread.agent("codex", "s1")
     codex.do(c.ReportUsage(worked(spread.board, 0, LATER).stints[0].number, 5, 7, "actual"))
     spread.person("ana").do(
         c.AddStint("T-1", START - HOUR, START, actor="codex", yes=True, reason="forgotten")
     )
     before = worked(spread.board, 0, LATER).stints
+    heard = spread.task(before[-1].key).lease.renewed
+    spread.advance(86_400)
     store = new_store(to, tmp_path / "target", spread.machine, apart=True)
     board = Board(store, Settings())
     carrying.export(spread.board, str(tmp_path / "lines"))
     carrying.import_board(board, str(tmp_path / "lines"), spread.person("ana").identity)
     after = worked(board, 0, LATER).stints
     assert after[:-1] == before[:-1]
-    assert (after[-1].end, after[-1].source) == (before[-1].end, "claim")
+    assert (after[-1].end, after[-1].source) == (heard, "claim")
     assert verify(board).faults == ()
     store.close()
 
@@ -225,3 +227,33 @@ def test_what_happened_before_the_clock_was_set_back_is_found_too(bench):
             found = moments(bench.board, bench.actor_id("ana"), since, since + length)
             noted = [one.at for one in found if one.what == "noted"]
             assert noted == [one for one in at if since <= one < since + length]
+
+
+def test_each_stint_says_what_ended_it(bench):
+    codex, ana = bench.agent("codex", "s1"), bench.person("ana")
+    for _ in range(3):
+        bench.add()
+    codex.claim("T-1")
+    bench.advance(60)
+    codex.do(c.Complete("T-1"))
+    ana.claim("T-2")
+    bench.advance(60)
+    ana.do(c.Stop("T-2"))
+    codex.claim("T-3", ttl=60_000_000)
+    bench.advance(61)
+    bench.agent("claude", "s9").claim("T-3")
+    bench.advance(60)
+    found = {one.key: one.cause for one in worked(bench.board, 0, 2**62).stints if one.number}
+    assert found == {"T-1": "complete", "T-2": "stopped", "T-3": "takeover"}
+
+
+def test_an_amendment_to_nothing_is_counted_nowhere(bench):
+    ana = bench.person("ana")
+    bench.add()
+    ana.claim("T-1")
+    bench.advance(60)
+    ana.do(c.Complete("T-1"))
+    [stint] = worked(bench.board, 0, 2**62).stints
+    ana.do(c.AmendStint(stint.number, ended=stint.start, yes=True, reason="was not me"))
+    assert worked(bench.board, 0, 2**62).stints == ()
+    assert bench.faults() == ()

@@ -47,6 +47,23 @@ def test_what_is_approved_is_neither_added_to_nor_amended(worked):
     worked.ok("stint", "add", "T-1", *outside, *more)
 
 
+def test_a_correction_outside_of_what_is_approved_changes_nothing_of_it(repo):
+    repo.ok("add", "Fix login", *BO)
+    over_midnight = ("--from", "2026-01-11T23:00Z", "--to", "2026-01-12T01:00Z")
+    reason = ("--reason", "on paper", "--yes", *ANA)
+    told = repo.ok("stint", "add", "T-1", *over_midnight, *reason, "--json").json["stint"]
+    repo.ok("approve", "ana", *WEEK, *BO)
+    repo.ok("stint", "amend", str(told["number"]), "--to", "2026-01-12T00:00Z", *reason)
+    assert repo.ok("timesheet", "--verify", "--json").json["ok"] is True
+
+
+def test_a_week_is_a_week_and_a_month_a_month(worked):
+    for option, wrong in (("--week", "2026-10"), ("--week", "2025"), ("--month", "2026-W02")):
+        ran = worked.run("approve", "ana", option, wrong, *BO, "--json")
+        assert (ran.code, ran.error["code"]) == (2, "bad_argument")
+    assert worked.run("day", "ana", "2026-W02").code == 2
+
+
 REFUSALS = {
     "oneself": (("ana", *WEEK, *ANA), 1, "own_timesheet"),
     "no period": (("ana", *BO), 2, "bad_argument"),

@@ -223,7 +223,7 @@ def test_a_calendar_holds_the_same_intervals(pairs, title, area):
         assert (event.start, event.end) == (when(stint.start), when(stint.end))
         assert event["X-DIBS-START"] == iso(stint.start) and event["X-DIBS-END"] == iso(stint.end)
         assert event["DTSTAMP"].dt == when(MONDAY)
-        assert event["UID"] == f"stint-{stint.number}@board-1"
+        assert event["UID"] == f"stint-{stint.number}-{ics.stamp(stint.start)}@board-1"
         if title.isprintable() and title.strip() == title:
             assert event["SUMMARY"] == f"{stint.key} {title}".strip()
         if area.isprintable() and area:
@@ -237,7 +237,7 @@ def test_an_event_as_it_is_written():
     text = ics.written([stint], MONDAY, "b", NAMES, {"T-1": "Fix\nlogin " + "é" * 40})
     assert text.split("\r\n")[3:-2] == [
         "BEGIN:VEVENT",
-        "UID:stint-1@b",
+        "UID:stint-1-20261116T070000Z@b",
         "DTSTAMP:20261116T070000Z",
         "DTSTART:20261116T070000Z",
         "DTEND:20261116T083000Z",

@@ -34,15 +34,19 @@ class Reckoned(Value):
 
 
 def reckoned(stints: Iterable[Worked], since: Instant, until: Instant) -> Reckoned:
-    """Of one actor's stints, what lies in the period: sum, union, and a digest over each of them."""
-    inside = sorted(clipped(stints, since, until), key=lambda one: (one.start, one.end, one.number))
+    """Of one actor's stints, what lies in the period: sum, union, and a digest over each of them.
+
+    What is corrected outside of the period changes nothing of it.
+    """
+    parts = (one for one in clipped(stints, since, until) if one.length)
+    inside = sorted(parts, key=lambda one: (one.start, one.end, one.key))
     effort = working = reach = 0
     lines = []
     for one in inside:
         effort += one.length
         working += max(0, one.end - max(one.start, reach))
         reach = max(reach, one.end)
-        lines.append(f"{one.number} {one.key} {one.start} {one.end} {one.source}")
+        lines.append(f"{one.key} {one.start} {one.end}")
     return Reckoned(len(inside), effort, working, digest_of("\n".join(lines)))
 
 
@@ -134,7 +138,7 @@ def is_approved(case: Case) -> Refusal | None:
     if exactly(case) is not None:
         return None
     name, label = case.subject.name, asked(case).label
-    known = [one.label for one in period(case).approved]
+    known = [f"{one.label} ({one.zone})" for one in period(case).approved]
     said = f"; approved are {', '.join(known)}" if known else ""
     return Refusal(
         "not_approved",
@@ -146,8 +150,16 @@ def is_approved(case: Case) -> Refusal | None:
 def approved_already(one: Approval, name: str) -> Refusal:
     return Refusal(
         "approved",
-        f"{one.label} of {name} is approved (event {one.seq}), from {iso(one.since)} to {iso(one.until)}",
-        {"actor": name, "period": one.label, "approval": one.seq},
+        f"{one.label} of {name} ({one.zone}) is approved (event {one.seq}), "
+        f"from {iso(one.since)} to {iso(one.until)}",
+        {
+            "actor": name,
+            "period": one.label,
+            "zone": one.zone,
+            "from": iso(one.since),
+            "to": iso(one.until),
+            "approval": one.seq,
+        },
     )
 
 

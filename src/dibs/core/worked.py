@@ -43,6 +43,8 @@ class Worked(Value):
     """How well tokens and cost are known: actual, estimated, unknown; nothing for people."""
     number: int | None = None
     """What the store calls it."""
+    cause: str = ""
+    """What ended it: `complete`, `takeover`, `stopped`, `process gone`; nothing while it is open."""
 
     @property
     def length(self) -> int:

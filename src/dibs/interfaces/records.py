@@ -201,6 +201,11 @@ class Answer:
         return any(isinstance(event, e.Added) for event in self._outcome.events)
 
     @property
+    def differs(self) -> bool:
+        """Whether the request came with another payload than before. The task stays as it is."""
+        return any(isinstance(one, e.Received) and one.differs for one in self._outcome.events)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What should be known about the item file of the task, if it has one."""
         return self._outcome.said

@@ -124,9 +124,11 @@ SURFACES = {
     "own_timesheet": Surface(REFUSED, "ask another person to approve it"),
     "period_not_over": Surface(REFUSED, "approve it after {until}"),
     "stint_open": Surface(
-        REFUSED, "dibs stop {task} ends a stint, dibs sweep those of the dead; dibs stint list"
+        REFUSED, "dibs stop {task} ends a stint; of the dead, dibs sweep, and again after 30 s"
     ),
-    "approved": Surface(REFUSED, "a person opens it again: dibs reopen {actor}, with its period"),
+    "approved": Surface(
+        REFUSED, "a person opens it again: dibs reopen {actor}, with its period and --tz {zone}"
+    ),
     "not_approved": Surface(REFUSED, "dibs timesheet --verify shows what is approved"),
     "bad_trailer": Surface(REFUSED, "amend the commit: its trailers are those of a lease"),
     "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),

@@ -132,15 +132,20 @@ def begin_of(name: str, day: date) -> Instant:
     return _turns(zone(name), day)[0][0]
 
 
+LIKE = {"DAY": "2026-11-15", "--week": "2026-W47", "--month": "2026-11"}
+"""How a period is written, where only one kind of it is meant."""
+
+
 def period(name: str, text: str, what: str = "the period") -> tuple[Instant, Instant]:
     """A local day, ISO week, month or year: `2026-11-15`, `2026-W53`, `2026-11`, `2026`."""
+    like = LIKE.get(what, "2026-11-15, 2026-W47, 2026-11 or 2026")
     try:
+        if what in LIKE and _shape(text) != _shape(like):
+            raise ValueError(text)
         first, after = _dates(text)
         since, until = begin_of(name, first), begin_of(name, after)
     except (ValueError, OverflowError):
-        raise bad_argument(
-            f"{what} is {quoted(text)}; write it like 2026-11-15, 2026-W47, 2026-11 or 2026"
-        ) from None
+        raise bad_argument(f"{what} is {quoted(text)}; write it like {like}") from None
     if not 0 <= since < until <= LAST_INSTANT:
         raise bad_argument(f"{what} is {quoted(text)}: no board is that old, or that new")
     return since, until
@@ -158,9 +163,13 @@ def day_of(name: str, now: Instant) -> tuple[Instant, Instant]:
     return begin_of(name, today), begin_of(name, today + DAY)
 
 
+def _shape(text: str) -> str:
+    return "".join("9" if one in "0123456789" else one for one in text)
+
+
 def _dates(text: str) -> tuple[date, date]:
     """The first day of a period, and the first one after it."""
-    shape = "".join("9" if one in "0123456789" else one for one in text)
+    shape = _shape(text)
     if shape == "9999":
         return date(int(text), 1, 1), date(int(text) + 1, 1, 1)
     if shape == "9999-W99":

@@ -182,8 +182,11 @@ def in_bulk(call: Call) -> Answer:
 
     if call["title"] is not None or call["ref"] is not None or call["url"] is not None:
         raise bad_argument("with --from the titles, refs and urls stand in the file")
+    if call.request_id is not None:
+        raise bad_argument("--request-id belongs to one request: the origin of each makes it safe")
     problems: list[Problem] = []
     batch: list[c.Add] = []
+    differing: dict[str, None] = {}
     added = total = 0
     show = bar("bytes")
     with stream(call["file"]) as file:
@@ -195,20 +198,26 @@ def in_bulk(call: Call) -> Answer:
             batch.append(command_of(call, found))
             total += 1
             if len(batch) == BATCH:
-                added += executed(call, batch)
+                added += executed(call, batch, differing)
                 batch = []
                 if show is not None and size:
                     show(file.tell(), size)
-        added += executed(call, batch)
+        added += executed(call, batch, differing)
     if show is not None and size:
         show(size, size)
-    return summed(total, added, problems)
+    return summed(total, added, [*differing], problems)
 
 
-def executed(call: Call, batch: list[c.Add]) -> int:
+def executed(call: Call, batch: list[c.Add], differing: dict[str, None]) -> int:
+    """How many are new; and which tasks were asked for otherwise before."""
+    from dibs.board.outcome import task_events
+
     if not batch:
         return 0
     outcome = call.board.execute(call.who(), c.Intake(tuple(batch)))
+    for key, _, event in task_events(outcome):
+        if isinstance(event, e.Received) and event.differs:
+            differing[key] = None
     return sum(isinstance(event, e.Added) for event in outcome.events)
 
 
@@ -230,9 +239,12 @@ def whole(file: BinaryIO) -> int:
     return there.st_size if stat.S_ISREG(there.st_mode) else 0
 
 
-def summed(total: int, added: int, problems: list[Problem]) -> Answer:
+def summed(total: int, added: int, differing: list[str], problems: list[Problem]) -> Answer:
     def lines() -> Iterator[str]:
         yield f"{count(total, 'request')}: {added} new, {total - added} known already"
+        if differing:
+            more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
+            yield f"  came with another payload than before: {', '.join(differing[:SHOWN])}{more}"
         yield from (f"  line {one.line}: {one.what}" for one in problems[:SHOWN])
         if len(problems) > SHOWN:
             yield f"  and {len(problems) - SHOWN} more: --json lists them all"
@@ -241,6 +253,7 @@ def summed(total: int, added: int, problems: list[Problem]) -> Answer:
         "requests": total,
         "added": added,
         "known": total - added,
+        "differing": differing,
         "problems": [one.named() for one in problems],
     }
     return Answer(payloads.answer(intake=told), tuple(lines()), exit=1 if problems else 0)

@@ -8,6 +8,7 @@ from dibs.core.checks import short
 from dibs.core.evolve import is_late
 from dibs.core.instants import Instant, about, between, brief, exact, iso
 from dibs.core.refusals import shown
+from dibs.core.stint_events import StintAdded, StintAmended, UsageReported
 from dibs.interfaces.cli.say import count, holder_of, safe, table, until
 
 TYPE_CHECKING = False
@@ -225,6 +226,10 @@ def details(line: LogLine, actors: Actors) -> str:
     return "; ".join(part for part in said if part)
 
 
+def corrected(event: StintAdded | StintAmended, actors: Actors) -> str:
+    return f"{actors[event.actor].name}, {iso(event.stint.started)} to {iso(event.stint.ended)}"
+
+
 def depended(event: e.Depended) -> str:
     on = [f"on {', '.join(event.on)}"] if event.on else []
     return ", ".join(on + ([f"not on {', '.join(event.not_on)}"] if event.not_on else []))
@@ -247,6 +252,9 @@ MORE: dict[type[e.Event], Callable[[Any, Actors], str]] = {
     e.Renewed: lambda event, _: f"ttl {exact(event.ttl)}",
     e.Redacted: lambda event, _: f"the text of event {event.of}",
     e.Depended: lambda event, _: depended(event),
+    StintAdded: corrected,
+    StintAmended: lambda event, actors: f"{corrected(event, actors)}, for {event.amends}",
+    UsageReported: lambda event, _: f"the stint {event.number}, {event.spending}",
     e.Allowed: lambda event, actors: (
         f"{actors[event.to].name} may touch {', '.join(event.paths)} until {iso(event.until)}"
     ),

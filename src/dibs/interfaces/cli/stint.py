@@ -54,11 +54,12 @@ def list_(call: Call) -> Answer:
             "" if one.source == "open" else clock(one.end),
             hms(Duration(one.end - one.start)),
             one.source,
+            one.cause.replace("_", " "),
             *((amount(one.tokens), cost(one.cost), one.spending) if spends else ()),
         )
         for one in record.stints
     ]
-    head: tuple[str, ...] = ("NUMBER", "ACTOR", "TASK", "FROM", "TO", "TIME", "SOURCE")
+    head: tuple[str, ...] = ("NUMBER", "ACTOR", "TASK", "FROM", "TO", "TIME", "SOURCE", "CAUSE")
     head += ("TOKENS", "COST", "KNOWN") if spends else ()
     lines = say.table(rows, head) if rows else ("no work in this period",)
     if rows and zone != "UTC":

@@ -166,6 +166,7 @@ def stint_told(one: Worked, record: Record) -> dict[str, object]:
         "ended_at": None if one.source == "open" else iso(one.end),
         "seconds": (one.end - one.start) / 1_000_000,
         "source": one.source,
+        "cause": one.cause or None,
         "tokens": one.tokens,
         "cost": None if one.cost is None else money(one.cost),
         "spending": one.spending or None,

@@ -62,9 +62,9 @@ def _event(stint: Worked, now: Instant, board: str, name: str, title: str) -> It
 
 
 def _uid(stint: Worked) -> str:
-    """The same stint is the same event, whenever it is written, and also if it was amended."""
+    """The same stint is the same event, whenever it is written; its parts, cut at midnight, are several."""
     if stint.number is not None:
-        return f"stint-{stint.number}"
+        return f"stint-{stint.number}-{stamp(stint.start)}"
     return f"{stint.key}-{stint.actor}-{stint.start}"
 
 

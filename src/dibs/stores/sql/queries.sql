@@ -34,12 +34,16 @@ NOT IN (SELECT amends FROM stint WHERE board = :board AND amends IS NOT NULL)
 -- session is watched and has been silent for too long.
 -- part: stints
 SELECT actor, stint_started AS started, stint_ended AS ended, task, 'claim' AS source, tokens, cost,
-    spending, seq
+    spending, seq, cause
 FROM ended_lease
 WHERE board = :board AND stint_ended >= :since AND stint_started < :until AND seq {not_amended}
 UNION ALL
-SELECT actor, started, ended, task, source, tokens, cost, spending, seq FROM stint
+SELECT actor, started, ended, task, source, tokens, cost, spending, seq, (
+    SELECT verb FROM event WHERE event.board = stint.board AND event.seq = stint.seq
+)
+FROM stint
 WHERE board = :board AND ended >= :since AND started < :until AND seq {not_amended}
+AND NOT (source = 'amended' AND started = ended)
 UNION ALL
 SELECT holder, stint,
     CASE WHEN :now <= expires AND NOT (renewed < :idle_since AND EXISTS (
@@ -47,7 +51,7 @@ SELECT holder, stint,
         WHERE session.board = task.board AND session.actor = task.holder AND session.name = task.session
         AND session.watched = 1
     )) THEN :now WHEN renewed > stint THEN renewed ELSE stint END,
-    id, 'open', NULL, NULL, '', NULL
+    id, 'open', NULL, NULL, '', NULL, ''
 FROM task
 WHERE board = :board AND holder IS NOT NULL AND stint < :until
 
@@ -376,7 +380,8 @@ ORDER BY actor, started
 
 -- The same, each with its task, in the order of the fields of `Worked`: the scope stands for its area.
 -- name: stints_and_tasks
-SELECT actor, started, ended, task.key, task.scope, task.charge_code, task.billable, source, tokens, cost, spending, seq, task.title
+SELECT actor, started, ended, task.key, task.scope, task.charge_code, task.billable, source, tokens, cost, spending, seq,
+    cause, task.title
 FROM ({stints}) AS stints CROSS JOIN task
 WHERE ended >= :since AND actor = coalesce(:actor, actor) AND task.board = :board AND task.id = stints.task
 ORDER BY actor, started, ended, seq
