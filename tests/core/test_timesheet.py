@@ -575,10 +575,10 @@ def test_how_well_it_is_known_is_how_well_the_worst_is_known():
         return made(stints, Asked(0, DAY, "UTC")).total.spent
 
     assert spent((None, "")) is None
-    assert spent((5, "actual"), (None, "")) == Spent(5, 0, "actual")
-    assert spent((5, "actual"), (7, "estimated")) == Spent(12, 0, "estimated")
-    assert spent((None, "unknown"), (7, "estimated")) == Spent(7, 0, "unknown")
-    assert spent((7, "")) == Spent(7, 0, "unknown")
+    assert spent((5, "actual"), (None, "")) == Spent(5, None, "actual")
+    assert spent((5, "actual"), (7, "estimated")) == Spent(12, None, "estimated")
+    assert spent((None, "unknown"), (7, "estimated")) == Spent(7, None, "unknown")
+    assert spent((7, "")) == Spent(7, None, "unknown")
 
 
 def test_a_share_of_what_was_used_is_an_estimate():

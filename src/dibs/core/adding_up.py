@@ -122,16 +122,20 @@ class Sums:
 
     def __init__(self) -> None:
         self.stints = self.effort = self.working = self.billed = 0
-        self.corrected = self.running = self.tokens = self.cost = 0
+        self.corrected = self.running = 0
+        self.tokens: int | None = None
+        self.cost: int | None = None
         self.certainty = ""
 
     def mark(self, source: str) -> None:
         self.corrected += source in {ADDED, AMENDED}
         self.running += source == OPEN
 
-    def spend(self, tokens: int, cost: int, certainty: str) -> None:
-        self.tokens += tokens
-        self.cost += cost
+    def spend(self, tokens: int | None, cost: int | None, certainty: str) -> None:
+        if tokens is not None:
+            self.tokens = (self.tokens or 0) + tokens
+        if cost is not None:
+            self.cost = (self.cost or 0) + cost
         self.certainty = max(self.certainty, certainty, key=("", *CERTAINTIES).index)
 
 
@@ -307,7 +311,8 @@ class Book:
                 known = spending or UNKNOWN
                 if known == ACTUAL and not whole:
                     known = ESTIMATED
-                of_tokens = share(tokens or 0, stint[1], stint[2], begin, finish)
-                of_cost = share(cost or 0, stint[1], stint[2], begin, finish)
+                span = (stint[1], stint[2], begin, finish)
+                of_tokens = None if tokens is None else share(tokens, *span)
+                of_cost = None if cost is None else share(cost, *span)
                 sums.spend(of_tokens, of_cost, known)
                 self.total.spend(of_tokens, of_cost, known)

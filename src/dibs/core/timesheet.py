@@ -37,10 +37,13 @@ FOOTER = (
 
 
 class Spent(Value):
-    """What agents used: the sum of what is known, and how well it is known at worst."""
+    """What agents used: the sum of what was told, and how well it is known at worst.
 
-    tokens: int
-    cost: int
+    `None`: nobody told any of it.
+    """
+
+    tokens: int | None
+    cost: int | None
     """In millionths of the board's currency."""
     certainty: str
 

@@ -11,7 +11,7 @@ from dibs.core.rounding import hours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.core.timesheet import Row, Sheet
+    from dibs.core.timesheet import Row, Sheet, Spent
 
 CUT = "times are cut to whole seconds here; csv and json have the microseconds"
 NO_LABEL = "(none)"
@@ -75,5 +75,11 @@ def cells(sheet: Sheet, row: Row) -> tuple[str, ...]:
         shown.append(str(row.corrected or ""))
     if sheet.total.spent is not None:
         spent = row.spent
-        shown += [str(spent.tokens), money(spent.cost), spent.certainty] if spent else ["", "", ""]
+        shown += used(spent) if spent else ["", "", ""]
     return tuple(shown)
+
+
+def used(spent: Spent) -> list[str]:
+    """What nobody told is left empty: it is not nothing."""
+    tokens = "" if spent.tokens is None else str(spent.tokens)
+    return [tokens, "" if spent.cost is None else money(spent.cost), spent.certainty]

@@ -70,7 +70,15 @@ def _cells(sheet: Sheet, row: Row) -> list[str]:
         hours(row.billed) if asked.rule.rounds else "",
         str(row.corrected),
         str(row.running),
-        *([str(spent.tokens), _money(spent.cost), spent.certainty] if spent else ["", "", ""]),
+        *(
+            [
+                "" if spent.tokens is None else str(spent.tokens),
+                "" if spent.cost is None else _money(spent.cost),
+                spent.certainty,
+            ]
+            if spent
+            else ["", "", ""]
+        ),
         *map(neutral, (iso(asked.since), iso(asked.until), asked.zone, asked.bill_by)),
         *map(neutral, (asked.rule.name, ", ".join(sheet.only))),
     ]
