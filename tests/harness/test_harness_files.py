@@ -273,6 +273,41 @@ def test_an_older_section_is_replaced_where_it_stands():
     assert new.endswith("<!-- dibs:end -->\nafter\n")
 
 
+@pytest.mark.parametrize("mark", ["<!-- dibs:begin 1 -->", "<!-- dibs:end -->"])
+def test_a_mark_in_a_sentence_is_the_writers_and_stays(mark):
+    """Words about us, in somebody's own text, are not ours to delete."""
+    for line in (f"Ours is between `{mark}` and its end.", f"{mark} is the mark", f"> {mark}"):
+        text = f"# Rules\n{line}\nKeep me.\n"
+        assert textfile.without_section(text) == text
+        once = textfile.with_section(text)
+        assert once.startswith(text)
+        assert textfile.without_section(once) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- dibs:begin 1 -->\nmine\n",
+        "mine\n<!-- dibs:end -->\n",
+        "<!-- dibs:end -->\nmine\n<!-- dibs:begin 1 -->\n",
+        "<!-- dibs:begin 1 -->\nmine\n<!-- dibs:begin 1 -->\n<!-- dibs:end -->\n",
+        "<!-- dibs:begin 1 -->\n<!-- dibs:end -->\nmine\n<!-- dibs:end -->\n",
+    ],
+)
+def test_where_our_section_is_not_clear_nothing_is_changed(tmp_path, text):
+    path = tmp_path / "repo" / "CLAUDE.md"
+    path.parent.mkdir()
+    path.write_text(text)
+    before = tree(tmp_path)
+    for plan in (Setup.planned, Setup.unplanned):
+        with pytest.raises(Refused) as problem:
+            apply(plan(setup_in(tmp_path, "claude", PROJECT)))
+        assert f"{path}: where the section of dibs begins and ends is not clear" in str(
+            problem.value
+        )
+    assert tree(tmp_path) == before
+
+
 def test_claudes_file_that_takes_in_another_is_respected(tmp_path):
     repo = tmp_path / "repo"
     repo.mkdir()

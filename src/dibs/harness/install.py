@@ -94,8 +94,9 @@ class Setup(Value):
         """The files as they are to be; only those that are to change."""
         found = [self._hooks()]
         if self.level == PROJECT:
-            before = textfile.read(self.instructions)
-            found.append(Change(self.instructions, before, textfile.with_section(before)))
+            path = self.instructions
+            before = textfile.read(path)
+            found.append(Change(path, before, textfile.with_section(before, path)))
         if self.sandbox:
             before = textfile.read(self.sandbox)
             after = textfile.with_root(before, self.board, self.sandbox)
@@ -127,9 +128,10 @@ class Setup(Value):
             gone = jsonfile.is_in_folder(before)
             found.append(Change(self.settings, before, self._without(before), gone))
         if self.level == PROJECT and not any(self._sharing()):
-            before = textfile.read(self.instructions)
+            path = self.instructions
+            before = textfile.read(path)
             if before is not None:
-                found.append(Change(self.instructions, before, textfile.without_section(before)))
+                found.append(Change(path, before, textfile.without_section(before, path)))
         if self.harness.name == "codex":
             path = join(self.home, self.harness.folder, "config.toml")
             before = textfile.read(path)
@@ -158,11 +160,12 @@ class Setup(Value):
             state = INSTALLED if self.is_whole(text) else OTHER
         found = [Finding(self.settings, HOOKS, state)]
         if self.level == PROJECT:
-            now = textfile.read(self.instructions)
-            is_there = now is not None and textfile.section_in(now) is not None
-            same = now is not None and textfile.with_section(now) == now
+            path = self.instructions
+            now = textfile.read(path)
+            is_there = now is not None and textfile.section_in(now, path) is not None
+            same = now is not None and textfile.with_section(now, path) == now
             state = INSTALLED if is_there and same else OTHER if is_there else MISSING
-            found.append(Finding(self.instructions, "instructions", state))
+            found.append(Finding(path, "instructions", state))
         if self.sandbox:
             roots = textfile.roots_in(textfile.read(self.sandbox) or "", self.sandbox)
             state = INSTALLED if self.board in roots else MISSING

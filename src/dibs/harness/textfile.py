@@ -32,9 +32,9 @@ def line_break(text: str) -> str:
 # Instructions.
 
 
-def with_section(text: str | None) -> str:
+def with_section(text: str | None, path: str = "the file") -> str:
     """The text with our section: in its place if there is one, else at its end."""
-    spot = None if text is None else section_in(text)
+    spot = None if text is None else section_in(text, path)
     if text is None:
         return section("\n")
     if spot is None:
@@ -53,9 +53,9 @@ def line_of(text: str, start: int) -> str:
     return "\r\n" if text[start:].partition("\n")[0].endswith("\r") else "\n"
 
 
-def without_section(text: str) -> str | None:
+def without_section(text: str, path: str = "the file") -> str | None:
     """The text as it was; nothing if there was no file."""
-    spot = section_in(text)
+    spot = section_in(text, path)
     if spot is None:
         return text
     start, end = spot
@@ -64,17 +64,26 @@ def without_section(text: str) -> str | None:
     return text[:start].removesuffix(line_of(text, start)) + text[end:]
 
 
-def section_in(text: str) -> tuple[int, int] | None:
-    """Where our section stands, with its last line break."""
-    start = text.find(BEGIN)
-    end = text.find(FINISH, start)
-    if start < 0 or end < 0:
+def section_in(text: str, path: str = "the file") -> tuple[int, int] | None:
+    """Where our section stands, with its last line break. A refusal if that is not clear.
+
+    Only a mark that is a whole line is ours: in a sentence it is what somebody wrote about us.
+    """
+    begins, ends, at = [], [], 0
+    for line in text.split("\n"):
+        bare, after = line.rstrip(" \t\r"), at + len(line) + 1
+        if bare.startswith(BEGIN) and bare.endswith("-->") and bare.count("-->") == 1:
+            begins.append(at)
+        elif bare == FINISH:
+            ends.append(min(after, len(text)))
+        at = after
+    if not begins and not ends:
         return None
-    end += len(FINISH)
-    for line in ("\r\n", "\n"):
-        if text.startswith(line, end):
-            return start, end + len(line)
-    return start, end
+    if len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
+        found = f"{len(begins)} of {BEGIN} -->, {len(ends)} of {FINISH}"
+        told = f"{path}: where the section of dibs begins and ends is not clear ({found})"
+        raise bad_argument(f"{told}; mend these lines by hand; it is left as it is")
+    return begins[0], ends[0]
 
 
 # The sandbox of Codex: folders that may be written.
