@@ -337,6 +337,19 @@ def test_all_files_of_a_patch_are_found_and_none_of_its_lines_is_taken_for_one(b
     assert found == ["src/a.py", "src/b.py", "docs/new file.md", "old.txt"]
 
 
+@pytest.mark.parametrize("space", [" ", "\t", " \t ", "\u00a0"])
+def test_space_around_the_lines_of_a_patch_hides_none_of_its_files(space):
+    """Codex trims them before it reads them."""
+    heads = ("Begin Patch", "Update File: a", "Move to: b", "Add File: c", "Delete File: d")
+    patch = "".join(f"{space}*** {head}{space}\n" for head in heads)
+    assert list(files_of_patch(patch)) == ["a", "b", "c", "d"]
+
+
+def test_only_a_line_feed_ends_a_line_of_a_patch():
+    patch = "*** Begin Patch\n*** Add File: a\x0cb\n+text\u2028*** Delete File: c\n*** End Patch"
+    assert list(files_of_patch(patch)) == ["a\x0cb"]
+
+
 def test_a_patch_is_denied_if_one_of_its_files_is_held(shop):
     for path, held in (("src/auth/a.py", True), ("README.md", False)):
         patch = f"*** Begin Patch\n*** Update File: free.py\n*** Move to: {path}\n*** End Patch"
