@@ -269,6 +269,21 @@ def test_while_something_goes_on_in_the_background_nothing_is_given_back(claude,
     assert task(repo, key)["session"] == "c1"
 
 
+@pytest.mark.parametrize("last", [[{"id": "b1"}], []])
+def test_the_end_knows_what_went_on_when_the_agent_last_rested(claude, repo, last):
+    """An end does not say itself what goes on in the background: the rest before it does."""
+    key = repo.add()
+    begin(claude)
+    assert claude.dibs("claim", key).code == 0
+    for tasks in ([], [{"id": "b0"}], last):
+        ran = claude.hook(said("Stop", repo, background_tasks=tasks))
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    finish(claude, "c1", "other")
+    found = task(repo, key)
+    assert (found["state"], found["session"]) == (("in_progress", "c1") if last else ("open", None))
+    assert repo.ok("log", "--verify").code == 0
+
+
 @of_a_file
 def test_the_end_of_a_subagent_or_of_a_guest_gives_nothing_back(repo):
     """A session that somebody else named goes on: `dibs run`, a terminal, or the agent above."""

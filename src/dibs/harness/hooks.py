@@ -14,7 +14,7 @@ from dibs.board.locate import FOLDER_OUTSIDE, Repository, locate
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 from dibs.harness.heard import actor_in, heard
-from dibs.harness.table import BEFORE, END, START, begun, denied, warned
+from dibs.harness.table import BEFORE, END, START, STOP, begun, denied, warned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,6 +154,10 @@ class Hooks:
             end(board, event, who, self.environment)
         elif who is not None:
             renew(board, who, held_by(board, who))
+            if event.means == STOP:
+                from dibs.harness.sessions import remember
+
+                remember(board, event, who)
         return None
 
     def who(self, board: Board, event: Heard) -> Identity | None:
