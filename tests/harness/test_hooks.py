@@ -213,7 +213,7 @@ def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
 def test_settings_without_a_board_are_no_board(tmp_path):
     repo = Repo.create(tmp_path / "plain")
     (repo.folder / ".git" / "dibs").mkdir()
-    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
+    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "warn"\n')
     ran = hook(repo, edit(repo, "x.py"))
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
@@ -263,6 +263,27 @@ def test_a_board_that_cannot_be_read_warns_or_refuses_as_the_setting_says(repo):
     assert "the board could not be asked" in denial(hook(repo, edit(repo, "x.py")))
     other = hook(repo, said("PostToolUse", repo))
     assert (other.code, other.out) == (1, "") and "Traceback" not in other.err
+
+
+@of_a_file
+@pytest.mark.parametrize("says", ["unheard = 1\n", 'ttl_agent = "soon"\n', "[areas]\nweb = 7\n"])
+def test_a_setting_that_is_wrong_does_not_open_a_board_that_is_closed(repo, says):
+    settings = repo.database.parent / "settings.toml"
+    settings.write_text(says)
+    assert "This edit is not guarded" in context(hook(repo, edit(repo, "x.py")))
+    settings.write_text(f'guard_failure = "refuse"\n{says}')
+    assert str(settings) in denial(hook(repo, edit(repo, "x.py")))
+    assert hook(repo, "{").code == 2
+
+
+@of_a_file
+@pytest.mark.parametrize("lose", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
+def test_a_closed_board_whose_database_is_gone_lets_no_edit_through(repo, lose):
+    (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
+    lose(repo.database)
+    assert "there is no board" in denial(hook(repo, edit(repo, "x.py")))
+    other = hook(repo, said("PostToolUse", repo))
+    assert (other.code, other.out, other.err) == (0, "", "")
 
 
 @of_a_file

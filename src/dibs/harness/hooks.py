@@ -91,27 +91,30 @@ class Hooks:
         return Reply(err=what, exit=BLOCKS if self.is_closed() else FAILS)
 
     def unasked(self, event: Heard | None, problem: Refused) -> Reply:
-        """The board cannot be asked."""
-        if problem.code == "no_board":
+        """The board cannot be asked. One that is gone is none, unless its settings let nothing through."""
+        is_edit = event is not None and event.means == BEFORE
+        is_closed = is_edit and self.is_closed()
+        if problem.code == "no_board" and not is_closed:
             return Reply(self.harness.nothing)
         told = f"dibs: the board could not be asked: {problem}"
-        if event is None or event.means != BEFORE:
+        if event is None or not is_edit:
             return Reply(self.harness.nothing, told, FAILS)
-        if not self.is_closed():
+        if not is_closed:
             text = f"{told}. This edit is not guarded."
             return self.reply(warned(self.harness, event.event, text))
         reason = f"{told}. Next: {self.advice(problem.refusal)}"
         return self.reply(denied(self.harness, event.event, reason))
 
     def is_closed(self) -> bool:
-        """Whether a board that cannot be asked lets nothing through."""
-        from dibs.board.settings import load
+        """Whether a board that cannot be asked lets nothing through, as far as its settings can be read."""
+        from dibs.board.settings import checked
         from dibs.core.ground import REFUSE
 
         try:
-            return self._place is not None and load(self._place.folder).guard_failure == REFUSE
+            stated = checked(self._place.folder)[0] if self._place is not None else {}
         except Refused:
             return False
+        return stated.get("guard_failure") == REFUSE
 
     # What each event leads to.
 
