@@ -21,7 +21,7 @@ from dibs.harness.table import BEFORE, HARNESSES
 from dibs.interfaces.surfaces import advice
 from kit.boards import of_a_file
 from kit.harnesses import context, denial, edit, hook, said
-from kit.repositories import Repo
+from kit.repositories import Repo, git
 
 GOLDEN = Path(__file__).parent / "golden"
 CALLS = sorted(GOLDEN.glob("*/*.json"))
@@ -195,6 +195,33 @@ def test_a_file_is_judged_on_the_board_of_its_own_repository(repo, tmp_path):
     elsewhere = Repo.create(tmp_path / "elsewhere")
     assert "held by codex" in denial(hook(elsewhere, {**edit(repo, "src/x.py"), "cwd": "/"}))
     assert denial(hook(repo, edit(elsewhere, "src/x.py"))) == ""
+
+
+@of_a_file
+@pytest.mark.parametrize("own", ["nothing", "settings", "a board"])
+def test_a_file_in_a_nested_repository_is_judged_on_the_boards_around_it_too(repo, own):
+    """A submodule lies in the scope of whoever holds its folder, whatever it has itself."""
+    key = repo.add("work", "--scope", "sub/**")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    inner = Repo.create(repo.folder / "sub")
+    deeper = Repo.create(inner.folder / "deep" / "est")
+    if own == "a board":
+        inner.ok("init")
+    elif own == "settings":
+        (inner.folder / ".git" / "dibs").mkdir()
+        (inner.folder / ".git" / "dibs" / "settings.toml").write_text("")
+    for one in (inner, deeper):
+        assert "held by codex" in denial(hook(one, edit(one, "new/x.py")))
+    assert denial(hook(repo, edit(repo, "other/x.py"))) == ""
+
+
+@of_a_file
+def test_a_work_tree_inside_another_of_its_repository_is_judged_by_its_own_paths(repo):
+    """As harnesses put them: the same file there is the same path, and no second one."""
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    git(repo.folder, "worktree", "add", "-q", ".trees/one", "-b", "one")
+    assert denial(hook(repo, edit(repo, ".trees/one/src/x.py"))) == ""
 
 
 # Whatever comes.

@@ -18,7 +18,7 @@ from dibs.harness.table import BEFORE, END, START, STOP, begun, denied, warned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from dibs.board.execute import Board
@@ -169,22 +169,32 @@ class Hooks:
         return actor_in(event, self.environment, strict=board.settings.identity == STRICT)
 
     def before(self, event: Heard, start: str) -> dict[str, Any] | None:
-        """Each file is looked at on the board of its own repository."""
+        """Each file is looked at on the board of its own repository, and of those around that."""
         warnings: list[str] = []
         for place, paths in by_place(event.paths(), start, self.environment).items():
-            board = self.opened(place)
-            if board is None:
+            look = self.looked_at(place, event, [form for path in paths for form in path])
+            if look is None:
                 continue
-            try:
-                look = self.looked(board, event, [form for path in paths for form in path])
-            finally:
-                self.close(board)
             if look.verdict.stops:
                 return denied(self.harness, event.event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []
             warnings += shared_with(look)
             warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
         return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
+
+    def looked_at(self, place: Place, event: Heard, paths: list[str]) -> Look | None:
+        """Nothing, if there is no board after all: another one may have something to say."""
+        board = None
+        try:
+            board = self.opened(place)
+            return None if board is None else self.looked(board, event, paths)
+        except Refused as problem:
+            if problem.code != "no_board" or self.is_closed():
+                raise
+            return None
+        finally:
+            if board is not None:
+                self.close(board)
 
     def looked(self, board: Board, event: Heard, paths: list[str]) -> Look:
         from dibs.board.guarding import look
@@ -235,13 +245,28 @@ def by_place(
     found: dict[Place, list[list[str]]] = {}
     for path in paths:
         full = path if isabs(path) else join(abspath(start), path)
-        place = locate(nearest(dirname(full)), environment)
-        ground = ground_of(place)
-        if ground is not None and may_be_board(place):
-            from dibs.board.guarding import forms
+        for place in places_of(nearest(dirname(full)), environment):
+            ground = ground_of(place)
+            if ground is not None and may_be_board(place):
+                from dibs.board.guarding import forms
 
-            found.setdefault(place, []).append(forms(full, start, ground))
+                found.setdefault(place, []).append(forms(full, start, ground))
     return found
+
+
+def places_of(folder: str, environment: Mapping[str, str]) -> Iterator[Place]:
+    """The place of a folder's board, and of each repository around its own: it is a submodule, or nested.
+
+    A work tree inside another one of the same repository is itself only.
+    """
+    place = locate(folder, environment)
+    yield place
+    seen: set[str] = set()
+    while place.repository is not None:
+        seen.add(place.repository.common_dir)
+        place = locate(dirname(place.repository.worktree or place.repository.git_dir), environment)
+        if place.repository is not None and place.repository.common_dir not in seen:
+            yield place
 
 
 def ground_of(place: Place) -> Repository | None:
