@@ -73,6 +73,22 @@ def test_everything_is_taken_out_again_and_what_stays_is_named(house):
     assert files(house.home, house.folder) == before
 
 
+@pytest.mark.parametrize("stands", ["first", "linked"])
+def test_what_was_set_up_in_other_work_trees_is_taken_out_too(house, stands):
+    (house.folder / "CLAUDE.md").write_text("# Rules\n")
+    other = house.worktree("other")
+    house.worktree("gone").folder.rename(house.folder.parent / "elsewhere")
+    other.around = house.around
+    before = files(house.folder, other.folder)
+    for one in (house, other):
+        one.ok("setup", "claude", "--project")
+    here = house if stands == "first" else other
+    ran = here.ok("uninstall", "--keep-board")
+    for one in (house, other):
+        assert f"gone: {one.folder}/.claude/settings.json" in ran.out
+    assert files(house.folder, other.folder) == before
+
+
 def test_where_nothing_was_ever_set_up_nothing_is_taken_out(house):
     before = files(house.home, house.folder)
     assert "nothing of dibs was set up" in house.ok("uninstall").out

@@ -6,6 +6,7 @@ import os
 import sys
 
 from dibs.core.refusals import Refused, bad_argument, refused
+from dibs.harness import textfile
 from dibs.harness.install import INSTALLED, PROJECT, USER, apply, is_found
 from dibs.harness.table import HARNESSES
 from dibs.interfaces import payloads
@@ -132,17 +133,45 @@ def harnesses_out(call: Call, *, dry: bool) -> tuple[list[str], list[str]]:
     """What is taken out, and what has to be left as it is."""
     lines: list[str] = []
     left: list[str] = []
-    for level in (USER, PROJECT) if in_a_project(call) else (USER,):
-        for name in HARNESSES:
-            try:
-                changes = setup_of(call, name, level).unplanned()
-            except Refused as problem:
-                left.append(str(problem))
-                continue
-            lines += [line_of(change) for change in changes]
-            if not dry:
-                apply(changes)
+    for setup in every_setup(call):
+        try:
+            changes = setup.unplanned()
+        except Refused as problem:
+            left.append(str(problem))
+            continue
+        lines += [line_of(change) for change in changes]
+        if not dry:
+            apply(changes)
     return lines, left
+
+
+def every_setup(call: Call) -> Iterator[Setup]:
+    """Of every harness: the person's own, and the project's in each of its work trees."""
+    for name in HARNESSES:
+        yield setup_of(call, name, USER)
+    for root in work_trees(call):
+        for name in HARNESSES:
+            yield setup_of(call, name, PROJECT).but(root=root)
+
+
+def work_trees(call: Call) -> list[str]:
+    """The work trees that are there: the one around us, the first one, and those that are linked."""
+    repository = call.place.repository
+    if repository is None or not in_a_project(call):
+        return []
+    common, found = repository.common_dir, [repository.worktree]
+    if os.path.basename(common) == ".git":
+        found.append(os.path.dirname(common))
+    linked = os.path.join(common, "worktrees")
+    for name in sorted(os.listdir(linked)) if os.path.isdir(linked) else ():
+        pointer = (textfile.read(os.path.join(linked, name, "gitdir")) or "").strip()
+        found.append(os.path.dirname(os.path.join(linked, name, pointer)))
+    there = {os.path.realpath(root): root for root in reversed(found) if is_tree(root)}
+    return list(reversed(there.values()))
+
+
+def is_tree(root: str) -> bool:
+    return os.path.lexists(os.path.join(root, ".git"))
 
 
 def in_a_project(call: Call) -> bool:
