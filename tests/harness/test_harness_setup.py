@@ -133,6 +133,40 @@ def test_one_harness_is_set_up_checked_and_taken_out(house, name, level):
     assert files(house.home, house.folder) == before
 
 
+def test_everything_that_would_be_written_is_shown_and_nothing_is(house):
+    before = files(house.home, house.folder)
+    shown = house.ok("setup", "--print")
+    assert files(house.home, house.folder) == before
+    assert f"# {house.database.parent}\na board would be made here" in shown.out
+    assert not house.database.exists()
+    house.ok("init")  # only then is there a folder that Codex may write
+    shown, told = house.ok("setup", "--print"), house.ok("setup", "--print", "--json").json["files"]
+    house.ok("setup")
+    after = files(house.home, house.folder)
+    for path, text in after.items():
+        if before.get(path) != text:
+            assert told[path] == text.decode()
+            assert f"# {path}\n{text.decode()}" in shown.out
+    assert str(house.folder / ".git" / "hooks" / "pre-commit") in told
+    assert "nothing is to be written" in house.ok("setup", "claude", "--print").out
+
+
+@pytest.mark.parametrize("target", ["claude", None])
+def test_what_cannot_be_merged_is_shown_to_be_put_in_by_hand(house, target):
+    path = house.home / ".claude" / "settings.json"
+    path.write_text("{ // mine\n}")
+    words = ["setup", *([target] if target else []), "--print"]
+    shown = house.ok(*words).out
+    assert f"# {path} is not plain JSON (it may have comments" in shown
+    assert "to put in by hand:\n{" in shown
+    pieces = house.ok(*words, "--json").json["by_hand"]
+    assert list(pieces) == [str(path)]
+    assert pieces[str(path)] in shown
+    hooks = json.loads(pieces[str(path)])["hooks"]
+    assert list(hooks) == [one.event for one in HARNESSES["claude"].hooks]
+    assert path.read_text() == "{ // mine\n}"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_that_is_written_is_the_installed_one_and_runs(house, name):
     """By its whole path: no shim, no search."""

@@ -19,6 +19,7 @@ from dibs.interfaces.cli.setup_harness import (
     line_of,
     rows_of,
     setup_of,
+    shown,
 )
 from dibs.interfaces.surfaces import REFUSED
 
@@ -39,7 +40,9 @@ def everything(call: Call) -> Answer:
         raise bad_argument(
             "dibs uninstall takes everything out; dibs setup TARGET --remove one part"
         )
-    changes = not (call["check"] or call["print"])
+    if call["print"]:
+        return printed(call)
+    changes = not call["check"]
     rows = [board_row(call, changes=changes), *git_rows(call, changes=changes)]
     notes: list[str] = []
     for setup in setups(call, PROJECT if call["project"] else USER):
@@ -56,6 +59,15 @@ def everything(call: Call) -> Answer:
     lines = (*say.table(rows, HEAD), *(() if found else (NOTHING,)), *notes)
     told = [dict(zip(("part", "what", "state", "where"), row)) for row in rows]
     return Answer(payloads.answer(ok=whole, parts=told), lines, exit=0 if whole else REFUSED)
+
+
+def printed(call: Call) -> Answer:
+    """Every file that would be written; a board that would be made is named."""
+    _, _, state, where = board_row(call, changes=False)
+    hooks = git_hooks(call)
+    files = {} if state == INSTALLED else {where: "a board would be made here"}
+    files |= {} if hooks is None else dict(hooks.planned())
+    return shown(files, setups(call, PROJECT if call["project"] else USER))
 
 
 def setups(call: Call, level: str) -> list[Setup]:
