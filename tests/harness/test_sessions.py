@@ -118,6 +118,20 @@ def test_a_session_begins_with_what_it_holds_what_it_lost_and_what_is_ready(repo
 
 
 @of_a_file
+def test_nothing_is_offered_in_whose_scope_another_works_or_that_asks_for_more(repo):
+    held, below = repo.add("held", "--scope", "src/**"), repo.add("below", "--scope", "src/a.py")
+    others = [repo.add("wide", "--scope", "**"), repo.add("hard", "--needs", "cobol")]
+    free = repo.add("free", "--scope", "docs/**")
+    repo.ok("claim", held, *OTHER)
+    text = context(hook(repo, said("SessionStart", repo, source="startup")))
+    assert [line for line in text.splitlines() if "Ready" in line] == [f'Ready: {free} "free"']
+    assert f'Ready: {free} "free"\n' in repo.ok("prime").out  # whoever that is
+    repo.ok("release", held, *OTHER)
+    assert below in context(hook(repo, said("SessionStart", repo, source="resume")))
+    assert others[1] not in repo.ok("prime", *ME, "c1").out
+
+
+@of_a_file
 @pytest.mark.parametrize("letter", ["x", "漢", "\N{PILE OF POO}"])
 def test_the_context_is_shorter_than_300_tokens_whatever_titles_there_are(repo, letter):
     """A token is at least three bytes of it."""
