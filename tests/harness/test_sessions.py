@@ -103,6 +103,24 @@ def test_later_shell_calls_are_told_who_they_are_where_the_harness_has_a_way(rep
 
 
 @of_a_file
+def test_a_session_whose_shell_cannot_be_known_is_told_to_name_itself(repo, tmp_path):
+    """Gemini's shells have no variable that names a session, and this process does not look like it."""
+    key, start = repo.add(), said("SessionStart", repo, "gx1", source="startup")
+    words = ("--agent", "gemini", "--session", "gx1")
+    with Running(repo, tmp_path / "bin", "wrapper", GEMINI_CLI="1") as wrapper:
+        text = context(wrapper.run([DIBS, "hook", "gemini"], start))
+        assert f"use {' '.join(words)} with every dibs command" in text
+        assert "nobody is named" in wrapper.dibs("claim", key).err
+        assert wrapper.dibs("claim", key, *words).code == 0
+        named = {"DIBS_AGENT": "gemini", "DIBS_SESSION": "gx1"}
+        assert "every dibs command" not in context(hook(repo, start, "gemini", **named))
+    with Running(repo, tmp_path / "bin", "gemini", GEMINI_CLI="1") as gemini:
+        assert "every dibs command" not in context(gemini.hook(start))
+        assert gemini.dibs("release", key).code == 0
+    assert "every dibs command" not in context(hook(repo, start, "codex"))
+
+
+@of_a_file
 def test_a_session_begins_with_what_it_holds_what_it_lost_and_what_is_ready(repo):
     held, lost, ready = repo.add("mine"), repo.add("gone"), repo.add("free")
     for key in (held, lost):

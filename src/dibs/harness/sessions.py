@@ -33,12 +33,14 @@ def start(
 ) -> str:
     """The session is registered with its process; it is told what it holds, and what there is."""
     handed: tuple[TaskKey, ...] = ()
+    known = True
     if who is not None:
         around = Surroundings(environment, board.store.machine, place.repository)
         who = at_work(who, event.harness, around)
         handed = registered(board, event, who)
         name_in_shell(event, who, environment)
-    return prime(board, who, handed)
+        known = is_known_in_shell(event, who, environment)
+    return prime(board, who, handed, known=known)
 
 
 def registered(board: Board, event: Heard, who: Identity) -> tuple[TaskKey, ...]:
@@ -53,6 +55,13 @@ def registered(board: Board, event: Heard, who: Identity) -> tuple[TaskKey, ...]
     handed = succeed(board, former, who, CLEARED) if former else ()
     succeeded(board, who)
     return handed
+
+
+def is_known_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -> bool:
+    """Whether its shell calls can tell who they are: by a variable, or by the process above them."""
+    has_process = who.place is not None and who.place.process is not None
+    is_stated = "DIBS_AGENT" in environment and "DIBS_SESSION" in environment
+    return has_process or is_stated or event.harness.names_session
 
 
 def name_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -> None:
