@@ -338,8 +338,25 @@ def test_the_status_line_says_what_is_held_and_what_was_lost(repo, tmp_path):
         repo.ok("claim", key, *ME, "c1", "--ttl", "3h")
     repo.ok("takeover", lost, "--force", "--reason", "urgent", "--as", "ana")
     line = repo.ok("statusline", *ME, "c1").out
-    assert line.startswith(f"{held} 2h59min") and line.endswith(f"{lost} lost!\n")
+    assert line == f"{lost} lost! {held} 2h59min\n"
     assert repo.ok("statusline").out == ""
+
+
+LONG_AGO = ", ".join(f"{one} = {one} - 1000000000" for one in ("acquired", "renewed", "expires"))
+
+
+@of_a_file
+def test_what_was_lost_or_has_expired_is_not_hidden_behind_what_is_held(repo):
+    live, short, lost = [repo.add() for _ in range(5)], repo.add(), repo.add()
+    for key in (*live, lost):
+        repo.ok("claim", key, *ME, "c1", "--ttl", "3h")
+    repo.ok("claim", short, *ME, "c1", "--ttl", "1m")
+    repo.ok("takeover", lost, "--force", "--reason", "urgent", "--as", "ana")
+    with contextlib.closing(apsw.Connection(str(repo.database))) as board:
+        board.execute(f"UPDATE task SET {LONG_AGO} WHERE key = ?", (short,))
+    line = repo.ok("statusline", *ME, "c1").out
+    assert line.startswith(f"{lost} lost! {short} expired! {live[0]} 2h59min")
+    assert line.endswith(" +4\n")
 
 
 def test_the_status_line_is_silent_without_a_board(tmp_path):

@@ -125,11 +125,12 @@ def fitting(lines: list[str]) -> str:
 
 
 def line(board: Board, who: Identity) -> str:
-    """One line for a prompt: what is held, how long still; `!` with what was lost."""
+    """One line for a prompt: what was lost or has expired, with `!`; then what is held, how long still."""
     with board.read() as tx:
         own, lost = theirs(tx, board, who)
         now = tx.now
-    told = [left(task, now) for task in own] + [f"{task.key} lost!" for task in lost]
+    held = sorted((left(task, now) for task in own), key=lambda one: not one.endswith("!"))
+    told = [f"{task.key} lost!" for task in lost] + held
     return " ".join(told[:SHOWN]) + (f" +{len(told) - SHOWN}" if len(told) > SHOWN else "")
 
 
