@@ -237,6 +237,14 @@ def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
     assert not (repo.folder / ".git" / "dibs").exists()
 
 
+@of_a_file
+def test_a_name_that_is_no_harness_blocks_nothing_and_says_so(repo):
+    """Harnesses read exit code 2 as: block it."""
+    ran = hook(repo, edit(repo, "x.py"), "cluade")
+    assert (ran.code, ran.out) == (1, "")
+    assert "'cluade' is no harness that dibs knows: claude, codex" in ran.err
+
+
 def test_settings_without_a_board_are_no_board(tmp_path):
     repo = Repo.create(tmp_path / "plain")
     (repo.folder / ".git" / "dibs").mkdir()
