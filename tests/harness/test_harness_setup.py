@@ -63,6 +63,11 @@ def test_everything_is_taken_out_again_and_what_stays_is_named(house):
     there = files(house.home, house.folder)
     dry = house.ok("uninstall", "--dry-run")
     assert "would be gone" in dry.out and "stays: the program itself" in dry.out
+    told = house.ok("uninstall", "--dry-run", "--json").json
+    assert (told["dry_run"], told["removed"]) == (True, [])
+    assert [f"would be {one}" for one in told["would_be_removed"]] == [
+        line for line in dry.out.splitlines() if line.startswith("would be ")
+    ]
     assert files(house.home, house.folder) == there
     kept = house.ok("uninstall", "--keep-board")
     assert f"stays: the board in {house.database.parent}" in kept.out

@@ -137,7 +137,8 @@ def uninstall(call: Call) -> Answer:
     stays = [*left, *what_stays(call, "" if deletes else folder)]
     said = [f"would be {line}" for line in lines] if dry else lines
     shown = (*(said or ["nothing of dibs was set up"]), *(f"stays: {one}" for one in stays))
-    payload = payloads.answer(removed=lines, stays=stays, dry_run=dry)
+    done, would_be = ([], lines) if dry else (lines, [])
+    payload = payloads.answer(removed=done, would_be_removed=would_be, stays=stays, dry_run=dry)
     return Answer(payload, tuple(shown), exit=REFUSED if left else 0)
 
 
