@@ -273,6 +273,41 @@ def test_an_older_section_is_replaced_where_it_stands():
     assert new.endswith("<!-- dibs:end -->\nafter\n")
 
 
+@pytest.mark.parametrize("mark", ["<!-- dibs:begin 1 -->", "<!-- dibs:end -->"])
+def test_a_mark_in_a_sentence_is_the_writers_and_stays(mark):
+    """Words about us, in somebody's own text, are not ours to delete."""
+    for line in (f"Ours is between `{mark}` and its end.", f"{mark} is the mark", f"> {mark}"):
+        text = f"# Rules\n{line}\nKeep me.\n"
+        assert textfile.without_section(text) == text
+        once = textfile.with_section(text)
+        assert once.startswith(text)
+        assert textfile.without_section(once) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- dibs:begin 1 -->\nmine\n",
+        "mine\n<!-- dibs:end -->\n",
+        "<!-- dibs:end -->\nmine\n<!-- dibs:begin 1 -->\n",
+        "<!-- dibs:begin 1 -->\nmine\n<!-- dibs:begin 1 -->\n<!-- dibs:end -->\n",
+        "<!-- dibs:begin 1 -->\n<!-- dibs:end -->\nmine\n<!-- dibs:end -->\n",
+    ],
+)
+def test_where_our_section_is_not_clear_nothing_is_changed(tmp_path, text):
+    path = tmp_path / "repo" / "CLAUDE.md"
+    path.parent.mkdir()
+    path.write_text(text)
+    before = tree(tmp_path)
+    for plan in (Setup.planned, Setup.unplanned):
+        with pytest.raises(Refused) as problem:
+            apply(plan(setup_in(tmp_path, "claude", PROJECT)))
+        assert f"{path}: where the section of dibs begins and ends is not clear" in str(
+            problem.value
+        )
+    assert tree(tmp_path) == before
+
+
 def test_claudes_file_that_takes_in_another_is_respected(tmp_path):
     repo = tmp_path / "repo"
     repo.mkdir()
@@ -332,22 +367,37 @@ def test_the_boards_folder_is_let_be_written_and_taken_back_to_the_byte(tmp_path
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "says"),
     [
-        'sandbox_workspace_write = {writable_roots = ["/x"]}\n',
-        'sandbox_workspace_write.writable_roots = ["/x"]\n',
-        "sandbox_workspace_write = 7\n",
-        "[sandbox_workspace_write]\nwritable_roots = 7\n",
-        "not toml",
+        ('sandbox_workspace_write = {writable_roots = ["/x"]}\n', "a form that dibs does not edit"),
+        ("sandbox_workspace_write = {network_access = true}\n", "a form that dibs does not edit"),
+        ('sandbox_workspace_write.writable_roots = ["/x"]\n', "a form that dibs does not edit"),
+        ("sandbox_workspace_write.network_access = true\n", "a form that dibs does not edit"),
+        ("sandbox_workspace_write = 7\n", "a form that dibs does not edit"),
+        ("[sandbox_workspace_write]\nwritable_roots = 7\n", "a form that dibs does not edit"),
+        ("not toml", "is not TOML"),
     ],
 )
-def test_a_configuration_that_is_not_understood_is_left_as_it_is(tmp_path, text):
+def test_a_configuration_that_is_not_edited_is_left_as_it_is_and_says_what_to_add(
+    tmp_path, text, says
+):
     path = tmp_path / "home" / ".codex" / "config.toml"
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    with pytest.raises(Refused):
+    with pytest.raises(Refused) as problem:
         apply(setup_in(tmp_path, "codex", board=BOARD).planned())
+    assert says in str(problem.value)
+    assert says == "is not TOML" or f"add {BOARD} to its writable_roots" in str(problem.value)
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("quoted", [f"'{BOARD}'", f'"{BOARD}"'])
+@pytest.mark.parametrize("then_set_up", [BOARD, "/other/.git/dibs"])
+def test_a_folder_that_somebody_let_be_written_himself_stays(tmp_path, quoted, then_set_up):
+    path = tmp_path / "home" / ".codex" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"[sandbox_workspace_write]\nwritable_roots = [{quoted}]\n")
+    round_trip(tmp_path, setup_in(tmp_path, "codex", board=then_set_up))
 
 
 def test_a_projects_file_never_holds_a_folder_of_this_machine(tmp_path):

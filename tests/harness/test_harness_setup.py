@@ -63,6 +63,11 @@ def test_everything_is_taken_out_again_and_what_stays_is_named(house):
     there = files(house.home, house.folder)
     dry = house.ok("uninstall", "--dry-run")
     assert "would be gone" in dry.out and "stays: the program itself" in dry.out
+    told = house.ok("uninstall", "--dry-run", "--json").json
+    assert (told["dry_run"], told["removed"]) == (True, [])
+    assert [f"would be {one}" for one in told["would_be_removed"]] == [
+        line for line in dry.out.splitlines() if line.startswith("would be ")
+    ]
     assert files(house.home, house.folder) == there
     kept = house.ok("uninstall", "--keep-board")
     assert f"stays: the board in {house.database.parent}" in kept.out
@@ -71,6 +76,22 @@ def test_everything_is_taken_out_again_and_what_stays_is_named(house):
     house.ok("uninstall", "--yes", "--as", "ana")
     assert not house.database.parent.exists()
     assert files(house.home, house.folder) == before
+
+
+@pytest.mark.parametrize("stands", ["first", "linked"])
+def test_what_was_set_up_in_other_work_trees_is_taken_out_too(house, stands):
+    (house.folder / "CLAUDE.md").write_text("# Rules\n")
+    other = house.worktree("other")
+    house.worktree("gone").folder.rename(house.folder.parent / "elsewhere")
+    other.around = house.around
+    before = files(house.folder, other.folder)
+    for one in (house, other):
+        one.ok("setup", "claude", "--project")
+    here = house if stands == "first" else other
+    ran = here.ok("uninstall", "--keep-board")
+    for one in (house, other):
+        assert f"gone: {one.folder}/.claude/settings.json" in ran.out
+    assert files(house.folder, other.folder) == before
 
 
 def test_where_nothing_was_ever_set_up_nothing_is_taken_out(house):
@@ -115,6 +136,40 @@ def test_one_harness_is_set_up_checked_and_taken_out(house, name, level):
     if name == "codex" and level == "--project":  # the folder is this machine's, not the project's
         house.ok("setup", name, "--user", "--remove")
     assert files(house.home, house.folder) == before
+
+
+def test_everything_that_would_be_written_is_shown_and_nothing_is(house):
+    before = files(house.home, house.folder)
+    shown = house.ok("setup", "--print")
+    assert files(house.home, house.folder) == before
+    assert f"# {house.database.parent}\na board would be made here" in shown.out
+    assert not house.database.exists()
+    house.ok("init")  # only then is there a folder that Codex may write
+    shown, told = house.ok("setup", "--print"), house.ok("setup", "--print", "--json").json["files"]
+    house.ok("setup")
+    after = files(house.home, house.folder)
+    for path, text in after.items():
+        if before.get(path) != text:
+            assert told[path] == text.decode()
+            assert f"# {path}\n{text.decode()}" in shown.out
+    assert str(house.folder / ".git" / "hooks" / "pre-commit") in told
+    assert "nothing is to be written" in house.ok("setup", "claude", "--print").out
+
+
+@pytest.mark.parametrize("target", ["claude", None])
+def test_what_cannot_be_merged_is_shown_to_be_put_in_by_hand(house, target):
+    path = house.home / ".claude" / "settings.json"
+    path.write_text("{ // mine\n}")
+    words = ["setup", *([target] if target else []), "--print"]
+    shown = house.ok(*words).out
+    assert f"# {path} is not plain JSON (it may have comments" in shown
+    assert "to put in by hand:\n{" in shown
+    pieces = house.ok(*words, "--json").json["by_hand"]
+    assert list(pieces) == [str(path)]
+    assert pieces[str(path)] in shown
+    hooks = json.loads(pieces[str(path)])["hooks"]
+    assert list(hooks) == [one.event for one in HARNESSES["claude"].hooks]
+    assert path.read_text() == "{ // mine\n}"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,7 +21,7 @@ from dibs.harness.table import BEFORE, HARNESSES
 from dibs.interfaces.surfaces import advice
 from kit.boards import of_a_file
 from kit.harnesses import context, denial, edit, hook, said
-from kit.repositories import Repo
+from kit.repositories import Repo, git
 
 GOLDEN = Path(__file__).parent / "golden"
 CALLS = sorted(GOLDEN.glob("*/*.json"))
@@ -197,6 +197,33 @@ def test_a_file_is_judged_on_the_board_of_its_own_repository(repo, tmp_path):
     assert denial(hook(repo, edit(elsewhere, "src/x.py"))) == ""
 
 
+@of_a_file
+@pytest.mark.parametrize("own", ["nothing", "settings", "a board"])
+def test_a_file_in_a_nested_repository_is_judged_on_the_boards_around_it_too(repo, own):
+    """A submodule lies in the scope of whoever holds its folder, whatever it has itself."""
+    key = repo.add("work", "--scope", "sub/**")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    inner = Repo.create(repo.folder / "sub")
+    deeper = Repo.create(inner.folder / "deep" / "est")
+    if own == "a board":
+        inner.ok("init")
+    elif own == "settings":
+        (inner.folder / ".git" / "dibs").mkdir()
+        (inner.folder / ".git" / "dibs" / "settings.toml").write_text("")
+    for one in (inner, deeper):
+        assert "held by codex" in denial(hook(one, edit(one, "new/x.py")))
+    assert denial(hook(repo, edit(repo, "other/x.py"))) == ""
+
+
+@of_a_file
+def test_a_work_tree_inside_another_of_its_repository_is_judged_by_its_own_paths(repo):
+    """As harnesses put them: the same file there is the same path, and no second one."""
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    git(repo.folder, "worktree", "add", "-q", ".trees/one", "-b", "one")
+    assert denial(hook(repo, edit(repo, ".trees/one/src/x.py"))) == ""
+
+
 # Whatever comes.
 
 
@@ -210,10 +237,18 @@ def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
     assert not (repo.folder / ".git" / "dibs").exists()
 
 
+@of_a_file
+def test_a_name_that_is_no_harness_blocks_nothing_and_says_so(repo):
+    """Harnesses read exit code 2 as: block it."""
+    ran = hook(repo, edit(repo, "x.py"), "cluade")
+    assert (ran.code, ran.out) == (1, "")
+    assert "'cluade' is no harness that dibs knows: claude, codex" in ran.err
+
+
 def test_settings_without_a_board_are_no_board(tmp_path):
     repo = Repo.create(tmp_path / "plain")
     (repo.folder / ".git" / "dibs").mkdir()
-    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
+    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "warn"\n')
     ran = hook(repo, edit(repo, "x.py"))
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
@@ -263,6 +298,27 @@ def test_a_board_that_cannot_be_read_warns_or_refuses_as_the_setting_says(repo):
     assert "the board could not be asked" in denial(hook(repo, edit(repo, "x.py")))
     other = hook(repo, said("PostToolUse", repo))
     assert (other.code, other.out) == (1, "") and "Traceback" not in other.err
+
+
+@of_a_file
+@pytest.mark.parametrize("says", ["unheard = 1\n", 'ttl_agent = "soon"\n', "[areas]\nweb = 7\n"])
+def test_a_setting_that_is_wrong_does_not_open_a_board_that_is_closed(repo, says):
+    settings = repo.database.parent / "settings.toml"
+    settings.write_text(says)
+    assert "This edit is not guarded" in context(hook(repo, edit(repo, "x.py")))
+    settings.write_text(f'guard_failure = "refuse"\n{says}')
+    assert str(settings) in denial(hook(repo, edit(repo, "x.py")))
+    assert hook(repo, "{").code == 2
+
+
+@of_a_file
+@pytest.mark.parametrize("lose", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
+def test_a_closed_board_whose_database_is_gone_lets_no_edit_through(repo, lose):
+    (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
+    lose(repo.database)
+    assert "there is no board" in denial(hook(repo, edit(repo, "x.py")))
+    other = hook(repo, said("PostToolUse", repo))
+    assert (other.code, other.out, other.err) == (0, "", "")
 
 
 @of_a_file
@@ -335,6 +391,19 @@ PATCH = """\
 def test_all_files_of_a_patch_are_found_and_none_of_its_lines_is_taken_for_one(break_, wrap):
     found = list(files_of_patch(wrap(PATCH.replace("\n", break_))))
     assert found == ["src/a.py", "src/b.py", "docs/new file.md", "old.txt"]
+
+
+@pytest.mark.parametrize("space", [" ", "\t", " \t ", "\u00a0"])
+def test_space_around_the_lines_of_a_patch_hides_none_of_its_files(space):
+    """Codex trims them before it reads them."""
+    heads = ("Begin Patch", "Update File: a", "Move to: b", "Add File: c", "Delete File: d")
+    patch = "".join(f"{space}*** {head}{space}\n" for head in heads)
+    assert list(files_of_patch(patch)) == ["a", "b", "c", "d"]
+
+
+def test_only_a_line_feed_ends_a_line_of_a_patch():
+    patch = "*** Begin Patch\n*** Add File: a\x0cb\n+text\u2028*** Delete File: c\n*** End Patch"
+    assert list(files_of_patch(patch)) == ["a\x0cb"]
 
 
 def test_a_patch_is_denied_if_one_of_its_files_is_held(shop):

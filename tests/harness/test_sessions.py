@@ -103,6 +103,24 @@ def test_later_shell_calls_are_told_who_they_are_where_the_harness_has_a_way(rep
 
 
 @of_a_file
+def test_a_session_whose_shell_cannot_be_known_is_told_to_name_itself(repo, tmp_path):
+    """Gemini's shells have no variable that names a session, and this process does not look like it."""
+    key, start = repo.add(), said("SessionStart", repo, "gx1", source="startup")
+    words = ("--agent", "gemini", "--session", "gx1")
+    with Running(repo, tmp_path / "bin", "wrapper", GEMINI_CLI="1") as wrapper:
+        text = context(wrapper.run([DIBS, "hook", "gemini"], start))
+        assert f"use {' '.join(words)} with every dibs command" in text
+        assert "nobody is named" in wrapper.dibs("claim", key).err
+        assert wrapper.dibs("claim", key, *words).code == 0
+        named = {"DIBS_AGENT": "gemini", "DIBS_SESSION": "gx1"}
+        assert "every dibs command" not in context(hook(repo, start, "gemini", **named))
+    with Running(repo, tmp_path / "bin", "gemini", GEMINI_CLI="1") as gemini:
+        assert "every dibs command" not in context(gemini.hook(start))
+        assert gemini.dibs("release", key).code == 0
+    assert "every dibs command" not in context(hook(repo, start, "codex"))
+
+
+@of_a_file
 def test_a_session_begins_with_what_it_holds_what_it_lost_and_what_is_ready(repo):
     held, lost, ready = repo.add("mine"), repo.add("gone"), repo.add("free")
     for key in (held, lost):
@@ -115,6 +133,20 @@ def test_a_session_begins_with_what_it_holds_what_it_lost_and_what_is_ready(repo
     assert "dibs next" in text and "dibs done KEY" in text and "dibs release KEY" in text
     same = repo.ok("prime", *ME, "c1").out
     assert same.strip() == text
+
+
+@of_a_file
+def test_nothing_is_offered_in_whose_scope_another_works_or_that_asks_for_more(repo):
+    held, below = repo.add("held", "--scope", "src/**"), repo.add("below", "--scope", "src/a.py")
+    others = [repo.add("wide", "--scope", "**"), repo.add("hard", "--needs", "cobol")]
+    free = repo.add("free", "--scope", "docs/**")
+    repo.ok("claim", held, *OTHER)
+    text = context(hook(repo, said("SessionStart", repo, source="startup")))
+    assert [line for line in text.splitlines() if "Ready" in line] == [f'Ready: {free} "free"']
+    assert f'Ready: {free} "free"\n' in repo.ok("prime").out  # whoever that is
+    repo.ok("release", held, *OTHER)
+    assert below in context(hook(repo, said("SessionStart", repo, source="resume")))
+    assert others[1] not in repo.ok("prime", *ME, "c1").out
 
 
 @of_a_file
@@ -269,6 +301,21 @@ def test_while_something_goes_on_in_the_background_nothing_is_given_back(claude,
     assert task(repo, key)["session"] == "c1"
 
 
+@pytest.mark.parametrize("last", [[{"id": "b1"}], []])
+def test_the_end_knows_what_went_on_when_the_agent_last_rested(claude, repo, last):
+    """An end does not say itself what goes on in the background: the rest before it does."""
+    key = repo.add()
+    begin(claude)
+    assert claude.dibs("claim", key).code == 0
+    for tasks in ([], [{"id": "b0"}], last):
+        ran = claude.hook(said("Stop", repo, background_tasks=tasks))
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    finish(claude, "c1", "other")
+    found = task(repo, key)
+    assert (found["state"], found["session"]) == (("in_progress", "c1") if last else ("open", None))
+    assert repo.ok("log", "--verify").code == 0
+
+
 @of_a_file
 def test_the_end_of_a_subagent_or_of_a_guest_gives_nothing_back(repo):
     """A session that somebody else named goes on: `dibs run`, a terminal, or the agent above."""
@@ -291,8 +338,25 @@ def test_the_status_line_says_what_is_held_and_what_was_lost(repo, tmp_path):
         repo.ok("claim", key, *ME, "c1", "--ttl", "3h")
     repo.ok("takeover", lost, "--force", "--reason", "urgent", "--as", "ana")
     line = repo.ok("statusline", *ME, "c1").out
-    assert line.startswith(f"{held} 2h59min") and line.endswith(f"{lost} lost!\n")
+    assert line == f"{lost} lost! {held} 2h59min\n"
     assert repo.ok("statusline").out == ""
+
+
+LONG_AGO = ", ".join(f"{one} = {one} - 1000000000" for one in ("acquired", "renewed", "expires"))
+
+
+@of_a_file
+def test_what_was_lost_or_has_expired_is_not_hidden_behind_what_is_held(repo):
+    live, short, lost = [repo.add() for _ in range(5)], repo.add(), repo.add()
+    for key in (*live, lost):
+        repo.ok("claim", key, *ME, "c1", "--ttl", "3h")
+    repo.ok("claim", short, *ME, "c1", "--ttl", "1m")
+    repo.ok("takeover", lost, "--force", "--reason", "urgent", "--as", "ana")
+    with contextlib.closing(apsw.Connection(str(repo.database))) as board:
+        board.execute(f"UPDATE task SET {LONG_AGO} WHERE key = ?", (short,))
+    line = repo.ok("statusline", *ME, "c1").out
+    assert line.startswith(f"{lost} lost! {short} expired! {live[0]} 2h59min")
+    assert line.endswith(" +4\n")
 
 
 def test_the_status_line_is_silent_without_a_board(tmp_path):

@@ -864,7 +864,6 @@ SET_UP = [
     bad("setup claude --check --remove", "one at a time"),
     bad("setup claude --user --project", "--user and --project: one at a time"),
     bad("setup --remove", "dibs uninstall takes everything out"),
-    bad("hook emacs", "'emacs' is no harness that dibs knows"),
     bad("hook", "arguments are required: NAME"),
     bad("statusline emacs", "'emacs' is no harness that dibs knows"),
     refused("uninstall", 2, "no_identity", "nobody is named"),

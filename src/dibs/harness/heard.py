@@ -92,13 +92,17 @@ def is_of_another(found: Heard) -> bool:
 
 
 def files_of_patch(value: object) -> Iterator[str]:
-    """The files that a patch for `apply_patch` adds, changes, deletes or moves to."""
+    """The files that a patch for `apply_patch` adds, changes, deletes or moves to.
+
+    Lines are read as Codex reads them: they end with a line feed only, and space around them is nothing.
+    """
     words = value if isinstance(value, list) else [value]
     for word in words:
-        for line in word.splitlines() if isinstance(word, str) else ():
+        for line in word.split("\n") if isinstance(word, str) else ():
+            bare = line.strip()
             for head in FILES_OF_A_PATCH:
-                if line.startswith(head):
-                    yield line.removeprefix(head).strip()
+                if bare.startswith(head):
+                    yield bare.removeprefix(head)
 
 
 def is_path(path: str) -> bool:

@@ -14,11 +14,11 @@ from dibs.board.locate import FOLDER_OUTSIDE, Repository, locate
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 from dibs.harness.heard import actor_in, heard
-from dibs.harness.table import BEFORE, END, START, begun, denied, warned
+from dibs.harness.table import BEFORE, END, START, STOP, begun, denied, warned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from dibs.board.execute import Board
@@ -91,27 +91,30 @@ class Hooks:
         return Reply(err=what, exit=BLOCKS if self.is_closed() else FAILS)
 
     def unasked(self, event: Heard | None, problem: Refused) -> Reply:
-        """The board cannot be asked."""
-        if problem.code == "no_board":
+        """The board cannot be asked. One that is gone is none, unless its settings let nothing through."""
+        is_edit = event is not None and event.means == BEFORE
+        is_closed = is_edit and self.is_closed()
+        if problem.code == "no_board" and not is_closed:
             return Reply(self.harness.nothing)
         told = f"dibs: the board could not be asked: {problem}"
-        if event is None or event.means != BEFORE:
+        if event is None or not is_edit:
             return Reply(self.harness.nothing, told, FAILS)
-        if not self.is_closed():
+        if not is_closed:
             text = f"{told}. This edit is not guarded."
             return self.reply(warned(self.harness, event.event, text))
         reason = f"{told}. Next: {self.advice(problem.refusal)}"
         return self.reply(denied(self.harness, event.event, reason))
 
     def is_closed(self) -> bool:
-        """Whether a board that cannot be asked lets nothing through."""
-        from dibs.board.settings import load
+        """Whether a board that cannot be asked lets nothing through, as far as its settings can be read."""
+        from dibs.board.settings import checked
         from dibs.core.ground import REFUSE
 
         try:
-            return self._place is not None and load(self._place.folder).guard_failure == REFUSE
+            stated = checked(self._place.folder)[0] if self._place is not None else {}
         except Refused:
             return False
+        return stated.get("guard_failure") == REFUSE
 
     # What each event leads to.
 
@@ -154,6 +157,10 @@ class Hooks:
             end(board, event, who, self.environment)
         elif who is not None:
             renew(board, who, held_by(board, who))
+            if event.means == STOP:
+                from dibs.harness.sessions import remember
+
+                remember(board, event, who)
         return None
 
     def who(self, board: Board, event: Heard) -> Identity | None:
@@ -162,22 +169,32 @@ class Hooks:
         return actor_in(event, self.environment, strict=board.settings.identity == STRICT)
 
     def before(self, event: Heard, start: str) -> dict[str, Any] | None:
-        """Each file is looked at on the board of its own repository."""
+        """Each file is looked at on the board of its own repository, and of those around that."""
         warnings: list[str] = []
         for place, paths in by_place(event.paths(), start, self.environment).items():
-            board = self.opened(place)
-            if board is None:
+            look = self.looked_at(place, event, [form for path in paths for form in path])
+            if look is None:
                 continue
-            try:
-                look = self.looked(board, event, [form for path in paths for form in path])
-            finally:
-                self.close(board)
             if look.verdict.stops:
                 return denied(self.harness, event.event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []
             warnings += shared_with(look)
             warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
         return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
+
+    def looked_at(self, place: Place, event: Heard, paths: list[str]) -> Look | None:
+        """Nothing, if there is no board after all: another one may have something to say."""
+        board = None
+        try:
+            board = self.opened(place)
+            return None if board is None else self.looked(board, event, paths)
+        except Refused as problem:
+            if problem.code != "no_board" or self.is_closed():
+                raise
+            return None
+        finally:
+            if board is not None:
+                self.close(board)
 
     def looked(self, board: Board, event: Heard, paths: list[str]) -> Look:
         from dibs.board.guarding import look
@@ -228,13 +245,28 @@ def by_place(
     found: dict[Place, list[list[str]]] = {}
     for path in paths:
         full = path if isabs(path) else join(abspath(start), path)
-        place = locate(nearest(dirname(full)), environment)
-        ground = ground_of(place)
-        if ground is not None and may_be_board(place):
-            from dibs.board.guarding import forms
+        for place in places_of(nearest(dirname(full)), environment):
+            ground = ground_of(place)
+            if ground is not None and may_be_board(place):
+                from dibs.board.guarding import forms
 
-            found.setdefault(place, []).append(forms(full, start, ground))
+                found.setdefault(place, []).append(forms(full, start, ground))
     return found
+
+
+def places_of(folder: str, environment: Mapping[str, str]) -> Iterator[Place]:
+    """The place of a folder's board, and of each repository around its own: it is a submodule, or nested.
+
+    A work tree inside another one of the same repository is itself only.
+    """
+    place = locate(folder, environment)
+    yield place
+    seen: set[str] = set()
+    while place.repository is not None:
+        seen.add(place.repository.common_dir)
+        place = locate(dirname(place.repository.worktree or place.repository.git_dir), environment)
+        if place.repository is not None and place.repository.common_dir not in seen:
+            yield place
 
 
 def ground_of(place: Place) -> Repository | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from os.path import basename, exists, isdir, join, realpath
 
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import Refused, bad_argument
 from dibs.core.values import Value
 from dibs.harness import jsonfile, textfile
 from dibs.harness.table import FLAT, HARNESSES, TIMEOUT, Harness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 USER, PROJECT = "user", "project"
@@ -35,6 +35,14 @@ class Change(Value):
     before: str | None
     after: str | None
     with_folder: bool = False
+
+
+class ByHand(Value):
+    """What a person has to put into a file, and why we do not."""
+
+    path: str
+    why: str
+    text: str
 
 
 class Finding(Value):
@@ -92,15 +100,39 @@ class Setup(Value):
 
     def planned(self) -> list[Change]:
         """The files as they are to be; only those that are to change."""
-        found = [self._hooks()]
-        if self.level == PROJECT:
-            before = textfile.read(self.instructions)
-            found.append(Change(self.instructions, before, textfile.with_section(before)))
-        if self.sandbox:
-            before = textfile.read(self.sandbox)
-            after = textfile.with_root(before, self.board, self.sandbox)
-            found.append(Change(self.sandbox, before, after))
+        found = [make() for _, make, _ in self._parts()]
         return [change for change in found if change.before != change.after]
+
+    def shown(self) -> tuple[list[Change], list[ByHand]]:
+        """What would be written; and what a person has to put into files that we do not change."""
+        changes, by_hand = [], []
+        for path, make, piece in self._parts():
+            try:
+                changes.append(make())
+            except Refused as problem:
+                by_hand.append(ByHand(path, str(problem), piece()))
+        return [change for change in changes if change.before != change.after], by_hand
+
+    def _parts(self) -> Iterator[tuple[str, Callable[[], Change], Callable[[], str]]]:
+        """Each file, what it is to be, and our piece of it alone."""
+        yield self.settings, self._hooks, self._piece
+        if self.level == PROJECT:
+            yield self.instructions, self._instructed, lambda: textfile.section("\n")
+        if self.sandbox:
+            yield self.sandbox, self._let_in, lambda: textfile.table_with(self.board)
+
+    def _piece(self) -> str:
+        style = jsonfile.Style("\n", jsonfile.UNIT)
+        return style.written({HOOKS: {event: [item] for event, item in self.wanted()}}, 0) + "\n"
+
+    def _instructed(self) -> Change:
+        path = self.instructions
+        before = textfile.read(path)
+        return Change(path, before, textfile.with_section(before, path))
+
+    def _let_in(self) -> Change:
+        before = textfile.read(self.sandbox)
+        return Change(self.sandbox, before, textfile.with_root(before, self.board, self.sandbox))
 
     def _hooks(self) -> Change:
         path, before = self.settings, textfile.read(self.settings)
@@ -127,9 +159,10 @@ class Setup(Value):
             gone = jsonfile.is_in_folder(before)
             found.append(Change(self.settings, before, self._without(before), gone))
         if self.level == PROJECT and not any(self._sharing()):
-            before = textfile.read(self.instructions)
+            path = self.instructions
+            before = textfile.read(path)
             if before is not None:
-                found.append(Change(self.instructions, before, textfile.without_section(before)))
+                found.append(Change(path, before, textfile.without_section(before, path)))
         if self.harness.name == "codex":
             path = join(self.home, self.harness.folder, "config.toml")
             before = textfile.read(path)
@@ -158,11 +191,12 @@ class Setup(Value):
             state = INSTALLED if self.is_whole(text) else OTHER
         found = [Finding(self.settings, HOOKS, state)]
         if self.level == PROJECT:
-            now = textfile.read(self.instructions)
-            is_there = now is not None and textfile.section_in(now) is not None
-            same = now is not None and textfile.with_section(now) == now
+            path = self.instructions
+            now = textfile.read(path)
+            is_there = now is not None and textfile.section_in(now, path) is not None
+            same = now is not None and textfile.with_section(now, path) == now
             state = INSTALLED if is_there and same else OTHER if is_there else MISSING
-            found.append(Finding(self.instructions, "instructions", state))
+            found.append(Finding(path, "instructions", state))
         if self.sandbox:
             roots = textfile.roots_in(textfile.read(self.sandbox) or "", self.sandbox)
             state = INSTALLED if self.board in roots else MISSING

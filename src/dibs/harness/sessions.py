@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dibs.board.callers import caller_of
 from dibs.board.identity import Surroundings
 from dibs.board.settings import KEEP
 from dibs.core import commands as c
+from dibs.core.model import Session
 from dibs.core.refusals import Refused
 from dibs.harness.acting import at_work
 from dibs.harness.heard import is_ours_to_end
@@ -31,12 +33,14 @@ def start(
 ) -> str:
     """The session is registered with its process; it is told what it holds, and what there is."""
     handed: tuple[TaskKey, ...] = ()
+    known = True
     if who is not None:
         around = Surroundings(environment, board.store.machine, place.repository)
         who = at_work(who, event.harness, around)
         handed = registered(board, event, who)
         name_in_shell(event, who, environment)
-    return prime(board, who, handed)
+        known = is_known_in_shell(event, who, environment)
+    return prime(board, who, handed, known=known)
 
 
 def registered(board: Board, event: Heard, who: Identity) -> tuple[TaskKey, ...]:
@@ -51,6 +55,13 @@ def registered(board: Board, event: Heard, who: Identity) -> tuple[TaskKey, ...]
     handed = succeed(board, former, who, CLEARED) if former else ()
     succeeded(board, who)
     return handed
+
+
+def is_known_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -> bool:
+    """Whether its shell calls can tell who they are: by a variable, or by the process above them."""
+    has_process = who.place is not None and who.place.process is not None
+    is_stated = "DIBS_AGENT" in environment and "DIBS_SESSION" in environment
+    return has_process or is_stated or event.harness.names_session
 
 
 def name_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -> None:
@@ -71,6 +82,42 @@ def name_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -
         return  # the harness's own variable names the session too
 
 
+# What goes on in the background.
+
+BESIDE, GOES_ON = "background", "goes on"
+
+
+def remember(board: Board, event: Heard, who: Identity) -> None:
+    """Whether something goes on in the background is said when the agent rests, and not at its end.
+
+    It is kept beside the session, as one below it: no subagent is registered by itself, so the place is
+    free, in every store.
+    """
+    from dibs.board.persist import persist
+
+    if not event.subagent and goes_on(board, who) != event.works_on:
+        persist(board, lambda: _remember(board, event, who))
+
+
+def _remember(board: Board, event: Heard, who: Identity) -> None:
+    with board.store.write("session") as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        if is_new or tx.new_home:
+            return  # who is not known here holds nothing
+        name = f"{caller.holding_session}/{BESIDE}"
+        tx.keep_session(Session(caller.actor.id, name, branch=GOES_ON if event.works_on else ""))
+        tx.finish()
+
+
+def goes_on(board: Board, who: Identity) -> bool:
+    """Whether something went on in the background when the agent last rested."""
+    with board.read() as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        name = f"{caller.holding_session}/{BESIDE}"
+        known = None if is_new else tx.session(caller.actor.id, name)
+    return known is not None and known.branch == GOES_ON
+
+
 def end(board: Board, event: Heard, who: Identity, environment: Mapping[str, str]) -> None:
     """What it holds is given back, or kept until it expires: by setting, and while work goes on.
 
@@ -85,6 +132,7 @@ def end(board: Board, event: Heard, who: Identity, environment: Mapping[str, str
     if (
         board.settings.session_end == KEEP
         or event.works_on
+        or goes_on(board, who)
         or not is_ours_to_end(event, environment)
     ):
         renew(board, who, held)

@@ -67,6 +67,8 @@ class Harness(Value):
     instructions: str = "AGENTS.md"
     shell_file: str = ""
     """The variable with the file whose lines later shell calls begin with."""
+    names_session: bool = False
+    """Its shells have a variable that names the session."""
     binaries: tuple[str, ...] = ()
     """Programs that are it."""
     packages: tuple[str, ...] = ()
@@ -100,6 +102,7 @@ CLAUDE = Harness(
     aside=True,
     instructions="CLAUDE.md",
     shell_file="CLAUDE_ENV_FILE",
+    names_session=True,
     binaries=("claude",),
     packages=("claude-code",),
 )
@@ -119,6 +122,7 @@ CODEX = Harness(
     folder=".codex",
     file="hooks.json",
     aside=True,
+    names_session=True,
     binaries=("codex",),
     trust="Codex runs hooks only after you have reviewed and trusted them: start codex, then /hooks",
 )

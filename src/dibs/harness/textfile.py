@@ -6,9 +6,9 @@ What stands around them stays to the byte. A file that held nothing else is gone
 from __future__ import annotations
 
 import os
-from os.path import basename, dirname
+from os.path import dirname
 
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import Refused, bad_argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def line_break(text: str) -> str:
 # Instructions.
 
 
-def with_section(text: str | None) -> str:
+def with_section(text: str | None, path: str = "the file") -> str:
     """The text with our section: in its place if there is one, else at its end."""
-    spot = None if text is None else section_in(text)
+    spot = None if text is None else section_in(text, path)
     if text is None:
         return section("\n")
     if spot is None:
@@ -53,9 +53,9 @@ def line_of(text: str, start: int) -> str:
     return "\r\n" if text[start:].partition("\n")[0].endswith("\r") else "\n"
 
 
-def without_section(text: str) -> str | None:
+def without_section(text: str, path: str = "the file") -> str | None:
     """The text as it was; nothing if there was no file."""
-    spot = section_in(text)
+    spot = section_in(text, path)
     if spot is None:
         return text
     start, end = spot
@@ -64,32 +64,40 @@ def without_section(text: str) -> str | None:
     return text[:start].removesuffix(line_of(text, start)) + text[end:]
 
 
-def section_in(text: str) -> tuple[int, int] | None:
-    """Where our section stands, with its last line break."""
-    start = text.find(BEGIN)
-    end = text.find(FINISH, start)
-    if start < 0 or end < 0:
+def section_in(text: str, path: str = "the file") -> tuple[int, int] | None:
+    """Where our section stands, with its last line break. A refusal if that is not clear.
+
+    Only a mark that is a whole line is ours: in a sentence it is what somebody wrote about us.
+    """
+    begins, ends, at = [], [], 0
+    for line in text.split("\n"):
+        bare, after = line.rstrip(" \t\r"), at + len(line) + 1
+        if bare.startswith(BEGIN) and bare.endswith("-->") and bare.count("-->") == 1:
+            begins.append(at)
+        elif bare == FINISH:
+            ends.append(min(after, len(text)))
+        at = after
+    if not begins and not ends:
         return None
-    end += len(FINISH)
-    for line in ("\r\n", "\n"):
-        if text.startswith(line, end):
-            return start, end + len(line)
-    return start, end
+    if len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
+        found = f"{len(begins)} of {BEGIN} -->, {len(ends)} of {FINISH}"
+        told = f"{path}: where the section of dibs begins and ends is not clear ({found})"
+        raise bad_argument(f"{told}; mend these lines by hand; it is left as it is")
+    return begins[0], ends[0]
 
 
 # The sandbox of Codex: folders that may be written.
 
 TABLE, KEY = "sandbox_workspace_write", "writable_roots"
 OURS, OUR_FILE = "# dibs", "# dibs made this file"
-FOLDERS = ("dibs", ".dibs")
 
 
-def roots_in(text: str, path: str) -> list[str]:
+def roots_in(text: str, path: str, folder: str = "the board's folder") -> list[str]:
     """The folders that the sandbox may write."""
     table = data_of(text, path).get(TABLE, {})
     found = table.get(KEY, []) if isinstance(table, dict) else None
     if not isinstance(found, list):
-        raise by_hand(path)
+        raise by_hand(path, folder)
     return found
 
 
@@ -102,19 +110,31 @@ def data_of(text: str, path: str) -> dict[str, Any]:
         raise bad_argument(f"{path} is not TOML: {error}; it is left as it is") from None
 
 
-def by_hand(path: str) -> Exception:
-    return bad_argument(f"{path} cannot be changed safely: add the board's folder to {KEY} there")
+def by_hand(path: str, folder: str) -> Exception:
+    what = f"{path} has {TABLE} in a form that dibs does not edit"
+    return bad_argument(f"{what}; it is left as it is: add {folder} to its {KEY} by hand")
+
+
+def table_with(folder: str) -> str:
+    import json
+
+    return f"[{TABLE}]\n{KEY} = [{json.dumps(folder)}]\n"
+
+
+def item_of(folder: str) -> str:
+    """As nobody writes a folder by hand: so it is known as ours."""
+    return f"'''{folder}'''"
 
 
 def with_root(text: str | None, folder: str, path: str) -> str:
-    """The text with one more folder; written as a literal, so that it is known as ours."""
+    """The text with one more folder, written so that it is known as ours."""
     old = text or ""
-    before = roots_in(old, path)
+    before = roots_in(old, path, folder)
     if folder in before:
         return old
     if "'" in folder or "\n" in folder:
-        raise by_hand(path)
-    line, item = line_break(old), f"'{folder}'"
+        raise by_hand(path, folder)
+    line, item = line_break(old), item_of(folder)
     spot = array_in(old)
     if spot is not None:
         new = f"{old[:spot]}{item}{', ' if before else ''}{old[spot:]}"
@@ -124,17 +144,25 @@ def with_root(text: str | None, folder: str, path: str) -> str:
         mark = OUR_FILE if text is None else OURS
         head = "" if text is None else line
         new = f"{old}{head}[{TABLE}] {mark}{line}{KEY} = [{item}] {OURS}{line}"
-    if roots_in(new, path) != [folder, *before]:
-        raise by_hand(path)
+    if not has_roots(new, [folder, *before]):
+        raise by_hand(path, folder)
     return new
+
+
+def has_roots(text: str, wanted: list[str]) -> bool:
+    """Whether a text that we made is what we meant: it is another one where a table is written otherwise."""
+    try:
+        return roots_in(text, "") == wanted
+    except Refused:
+        return False
 
 
 def without_roots(text: str, path: str) -> str | None:
     """The text without the folders that are ours; nothing if there was no file."""
     for folder in roots_in(text, path):
-        item = f"'{folder}'"
+        item = item_of(folder)
         spot = array_in(text)
-        if basename(folder) in FOLDERS and spot is not None and item in text[spot:]:
+        if spot is not None and item in text[spot:]:
             at = text.index(item, spot)
             size = len(item) + (2 if text.startswith(", ", at + len(item)) else 0)
             text = text[:at] + text[at + size :]

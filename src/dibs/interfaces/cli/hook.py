@@ -22,10 +22,16 @@ MOST = 64 * 2**20
 
 def hook(call: Call) -> Answer:
     """What a harness says is read from the standard input; what it is told is all that is printed."""
-    from dibs.harness.hooks import Hooks
+    from dibs.harness.hooks import FAILS, Hooks, Reply
 
-    harness = harness_named(call["name"])
-    reply = Hooks(harness, os.environ, advice, leaves=True).answer(said())
+    try:
+        harness = harness_named(call["name"])
+    except (
+        Refused
+    ) as problem:  # a slip in somebody's settings: exit code 2 would block all that they do
+        reply = Reply(err=f"dibs: {problem}: nothing was checked", exit=FAILS)
+    else:
+        reply = Hooks(harness, os.environ, advice, leaves=True).answer(said())
     if reply.err:
         print(reply.err, file=sys.stderr)
     return Answer({}, file=f"{reply.out}\n" if reply.out else "", exit=reply.exit)

@@ -6,6 +6,7 @@ import os
 import sys
 
 from dibs.core.refusals import Refused, bad_argument, refused
+from dibs.harness import textfile
 from dibs.harness.install import INSTALLED, PROJECT, USER, apply, is_found
 from dibs.harness.table import HARNESSES
 from dibs.interfaces import payloads
@@ -18,6 +19,7 @@ from dibs.interfaces.cli.setup_harness import (
     line_of,
     rows_of,
     setup_of,
+    shown,
 )
 from dibs.interfaces.surfaces import REFUSED
 
@@ -38,7 +40,9 @@ def everything(call: Call) -> Answer:
         raise bad_argument(
             "dibs uninstall takes everything out; dibs setup TARGET --remove one part"
         )
-    changes = not (call["check"] or call["print"])
+    if call["print"]:
+        return printed(call)
+    changes = not call["check"]
     rows = [board_row(call, changes=changes), *git_rows(call, changes=changes)]
     notes: list[str] = []
     for setup in setups(call, PROJECT if call["project"] else USER):
@@ -55,6 +59,15 @@ def everything(call: Call) -> Answer:
     lines = (*say.table(rows, HEAD), *(() if found else (NOTHING,)), *notes)
     told = [dict(zip(("part", "what", "state", "where"), row)) for row in rows]
     return Answer(payloads.answer(ok=whole, parts=told), lines, exit=0 if whole else REFUSED)
+
+
+def printed(call: Call) -> Answer:
+    """Every file that would be written; a board that would be made is named."""
+    _, _, state, where = board_row(call, changes=False)
+    hooks = git_hooks(call)
+    files = {} if state == INSTALLED else {where: "a board would be made here"}
+    files |= {} if hooks is None else dict(hooks.planned())
+    return shown(files, setups(call, PROJECT if call["project"] else USER))
 
 
 def setups(call: Call, level: str) -> list[Setup]:
@@ -124,7 +137,8 @@ def uninstall(call: Call) -> Answer:
     stays = [*left, *what_stays(call, "" if deletes else folder)]
     said = [f"would be {line}" for line in lines] if dry else lines
     shown = (*(said or ["nothing of dibs was set up"]), *(f"stays: {one}" for one in stays))
-    payload = payloads.answer(removed=lines, stays=stays, dry_run=dry)
+    done, would_be = ([], lines) if dry else (lines, [])
+    payload = payloads.answer(removed=done, would_be_removed=would_be, stays=stays, dry_run=dry)
     return Answer(payload, tuple(shown), exit=REFUSED if left else 0)
 
 
@@ -132,17 +146,45 @@ def harnesses_out(call: Call, *, dry: bool) -> tuple[list[str], list[str]]:
     """What is taken out, and what has to be left as it is."""
     lines: list[str] = []
     left: list[str] = []
-    for level in (USER, PROJECT) if in_a_project(call) else (USER,):
-        for name in HARNESSES:
-            try:
-                changes = setup_of(call, name, level).unplanned()
-            except Refused as problem:
-                left.append(str(problem))
-                continue
-            lines += [line_of(change) for change in changes]
-            if not dry:
-                apply(changes)
+    for setup in every_setup(call):
+        try:
+            changes = setup.unplanned()
+        except Refused as problem:
+            left.append(str(problem))
+            continue
+        lines += [line_of(change) for change in changes]
+        if not dry:
+            apply(changes)
     return lines, left
+
+
+def every_setup(call: Call) -> Iterator[Setup]:
+    """Of every harness: the person's own, and the project's in each of its work trees."""
+    for name in HARNESSES:
+        yield setup_of(call, name, USER)
+    for root in work_trees(call):
+        for name in HARNESSES:
+            yield setup_of(call, name, PROJECT).but(root=root)
+
+
+def work_trees(call: Call) -> list[str]:
+    """The work trees that are there: the one around us, the first one, and those that are linked."""
+    repository = call.place.repository
+    if repository is None or not in_a_project(call):
+        return []
+    common, found = repository.common_dir, [repository.worktree]
+    if os.path.basename(common) == ".git":
+        found.append(os.path.dirname(common))
+    linked = os.path.join(common, "worktrees")
+    for name in sorted(os.listdir(linked)) if os.path.isdir(linked) else ():
+        pointer = (textfile.read(os.path.join(linked, name, "gitdir")) or "").strip()
+        found.append(os.path.dirname(os.path.join(linked, name, pointer)))
+    there = {os.path.realpath(root): root for root in reversed(found) if is_tree(root)}
+    return list(reversed(there.values()))
+
+
+def is_tree(root: str) -> bool:
+    return os.path.lexists(os.path.join(root, ".git"))
 
 
 def in_a_project(call: Call) -> bool:

@@ -63,12 +63,23 @@ def board_folder(call: Call) -> str:
 
 
 def printed(setup: Setup) -> Answer:
-    changes = setup.planned()
-    text = "".join(f"# {change.path}\n{change.after}\n" for change in changes)
-    told = {change.path: change.after for change in changes}
-    if not changes:
-        return Answer(payloads.answer(files=told), ("nothing is to be written",))
-    return Answer(payloads.answer(files=told), file=text)
+    return shown({}, [setup])
+
+
+def shown(files: dict[str, str], setups: list[Setup]) -> Answer:
+    """What would be written, whole; and what is to be put in by hand, where a file cannot be changed."""
+    by_hand: dict[str, str] = {}
+    whys: list[str] = []
+    for setup in setups:
+        changes, pieces = setup.shown()
+        files = {**files, **{change.path: change.after or "" for change in changes}}
+        by_hand |= {piece.path: piece.text for piece in pieces}
+        whys += [f"# {piece.why}; to put in by hand:\n{piece.text}\n" for piece in pieces]
+    payload = payloads.answer(files=files, by_hand=by_hand)
+    text = "".join(f"# {path}\n{content}\n" for path, content in files.items())
+    if not files and not whys:
+        return Answer(payload, ("nothing is to be written",))
+    return Answer(payload, file=text + "".join(whys))
 
 
 def removed(setup: Setup) -> Answer:
