@@ -145,22 +145,26 @@ def range_(call: Call) -> Answer:
 def told(findings: Sequence[Finding], commits: int) -> Answer:
     from dibs.interfaces.surfaces import advice, surface
 
-    stops = [one.refusal for one in findings if not one.warns]
+    stops = [one for one in findings if not one.warns]
     wrong = [
         {
             "commit": one.commit,
             "code": one.refusal.code,
             "message": one.refusal.message,
-            "advice": advice(one.refusal),
+            "advice": one.advice or advice(one.refusal),
             "warning": one.warns,
         }
         for one in findings
     ]
-    lines = [line for refusal in stops for line in (refusal.message, f"  next: {advice(refusal)}")]
+    lines = [
+        line
+        for one in stops
+        for line in (one.refusal.message, f"  next: {one.advice or advice(one.refusal)}")
+    ]
     lines = lines or [f"{commits} commit{'' if commits == 1 else 's'}, nothing in the way"]
     warnings = tuple(f"{one.commit[:10]}: {one.refusal.message}" for one in findings if one.warns)
     payload = {"schema": 1, "ok": not stops, "commits": commits, "findings": wrong}
-    code = max((surface(refusal).exit for refusal in stops), default=0)
+    code = max((surface(one.refusal).exit for one in stops), default=0)
     return Answer(payload, tuple(lines), warnings, exit=code)
 
 
