@@ -302,6 +302,38 @@ def test_a_board_that_cannot_be_read_warns_and_lets_through_unless_a_setting_clo
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("left", ["", "settings.toml", "board.id", "an empty board.db"])
+def test_a_board_that_is_gone_is_told_of_if_anything_of_it_is_left(held, left):
+    for path in held.database.parent.iterdir():
+        path.unlink()
+    if left:
+        (held.database.parent / left.split()[-1]).touch()
+    held.write("held/a")
+    ran = held.try_git("commit", "-m", "change")
+    assert ran.code == 0
+    assert ("not guarded by the board: there is no board in" in ran.err) == bool(left)
+
+
+@pytest.mark.parametrize("how", ["deleted", "empty", "elsewhere"])
+def test_a_board_that_is_gone_stops_a_commit_where_a_setting_says_so(held, how):
+    held.settings('guard_failure = "refuse"\n')
+    around = {"DIBS_BOARD": "/nonexistent"} if how == "elsewhere" else {}
+    if not around:
+        for path in held.database.parent.glob("board.*"):
+            path.unlink()
+    if how == "empty":
+        held.database.touch()
+    held.write("held/a")
+    assert "guard_failure is refuse" in held.git_fails("commit", "-m", "change", **around)
+
+
+def test_a_board_that_the_environment_names_and_that_is_not_there_is_told_of(held):
+    held.write("held/a")
+    ran = held.try_git("commit", "-m", "change", DIBS_BOARD="/nonexistent")
+    assert ran.code == 0
+    assert "not guarded by the board: there is no board in /nonexistent" in ran.err
+
+
 def test_settings_that_cannot_be_read_warn_and_let_through(held):
     held.settings("guard_failure = \n")
     held.write("held/a")

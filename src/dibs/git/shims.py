@@ -63,7 +63,7 @@ WHERE = """
 case $here in */*) above=${here%/*} ;; .) above=.. ;; *) above=. ;; esac
 board=${DIBS_BOARD:-$above/dibs}
 [ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] ||
-  { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
+  [ -e "$board/board.id" ] || { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
 """
 
 INPUT = """

@@ -1,7 +1,8 @@
 """`dibs guard`: what hooks ask before a repository is written to.
 
 A conflict that is proven stops it. A board that cannot be read is told of, and lets it through,
-unless the setting `guard_failure` says otherwise. Where there is no board, nothing is said.
+unless the setting `guard_failure` says otherwise. So is one that is gone, of which something is left.
+Where there never was a board, nothing is said.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -
     except Refused as problem:
         if problem.code in VERDICTS:
             raise
-        if problem.code == "no_board" and not is_hidden(call.place.folder):
+        if problem.code == "no_board" and not is_missed(call):
             return OK
         return unguarded(call, problem.refusal, closes=closes)
     except Exception as error:
@@ -230,6 +231,13 @@ def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -
             raise
         bug = Refusal("bug", f"{type(error).__name__}: {error}")
         return unguarded(call, bug, closes=closes)
+
+
+def is_missed(call: Call) -> bool:
+    """Whether there should be a board: one that is gone is no leave to do what it forbade."""
+    from dibs.board.locate import is_expected
+
+    return is_hidden(call.place.folder) or is_expected(call.place, os.environ)
 
 
 def is_hidden(folder: str) -> bool:
@@ -246,15 +254,36 @@ def unguarded(call: Call, problem: Refusal, *, closes: bool) -> Answer:
 
 
 def failure(call: Call) -> str:
-    """The setting `guard_failure`, as far as it can be read."""
+    """The setting `guard_failure`, as far as it can be read.
+
+    Beside the board; else in the repository's own folder, though the environment leads away from it;
+    else on the board.
+    """
+    return stated_in(call.place.folder) or stated_in(own_folder(call)) or on_board(call)
+
+
+def stated_in(folder: str) -> str:
     from dibs.board.settings import checked
 
     try:
-        stated, _ = checked(call.place.folder)
-        known: str = stated.get("guard_failure") or call.board.settings.guard_failure
+        stated, _ = checked(folder)
     except Exception:  # noqa: BLE001 - the same that went wrong before
         return ""
-    return known
+    return str(stated.get("guard_failure", ""))
+
+
+def on_board(call: Call) -> str:
+    try:
+        return call.board.settings.guard_failure
+    except Exception:  # noqa: BLE001 - the same that went wrong before
+        return ""
+
+
+def own_folder(call: Call) -> str:
+    from dibs.board.locate import FOLDER_IN_GIT
+
+    repository = call.place.repository
+    return os.path.join(repository.common_dir, FOLDER_IN_GIT) if repository is not None else ""
 
 
 def allow(call: Call) -> Answer:
