@@ -273,7 +273,12 @@ def test_a_person_is_known_by_the_address_that_git_has(tree):
     person = tree.by({})
     person.git("config", "user.email", "ana@example.org")
     person.ok("claim", "T-1", "--as", "ana")
-    assert "src/a is held by ana" in person.cannot_commit("src/a")
+    said = person.cannot_commit("src/a")
+    assert "src/a is held by ana" in said
+    assert (
+        "git says you are 'ana@example.org', whom the board does not know; if you are ana" in said
+    )
+    assert "dibs actor set ana --alias ana@example.org" in said
     person.ok("actor", "set", "ana", "--alias", "ana@example.org", "--as", "ana")
     person.git("commit", "-q", "-m", "change")
     assert person.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.1"]
@@ -282,7 +287,14 @@ def test_a_person_is_known_by_the_address_that_git_has(tree):
 def test_somebody_whom_the_board_does_not_know_is_barred_only_by_what_others_hold(held):
     stranger = held.by({})
     stranger.commit("free/a")
-    assert "held/a is held by claude" in stranger.cannot_commit("held/a")
+    said = stranger.cannot_commit("held/a")
+    assert "held/a is held by claude" in said
+    assert "git has no user.email here" in said
+    stranger.git("config", "user.email", "eve@example.org")
+    said = stranger.git_fails("commit", "-m", "change")
+    assert "git says you are 'eve@example.org'" in said
+    assert "dibs actor set NAME --alias eve@example.org" in said
+    assert "git says" not in held.git_fails("commit", "-m", "change")
 
 
 # What cannot be asked.

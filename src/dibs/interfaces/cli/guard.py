@@ -69,9 +69,10 @@ def commit(call: Call) -> Answer:
 def commit_guarded(call: Call) -> Answer:
     from dibs.git.commits import commit as ask
 
-    found = ask(call.board, caller(call), call.place.repository, os.environ)
+    who = caller(call)
+    found = ask(call.board, who, call.place.repository, os.environ)
     if found.refusal is not None and found.stops:
-        raise Refused(found.refusal)
+        raise Refused(found.refusal if who is not None else introduced(call, found.refusal))
     said = found.refusal.message if found.refusal is not None else ""
     payload = {"schema": 1, "ok": True, "paths": found.paths, "task": found.task or None}
     return Answer(payload, warnings=tuple(filter(None, (said, found.warning))))
@@ -214,6 +215,27 @@ def person(call: Call) -> Identity | None:
     with call.board.read() as tx:
         actor = tx.actor_named(address)
     return Identity(actor.name, True, "") if actor is not None and actor.is_human else None
+
+
+def introduced(call: Call, refusal: Refusal) -> Refusal:
+    """To whom the board does not know: who git says that is, and how one becomes known."""
+    if refusal.code != "path_held" or call.board.settings.identity == "strict":
+        return refusal
+    from dibs.git.asking import line
+
+    holder = str(refusal.facts["holder"])
+    with call.board.read() as tx:
+        actor = tx.actor_named(holder)
+    name = holder if actor is not None and actor.is_human else "NAME"
+    address = line("config", "user.email")
+    known = f"dibs actor set {name} --alias {address or 'ADDRESS'}"
+    if not address:
+        says = f"git has no user.email here; with one, and {known}, you are known"
+    elif name == holder:
+        says = f"git says you are {quoted(address)}, whom the board does not know; if you are {holder}: {known}"
+    else:
+        says = f"git says you are {quoted(address)}, whom the board does not know: {known}"
+    return Refusal(refusal.code, f"{refusal.message} ({says})", refusal.facts)
 
 
 def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -> Answer:
