@@ -8,9 +8,9 @@ warns, unless `guard_failure` says otherwise. Nothing here ends in a traceback.
 from __future__ import annotations
 
 import os
-from os.path import abspath, basename, dirname, exists, isabs, isdir, join
+from os.path import abspath, basename, dirname, isabs, isdir, join
 
-from dibs.board.locate import FOLDER_OUTSIDE, Repository, locate
+from dibs.board.locate import FOLDER_OUTSIDE, Repository, is_expected, locate
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 from dibs.harness.heard import actor_in, heard
@@ -92,7 +92,7 @@ class Hooks:
 
     def unasked(self, event: Heard | None, problem: Refused) -> Reply:
         """The board cannot be asked."""
-        if problem.code == "no_board":
+        if problem.code == "no_board" and (event is None or event.means != BEFORE):
             return Reply(self.harness.nothing)
         told = f"dibs: the board could not be asked: {problem}"
         if event is None or event.means != BEFORE:
@@ -129,7 +129,7 @@ class Hooks:
 
     def opened(self, place: Place) -> Board | None:
         self._place = place
-        if not may_be_board(place):
+        if not may_be_board(place, self.environment):
             return None
         from dibs.opening import open_at
 
@@ -213,12 +213,9 @@ def shared_with(look: Look) -> list[str]:
 TAKEN = "dibs: {} was taken from this session: stop working on it, and say so with dibs release."
 
 
-def may_be_board(place: Place) -> bool:
+def may_be_board(place: Place, environment: Mapping[str, str]) -> bool:
     """Whether it is worth to look: a file that is not there costs nothing."""
-    return bool(place.url) or any(exists(join(place.folder, one)) for one in LEFT_BY_A_BOARD)
-
-
-LEFT_BY_A_BOARD = ("board.db", "settings.toml")
+    return bool(place.url) or is_expected(place, environment)
 
 
 def by_place(
@@ -230,7 +227,7 @@ def by_place(
         full = path if isabs(path) else join(abspath(start), path)
         place = locate(nearest(dirname(full)), environment)
         ground = ground_of(place)
-        if ground is not None and may_be_board(place):
+        if ground is not None and may_be_board(place, environment):
             from dibs.board.guarding import forms
 
             found.setdefault(place, []).append(forms(full, start, ground))
