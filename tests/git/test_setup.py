@@ -131,7 +131,7 @@ def test_outside_of_a_repository_there_is_nothing_to_set_up(tmp_path):
 def test_a_hook_that_somebody_changed_or_made_unable_to_run_is_told_and_put_right(plain):
     plain.ok("setup", "git")
     path = plain.folder / ".git/hooks/pre-commit"
-    path.write_text(path.read_text() + "echo more\n")
+    path.write_text(path.read_text().replace("exit 0", "exit 0 # more"))
     (plain.folder / ".git/hooks/commit-msg").chmod(0o644)
     (plain.folder / ".git/hooks/prepare-commit-msg").unlink()
     found = states(plain, "--check", code=1)
@@ -139,6 +139,29 @@ def test_a_hook_that_somebody_changed_or_made_unable_to_run_is_told_and_put_righ
         "pre-commit": "changed", "commit-msg": "changed", "prepare-commit-msg": "missing"
     }  # fmt: skip
     assert states(plain) == ALL
+
+
+OWN = b"echo caf\xe9\n./lint --all\n"
+"""Lines that somebody wrote below our hook; they need not be UTF-8."""
+
+
+def test_lines_that_somebody_added_to_a_hook_of_ours_are_kept_and_told_of(plain):
+    hook(plain.folder / ".git/hooks/pre-commit", "#!/bin/sh\n:\n")
+    plain.ok("setup", "git")
+    path = plain.folder / ".git/hooks/pre-commit"
+    whole = path.read_bytes() + OWN
+    path.write_bytes(whole)
+    assert "what was added below its end is not run" in plain.ok("setup", "git", "--check").out
+    path.write_bytes(whole.replace(b"\npython=", b"\npython=/older"))
+    assert states(plain, "--check", code=1)["pre-commit"] == "changed"
+    assert states(plain) == ALL
+    assert path.read_bytes() == whole
+    assert guards(plain)
+    said = plain.ok("setup", "git", "--remove").out
+    kept = plain.folder / ".git/hooks/pre-commit.added-to-dibs"
+    assert f"which is kept in {kept}" in said
+    assert kept.read_bytes() == OWN
+    assert path.read_text() == "#!/bin/sh\n:\n"
 
 
 # Hooks that were there.
@@ -279,6 +302,16 @@ def test_hooks_in_another_folder_all_still_run_and_the_line_comes_back_as_it_was
     assert kept(husky)[:3] == (hooks, config, mode)
     assert contents(husky.folder / ".husky") == there
     assert not (husky.folder / ".git/dibs-hooks").exists()
+
+
+def test_lines_that_somebody_added_in_our_own_folder_are_kept_too(husky):
+    assert states(husky) == ALL
+    path = husky.folder / ".git/dibs-hooks/pre-commit"
+    path.write_bytes(path.read_bytes() + OWN)
+    assert states(husky) == ALL
+    assert path.read_bytes().endswith(OWN)
+    husky.ok("setup", "git", "--remove")
+    assert (husky.folder / ".git/hooks/pre-commit.added-to-dibs").read_bytes() == OWN
 
 
 def test_a_folder_of_hooks_for_all_repositories_stays_as_it_is(plain, tmp_path):

@@ -10,6 +10,9 @@ from __future__ import annotations
 MARK = "# dibs hook"
 """A file with a line that begins so, and goes on with the name of a hook, is ours."""
 
+END = "# dibs hook ends here: what is added below is kept, and never run"
+"""Whatever stands below is the user's."""
+
 COMMIT, MESSAGE, WRITTEN, REFS, RECEIVE, PASS = (
     "commit", "message", "written", "refs", "receive", "pass",
 )  # fmt: skip
@@ -164,15 +167,22 @@ case $input in *" refs/heads/"*) ;; *) exit 0 ;; esac
 """What comes before Python is started, what it is fed with, and what it is asked."""
 
 CHAINED = ".before-dibs"
+ADDED = ".added-to-dibs"
 
 
 def shim(name: str, does: str, before: str, python: str) -> str:
     """The text of a hook. `before`: the hook that runs first, as `sh` writes it; `''` if none."""
     head = HEAD.format(mark=MARK, name=name, before=before)
     if does == PASS:
-        return head + BEFORE_ALONE
+        return f"{head}{BEFORE_ALONE}{END}\n"
     first, feed, words = GUARDS[does]
-    return head + first + START.format(python=quoted(python), feed=feed, words=words)
+    start = START.format(python=quoted(python), feed=feed, words=words)
+    return f"{head}{first}{start}{END}\n"
+
+
+def added_to(text: str) -> str:
+    """What somebody has written below a hook of ours."""
+    return text.partition(f"\n{END}\n")[2]
 
 
 def quoted(text: str) -> str:
@@ -181,9 +191,9 @@ def quoted(text: str) -> str:
     return quote(text)
 
 
-def chained(name: str, number: int = 0) -> str:
-    """The name under which the hook that was there is kept beside ours."""
-    return f"{name}{CHAINED}{'' if number < 2 else f'-{number}'}"
+def chained(name: str, number: int = 0, end: str = CHAINED) -> str:
+    """The name under which something is kept beside ours: the hook that was there, or what was added."""
+    return f"{name}{end}{'' if number < 2 else f'-{number}'}"
 
 
 def beside(kept: str) -> str:
