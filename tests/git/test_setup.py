@@ -141,6 +141,31 @@ def test_a_hook_that_somebody_changed_or_made_unable_to_run_is_told_and_put_righ
     assert states(plain) == ALL
 
 
+def hooks_line(tree, code=0):
+    """What the doctor says of hooks."""
+    found = tree.fails(code, "doctor", "--json").json["findings"]
+    [line] = [each for each in found if each["what"] == "git hooks"]
+    return line["level"], line["found"]
+
+
+def test_the_doctor_tells_whether_hooks_are_in_missing_or_changed(plain):
+    plain.ok("init")
+    assert hooks_line(plain) == ("note", "none is set up: dibs setup git")
+    plain.ok("setup", "git")
+    assert hooks_line(plain) == ("ok", f"installed: {', '.join(WORK)}")
+    path = plain.folder / ".git/hooks/pre-commit"
+    path.write_text(path.read_text().replace("exit 0", "exit 0 # more"))
+    (plain.folder / ".git/hooks/commit-msg").unlink()
+    level, found = hooks_line(plain, code=1)
+    assert level == "wrong"
+    assert f"pre-commit is changed ({path}); commit-msg is missing; dibs setup git" in found
+    plain.ok("setup", "git")
+    plain.git("config", "core.hooksPath", ".githooks")
+    level, found = hooks_line(plain, code=1)
+    assert level == "wrong"
+    assert "shadowed by core.hooksPath, which is .githooks" in found
+
+
 OWN = b"echo caf\xe9\n./lint --all\n"
 """Lines that somebody wrote below our hook; they need not be UTF-8."""
 
