@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from dibs.board.locate import find_repository
+from dibs.git.install import Setup
 from kit.guarded import ONE, PERSON, TWO, Tree, taken_over
 from kit.repositories import clean_environment
 
@@ -352,10 +354,13 @@ def test_settings_that_cannot_be_read_warn_and_let_through(held):
     assert "not guarded" in held.try_git("commit", "-m", "change").err
 
 
-def test_where_there_is_no_board_nothing_is_said_and_nothing_is_started(plain):
-    plain.ok("setup", "git")
+def test_where_there_is_no_board_nothing_is_said_and_nothing_is_started(plain, tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho started >&2\n")
+    python.chmod(0o755)
+    Setup(find_repository(str(plain.folder)), str(python)).install()
     plain.write("a")
-    ran = plain.try_git("commit", "-q", "-m", "change", PYTHONPROFILEIMPORTTIME="1")
+    ran = plain.try_git("commit", "-q", "-m", "change")
     assert (ran.code, ran.err) == (0, "")
     assert plain.ok("guard", "commit").err == ""
 
@@ -397,6 +402,16 @@ def test_nothing_from_the_work_tree_is_run(held):
     ran = held.try_git("commit", "-q", "-m", "change")
     assert (ran.code, ran.err) == (0, "")
     assert not (held.folder / ".git/ran").exists()
+
+
+def test_the_environment_does_not_say_which_code_is_run(held, tmp_path):
+    """A guard that reads PYTHONPATH is any guard that the one who commits likes."""
+    for name in ("dibs", "apsw", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    held.write("held/a")
+    around = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nonexistent"}
+    assert "held/a is held by claude" in held.git_fails("commit", "-m", "change", **around)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_the_guard_loads_no_more_than_it_needs(held):

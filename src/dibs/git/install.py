@@ -12,7 +12,7 @@ All work trees of a clone share what is put in.
 from __future__ import annotations
 
 import os
-from os.path import abspath, exists, isdir, join, lexists, realpath
+from os.path import abspath, dirname, exists, isdir, join, lexists, realpath
 
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
@@ -54,6 +54,7 @@ class Setup:
     ) -> None:
         self.repository = repository
         self.python = python
+        self.source = stated_source(os.environ.get("PYTHONPATH", ""))
         self.version = git_version() if version is None else version
         self.folder = join(repository.common_dir, "hooks")
         self.own = join(repository.common_dir, OWN)
@@ -135,11 +136,14 @@ class Setup:
     def text(self, name: str, way: str, kept: str = "") -> str:
         does = self.hooks.get(name, shims.PASS)
         if way == CONFIG:
-            return shims.shim(name, does, "''", self.python)
+            return self.shim(name, does, "''")
         if way == PATH:
             before = self.config.previous() if self.is_ours(self.stated) else self.stated
-            return shims.shim(name, does, shims.quoted(f"{before}/{name}"), self.python)
-        return shims.shim(name, does, shims.beside(kept) if kept else "''", self.python)
+            return self.shim(name, does, shims.quoted(f"{before}/{name}"))
+        return self.shim(name, does, shims.beside(kept) if kept else "''")
+
+    def shim(self, name: str, does: str, before: str) -> str:
+        return shims.shim(name, does, before, self.python, self.source)
 
     def planned(self) -> Iterator[tuple[str, str]]:
         """Each file that would be written, with its text; of the configuration, what is set."""
@@ -269,6 +273,12 @@ def judged(name: str, found: str, wanted: str, note: str) -> State:
     if not added or found != wanted + added:
         return State(name, CHANGED, note)
     return State(name, INSTALLED, f"{note}; what was added below its end is not run")
+
+
+def stated_source(search: str) -> str:
+    """The folder of dibs, if PYTHONPATH leads to it now: hooks do not read that, so it is written down."""
+    own = dirname(dirname(dirname(abspath(__file__))))
+    return own if own in map(abspath, filter(None, search.split(os.pathsep))) else ""
 
 
 def git_version() -> tuple[int, ...]:

@@ -87,9 +87,12 @@ START = """
 python={python}
 code=127
 if [ -x "$python" ]; then
-  {feed}"$python" -P -c '
+  {feed}"$python" -E -P -c '
 import gc, os, sys
 gc.disable()
+source = sys.argv.pop(1)
+if source:
+    sys.path.insert(0, source)
 try:
     from dibs.interfaces.cli.main import main
 except BaseException:
@@ -101,7 +104,7 @@ for stream in (sys.stdout, sys.stderr):
     except Exception:
         pass
 os._exit(code and 100 + code)
-' guard {words}
+' {source} guard {words}
   code=$?
 fi
 case $code in
@@ -111,7 +114,11 @@ esac
 echo "dibs: not guarded by the board: $python does not run dibs (dibs setup git puts that right)" >&2
 exit 0
 """
-"""A refusal is told by a code of its own, so that a broken interpreter is not taken for one."""
+"""A refusal is told by a code of its own, so that a broken interpreter is not taken for one.
+
+The environment of whoever commits does not say which code is run: neither PYTHONPATH nor the folder
+that one stands in. The user's own packages (`pip install --user`) are still found.
+"""
 
 GUARDS = {
     COMMIT: (BEFORE + WHERE, "", "commit"),
@@ -170,13 +177,16 @@ CHAINED = ".before-dibs"
 ADDED = ".added-to-dibs"
 
 
-def shim(name: str, does: str, before: str, python: str) -> str:
-    """The text of a hook. `before`: the hook that runs first, as `sh` writes it; `''` if none."""
+def shim(name: str, does: str, before: str, python: str, source: str = "") -> str:
+    """The text of a hook. `before`: the hook that runs first, as `sh` writes it; `''` if none.
+
+    `source`: the folder of dibs, if the interpreter does not find it by itself.
+    """
     head = HEAD.format(mark=MARK, name=name, before=before)
     if does == PASS:
         return f"{head}{BEFORE_ALONE}{END}\n"
     first, feed, words = GUARDS[does]
-    start = START.format(python=quoted(python), feed=feed, words=words)
+    start = START.format(python=quoted(python), feed=feed, source=quoted(source), words=words)
     return f"{head}{first}{start}{END}\n"
 
 
