@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from dibs.board.locate import find_repository
+from dibs.git.install import Setup
 from kit.guarded import ONE, PERSON, TWO, Tree, taken_over
 from kit.repositories import clean_environment
 
@@ -273,7 +275,12 @@ def test_a_person_is_known_by_the_address_that_git_has(tree):
     person = tree.by({})
     person.git("config", "user.email", "ana@example.org")
     person.ok("claim", "T-1", "--as", "ana")
-    assert "src/a is held by ana" in person.cannot_commit("src/a")
+    said = person.cannot_commit("src/a")
+    assert "src/a is held by ana" in said
+    assert (
+        "git says you are 'ana@example.org', whom the board does not know; if you are ana" in said
+    )
+    assert "dibs actor set ana --alias ana@example.org" in said
     person.ok("actor", "set", "ana", "--alias", "ana@example.org", "--as", "ana")
     person.git("commit", "-q", "-m", "change")
     assert person.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.1"]
@@ -282,7 +289,14 @@ def test_a_person_is_known_by_the_address_that_git_has(tree):
 def test_somebody_whom_the_board_does_not_know_is_barred_only_by_what_others_hold(held):
     stranger = held.by({})
     stranger.commit("free/a")
-    assert "held/a is held by claude" in stranger.cannot_commit("held/a")
+    said = stranger.cannot_commit("held/a")
+    assert "held/a is held by claude" in said
+    assert "git has no user.email here" in said
+    stranger.git("config", "user.email", "eve@example.org")
+    said = stranger.git_fails("commit", "-m", "change")
+    assert "git says you are 'eve@example.org'" in said
+    assert "dibs actor set NAME --alias eve@example.org" in said
+    assert "git says" not in held.git_fails("commit", "-m", "change")
 
 
 # What cannot be asked.
@@ -302,16 +316,51 @@ def test_a_board_that_cannot_be_read_warns_and_lets_through_unless_a_setting_clo
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("left", ["", "settings.toml", "board.id", "an empty board.db"])
+def test_a_board_that_is_gone_is_told_of_if_anything_of_it_is_left(held, left):
+    for path in held.database.parent.iterdir():
+        path.unlink()
+    if left:
+        (held.database.parent / left.split()[-1]).touch()
+    held.write("held/a")
+    ran = held.try_git("commit", "-m", "change")
+    assert ran.code == 0
+    assert ("not guarded by the board: there is no board in" in ran.err) == bool(left)
+
+
+@pytest.mark.parametrize("how", ["deleted", "empty", "elsewhere"])
+def test_a_board_that_is_gone_stops_a_commit_where_a_setting_says_so(held, how):
+    held.settings('guard_failure = "refuse"\n')
+    around = {"DIBS_BOARD": "/nonexistent"} if how == "elsewhere" else {}
+    if not around:
+        for path in held.database.parent.glob("board.*"):
+            path.unlink()
+    if how == "empty":
+        held.database.touch()
+    held.write("held/a")
+    assert "guard_failure is refuse" in held.git_fails("commit", "-m", "change", **around)
+
+
+def test_a_board_that_the_environment_names_and_that_is_not_there_is_told_of(held):
+    held.write("held/a")
+    ran = held.try_git("commit", "-m", "change", DIBS_BOARD="/nonexistent")
+    assert ran.code == 0
+    assert "not guarded by the board: there is no board in /nonexistent" in ran.err
+
+
 def test_settings_that_cannot_be_read_warn_and_let_through(held):
     held.settings("guard_failure = \n")
     held.write("held/a")
     assert "not guarded" in held.try_git("commit", "-m", "change").err
 
 
-def test_where_there_is_no_board_nothing_is_said_and_nothing_is_started(plain):
-    plain.ok("setup", "git")
+def test_where_there_is_no_board_nothing_is_said_and_nothing_is_started(plain, tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho started >&2\n")
+    python.chmod(0o755)
+    Setup(find_repository(str(plain.folder)), str(python)).install()
     plain.write("a")
-    ran = plain.try_git("commit", "-q", "-m", "change", PYTHONPROFILEIMPORTTIME="1")
+    ran = plain.try_git("commit", "-q", "-m", "change")
     assert (ran.code, ran.err) == (0, "")
     assert plain.ok("guard", "commit").err == ""
 
@@ -353,6 +402,16 @@ def test_nothing_from_the_work_tree_is_run(held):
     ran = held.try_git("commit", "-q", "-m", "change")
     assert (ran.code, ran.err) == (0, "")
     assert not (held.folder / ".git/ran").exists()
+
+
+def test_the_environment_does_not_say_which_code_is_run(held, tmp_path):
+    """A guard that reads PYTHONPATH is any guard that the one who commits likes."""
+    for name in ("dibs", "apsw", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    held.write("held/a")
+    around = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nonexistent"}
+    assert "held/a is held by claude" in held.git_fails("commit", "-m", "change", **around)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_the_guard_loads_no_more_than_it_needs(held):

@@ -205,10 +205,82 @@ def test_a_bare_repository_inside_of_another_work_tree_has_its_own_board(tree, m
     inner.mkdir()
     git(inner, "init", "-q", "--bare")
     around = locate(str(inner), {})
-    assert around.repository.worktree == str(tree.folder)
+    assert around.repository.worktree == ""
     monkeypatch.chdir(inner)
     found = place_of(".", around, {})
     assert (found.folder, found.repository.worktree) == (str(inner / "dibs"), "")
+
+
+# Commits that name no task.
+
+
+def unnamed(tree, *paths, text="text\n"):
+    """A commit that went past the hooks in the clone, and so names nothing."""
+    tree.write(*paths, text=text)
+    tree.git("commit", "-q", "--no-verify", "-m", "change", **agent("nobody", "nobody"))
+    assert tree.trailers() == []
+    return tree.git("rev-parse", "HEAD").strip()
+
+
+def test_a_zombie_cannot_push_into_what_is_held_by_naming_no_task(shared, one):
+    shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+    new = unnamed(one, "src/a", "free")
+    is_refused(one, says=f"{new[:10]} names no task, and src/a is held by ana with T-1")
+    told = json.loads(one.fails(4, "guard", "range", "HEAD~1..HEAD", "--json").out)
+    assert [each["code"] for each in told["findings"]] == ["path_held"]
+    one.git("reset", "-q", "--hard", "HEAD~1")
+    unnamed(one, "free")
+    one.git("push", "-q", "origin", "HEAD:main")
+
+
+def test_the_holder_may_push_what_names_no_task_below_a_commit_of_its_own(shared, one):
+    unnamed(one, "src/a")
+    is_refused(one, says="who holds T-1 puts a commit of their own on top")
+    one.commit("src/b")
+    one.git("push", "-q", "origin", "HEAD:main")
+    one.commit("src/c")
+    unnamed(one, "src/d")
+    is_refused(one, says="src/d is held by codex")
+
+
+def test_a_commit_on_top_speaks_for_its_own_task_only(shared, one):
+    shared.ok("claim", "T-2", "--as", "ana")
+    unnamed(one, "src/a", "docs/a")
+    one.commit("src/b")
+    is_refused(one, says="docs/a is held by ana with T-2")
+
+
+def test_what_names_no_task_goes_through_when_nobody_holds_it_any_more(shared, one):
+    unnamed(one, "src/a")
+    is_refused(one, says="src/a is held by codex")
+    one.ok("release", "T-1")
+    one.git("push", "-q", "origin", "HEAD:main")
+
+
+@pytest.mark.parametrize(("level", "stops"), [("block", True), ("warn", False), ("off", False)])
+def test_how_much_a_held_path_weighs_in_a_push_is_a_setting(shared, one, level, stops):
+    unnamed(one, "src/a")
+    (shared.folder / "dibs/settings.toml").write_text(f'scope_conflict = "{level}"\n')
+    ran = one.try_git("push", "origin", "HEAD:main")
+    assert (ran.code != 0) == stops, ran.err
+    assert ("is held by codex" in ran.err) == (level != "off")
+
+
+def test_what_a_person_lets_through_may_be_pushed_while_that_lasts(shared, one):
+    shared.ok("actor", "set", "ana", "--kind", "human", "--as", "ana")
+    shared.ok("guard", "allow", "src/a", "--reason", "hotfix", "--as", "ana")
+    unnamed(one, "src/a")
+    one.git("push", "-q", "origin", "HEAD:main")
+    unnamed(one, "src/b")
+    is_refused(one, says="src/b is held by codex")
+
+
+def test_the_advice_to_a_new_holder_says_what_helps(shared, one):
+    one.commit("src/a")
+    shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
+    is_refused(one, says="puts a commit of their own on top, which names its token 1.2;")
+    shared.ok("reset", "T-1", "--reason", "r", "--as", "ana")
+    is_refused(one, says="next: dibs claim T-1, and put a commit of your own on top")
 
 
 # A range of commits, in CI.

@@ -131,7 +131,7 @@ def test_outside_of_a_repository_there_is_nothing_to_set_up(tmp_path):
 def test_a_hook_that_somebody_changed_or_made_unable_to_run_is_told_and_put_right(plain):
     plain.ok("setup", "git")
     path = plain.folder / ".git/hooks/pre-commit"
-    path.write_text(path.read_text() + "echo more\n")
+    path.write_text(path.read_text().replace("exit 0", "exit 0 # more"))
     (plain.folder / ".git/hooks/commit-msg").chmod(0o644)
     (plain.folder / ".git/hooks/prepare-commit-msg").unlink()
     found = states(plain, "--check", code=1)
@@ -139,6 +139,54 @@ def test_a_hook_that_somebody_changed_or_made_unable_to_run_is_told_and_put_righ
         "pre-commit": "changed", "commit-msg": "changed", "prepare-commit-msg": "missing"
     }  # fmt: skip
     assert states(plain) == ALL
+
+
+def hooks_line(tree, code=0):
+    """What the doctor says of hooks."""
+    found = tree.fails(code, "doctor", "--json").json["findings"]
+    [line] = [each for each in found if each["what"] == "git hooks"]
+    return line["level"], line["found"]
+
+
+def test_the_doctor_tells_whether_hooks_are_in_missing_or_changed(plain):
+    plain.ok("init")
+    assert hooks_line(plain) == ("note", "none is set up: dibs setup git")
+    plain.ok("setup", "git")
+    assert hooks_line(plain) == ("ok", f"installed: {', '.join(WORK)}")
+    path = plain.folder / ".git/hooks/pre-commit"
+    path.write_text(path.read_text().replace("exit 0", "exit 0 # more"))
+    (plain.folder / ".git/hooks/commit-msg").unlink()
+    level, found = hooks_line(plain, code=1)
+    assert level == "wrong"
+    assert f"pre-commit is changed ({path}); commit-msg is missing; dibs setup git" in found
+    plain.ok("setup", "git")
+    plain.git("config", "core.hooksPath", ".githooks")
+    level, found = hooks_line(plain, code=1)
+    assert level == "wrong"
+    assert "shadowed by core.hooksPath, which is .githooks" in found
+
+
+OWN = b"echo caf\xe9\n./lint --all\n"
+"""Lines that somebody wrote below our hook; they need not be UTF-8."""
+
+
+def test_lines_that_somebody_added_to_a_hook_of_ours_are_kept_and_told_of(plain):
+    hook(plain.folder / ".git/hooks/pre-commit", "#!/bin/sh\n:\n")
+    plain.ok("setup", "git")
+    path = plain.folder / ".git/hooks/pre-commit"
+    whole = path.read_bytes() + OWN
+    path.write_bytes(whole)
+    assert "what was added below its end is not run" in plain.ok("setup", "git", "--check").out
+    path.write_bytes(whole.replace(b"\npython=", b"\npython=/older"))
+    assert states(plain, "--check", code=1)["pre-commit"] == "changed"
+    assert states(plain) == ALL
+    assert path.read_bytes() == whole
+    assert guards(plain)
+    said = plain.ok("setup", "git", "--remove").out
+    kept = plain.folder / ".git/hooks/pre-commit.added-to-dibs"
+    assert f"which is kept in {kept}" in said
+    assert kept.read_bytes() == OWN
+    assert path.read_text() == "#!/bin/sh\n:\n"
 
 
 # Hooks that were there.
@@ -281,6 +329,16 @@ def test_hooks_in_another_folder_all_still_run_and_the_line_comes_back_as_it_was
     assert not (husky.folder / ".git/dibs-hooks").exists()
 
 
+def test_lines_that_somebody_added_in_our_own_folder_are_kept_too(husky):
+    assert states(husky) == ALL
+    path = husky.folder / ".git/dibs-hooks/pre-commit"
+    path.write_bytes(path.read_bytes() + OWN)
+    assert states(husky) == ALL
+    assert path.read_bytes().endswith(OWN)
+    husky.ok("setup", "git", "--remove")
+    assert (husky.folder / ".git/hooks/pre-commit.added-to-dibs").read_bytes() == OWN
+
+
 def test_a_folder_of_hooks_for_all_repositories_stays_as_it_is(plain, tmp_path):
     everywhere = tmp_path / "everywhere"
     hook(everywhere / "pre-commit", "#!/bin/sh\necho everywhere >> .git/ran\n")
@@ -411,6 +469,13 @@ def gone(tree, tmp_path):
     return tree, venv / "bin/python"
 
 
+def without(python, module):
+    """An interpreter that does not find a module; what it is given is `-E -P -c CODE ...`."""
+    given = "code = sys.argv[4]; del sys.argv[1:5]; exec(code)"
+    code = f"import sys; sys.modules['{module}'] = None; {given}"
+    hook(python, f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
+
+
 @pytest.mark.parametrize("how", ["deleted", "cannot be run", "without dibs", "breaks", "is older"])
 def test_with_dibs_gone_git_works_and_says_why_it_is_unguarded(gone, how):
     tree, python = gone
@@ -419,7 +484,7 @@ def test_with_dibs_gone_git_works_and_says_why_it_is_unguarded(gone, how):
     if how == "cannot be run":
         python.touch(mode=0o644)
     elif how == "without dibs":
-        hook(python, f'#!/bin/sh\nPYTHONPATH= exec {sys.executable} -S "$@"\n')
+        without(python, "dibs")
     elif how == "breaks":
         hook(python, '#!/bin/sh\necho "Fatal Python error: no encodings" >&2\nexit 1\n')
     elif how == "is older":
@@ -438,12 +503,11 @@ def test_with_dibs_gone_git_works_and_says_why_it_is_unguarded(gone, how):
 
 def test_without_the_driver_of_the_board_git_works_too(gone):
     tree, python = gone
-    source = Path(sys.modules["dibs"].__file__).parents[1]
-    hook(python, f'#!/bin/sh\nPYTHONPATH={source} exec {sys.executable} -S "$@"\n')
+    without(python, "apsw")
     tree.write("held/a")
     ran = tree.try_git("commit", "-m", "change")
     assert ran.code == 0
-    assert "not guarded by the board: ModuleNotFoundError: No module named 'apsw'" in ran.err
+    assert "not guarded by the board: ModuleNotFoundError: import of apsw" in ran.err
     assert "Traceback" not in ran.err
 
 

@@ -245,12 +245,15 @@ def test_a_name_that_is_no_harness_blocks_nothing_and_says_so(repo):
     assert "'cluade' is no harness that dibs knows: claude, codex" in ran.err
 
 
-def test_settings_without_a_board_are_no_board(tmp_path):
+def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):
     repo = Repo.create(tmp_path / "plain")
     (repo.folder / ".git" / "dibs").mkdir()
-    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "warn"\n')
-    ran = hook(repo, edit(repo, "x.py"))
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    (repo.folder / ".git" / "dibs" / "settings.toml").touch()
+    assert "This edit is not guarded" in context(hook(repo, edit(repo, "x.py")))
+    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
+    assert "there is no board in" in denial(hook(repo, edit(repo, "x.py")))
+    other = hook(repo, said("PostToolUse", repo))
+    assert (other.code, other.out, other.err) == (0, "", "")
 
 
 def test_a_folder_that_is_gone_under_the_agent_blocks_nothing(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from os.path import abspath, dirname, isdir, isfile, join
+from os.path import abspath, dirname, exists, isdir, isfile, join
 
 from dibs.core.checks import quoted
 from dibs.core.refusals import bad_argument
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FOLDER_IN_GIT = "dibs"
 FOLDER_OUTSIDE = ".dibs"
+LEFT_BY_A_BOARD = ("board.db", "settings.toml", "board.id")
 
 
 class Repository(Value):
@@ -64,6 +65,13 @@ def locate(start: str, environment: Mapping[str, str]) -> Place:
         return Place(join(repository.common_dir, FOLDER_IN_GIT), repository, url)
     outside = _upwards(start, FOLDER_OUTSIDE)
     return Place(join(outside or abspath(start), FOLDER_OUTSIDE), None, url)
+
+
+def is_expected(place: Place, environment: Mapping[str, str]) -> bool:
+    """Whether a board that is not there should be: somebody names it, or something of it is left."""
+    if environment.get("DIBS_BOARD"):
+        return True
+    return any(exists(join(place.folder, name)) for name in LEFT_BY_A_BOARD)
 
 
 def find_repository(start: str) -> Repository | None:

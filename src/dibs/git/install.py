@@ -12,7 +12,7 @@ All work trees of a clone share what is put in.
 from __future__ import annotations
 
 import os
-from os.path import abspath, exists, isdir, join, lexists, realpath
+from os.path import abspath, dirname, exists, isdir, join, lexists, realpath
 
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
@@ -54,6 +54,7 @@ class Setup:
     ) -> None:
         self.repository = repository
         self.python = python
+        self.source = stated_source(os.environ.get("PYTHONPATH", ""))
         self.version = git_version() if version is None else version
         self.folder = join(repository.common_dir, "hooks")
         self.own = join(repository.common_dir, OWN)
@@ -113,7 +114,7 @@ class Setup:
             return State(name, MISSING, hidden)
         if not text or not os.access(path, os.X_OK):
             return State(name, MISSING, path)
-        return State(name, INSTALLED if text == self.text(name, way) else CHANGED, path)
+        return judged(name, text, self.text(name, way), path)
 
     def state_of_file(self, name: str) -> State:
         top = join(self.folder, name)
@@ -128,18 +129,21 @@ class Setup:
         found = text_of(path)
         wanted = self.text(name, FILES, shims.kept_by(found))
         note = path if path == top else f"{path}, behind another hook"
-        return State(name, INSTALLED if found == wanted else CHANGED, note)
+        return judged(name, found, wanted, note)
 
     # What is written.
 
     def text(self, name: str, way: str, kept: str = "") -> str:
         does = self.hooks.get(name, shims.PASS)
         if way == CONFIG:
-            return shims.shim(name, does, "''", self.python)
+            return self.shim(name, does, "''")
         if way == PATH:
             before = self.config.previous() if self.is_ours(self.stated) else self.stated
-            return shims.shim(name, does, shims.quoted(f"{before}/{name}"), self.python)
-        return shims.shim(name, does, shims.beside(kept) if kept else "''", self.python)
+            return self.shim(name, does, shims.quoted(f"{before}/{name}"))
+        return self.shim(name, does, shims.beside(kept) if kept else "''")
+
+    def shim(self, name: str, does: str, before: str) -> str:
+        return shims.shim(name, does, before, self.python, self.source)
 
     def planned(self) -> Iterator[tuple[str, str]]:
         """Each file that would be written, with its text; of the configuration, what is set."""
@@ -171,11 +175,11 @@ class Setup:
             return f"{top}{LEGACY}", shims.kept_by(text_of(f"{top}{LEGACY}"))
         return top, self.free_name(name) if lexists(top) else ""
 
-    def free_name(self, name: str) -> str:
+    def free_name(self, name: str, end: str = shims.CHAINED) -> str:
         number = 1
-        while lexists(join(self.folder, shims.chained(name, number))):
+        while lexists(join(self.folder, shims.chained(name, number, end))):
             number += 1
-        return shims.chained(name, number)
+        return shims.chained(name, number, end)
 
     def install(self) -> None:
         """Puts in what is missing, and renews what is there. What is right stays as it is."""
@@ -193,7 +197,8 @@ class Setup:
         ):
             self.config.remember("")
         for name in self.names(way):
-            write(join(self.own, name), self.text(name, way))
+            path = join(self.own, name)
+            write(path, self.text(name, way) + shims.added_to(text_of(path)))
         if way == PATH:
             self.config.take_path()
         else:
@@ -206,7 +211,7 @@ class Setup:
 
     def put(self, name: str) -> None:
         path, kept = self.target(name)
-        text = self.text(name, FILES, kept)
+        text = self.text(name, FILES, kept) + shims.added_to(text_of(path))
         if text_of(path) == text and os.access(path, os.X_OK):
             return
         if lexists(path) and not shims.is_ours(text_of(path), name):
@@ -222,11 +227,12 @@ class Setup:
             for path in self.places(name):
                 kept = shims.kept_by(text_of(path))
                 before = join(self.folder, kept) if kept else ""
+                saved = self.save_added(name, path)
                 if before and lexists(before):
                     os.replace(before, path)
                 else:
                     os.unlink(path)
-                gone.append(path)
+                gone += [path, *saved]
         if exists(join(self.folder, MADE)):
             os.unlink(join(self.folder, MADE))
             if not os.listdir(self.folder):
@@ -234,6 +240,7 @@ class Setup:
         if isdir(self.own):
             self.config.restore(tuple(shims.WORK) + tuple(shims.SHARED))
             for each in sorted(os.listdir(self.own)):
+                gone += self.save_added(each, join(self.own, each))
                 os.unlink(join(self.own, each))
             os.rmdir(self.own)
             gone.append(self.own)
@@ -241,11 +248,37 @@ class Setup:
             os.unlink(mark)
         return gone
 
+    def save_added(self, name: str, path: str) -> list[str]:
+        """What somebody added below a hook of ours is kept beside it; says so."""
+        added = shims.added_to(text_of(path))
+        if not added.strip():
+            return []
+        kept = join(self.folder, self.free_name(name, shims.ADDED))
+        os.makedirs(self.folder, exist_ok=True)
+        write(kept, added, mode=0o644)
+        return [f"what was added below {path}, which is kept in {kept}"]
+
 
 def setup_of(repository: Repository | None, python: str) -> Setup:
     if repository is None:
         raise bad_argument("there is no git repository here whose hooks could be set up")
     return Setup(repository, python)
+
+
+def judged(name: str, found: str, wanted: str, note: str) -> State:
+    """A hook that is there. What somebody added below its end changes nothing, for it is not run."""
+    if found == wanted:
+        return State(name, INSTALLED, note)
+    added = shims.added_to(found)
+    if not added or found != wanted + added:
+        return State(name, CHANGED, note)
+    return State(name, INSTALLED, f"{note}; what was added below its end is not run")
+
+
+def stated_source(search: str) -> str:
+    """The folder of dibs, if PYTHONPATH leads to it now: hooks do not read that, so it is written down."""
+    own = dirname(dirname(dirname(abspath(__file__))))
+    return own if own in map(abspath, filter(None, search.split(os.pathsep))) else ""
 
 
 def git_version() -> tuple[int, ...]:
@@ -288,12 +321,15 @@ def keep(path: str, kept: str) -> None:
         os.rename(path, kept)
 
 
-def write(path: str, text: str) -> None:
+def write(path: str, text: str, mode: int = MODE) -> None:
     """Whole or not at all; what was there is replaced."""
     own = f"{path}.{os.getpid()}"
     with open(
-        os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "w", encoding="utf-8"
+        os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode),
+        "w",
+        encoding="utf-8",
+        errors="surrogateescape",
     ) as file:
         file.write(text)
-    os.chmod(own, MODE)
+    os.chmod(own, mode)
     os.replace(own, path)

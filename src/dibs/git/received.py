@@ -1,16 +1,19 @@
 """Commits that arrive where others build on them: each is made under a lease that still counts.
 
 For each task that they name, the highest token among them is the task's own, and its lease runs, or
-was ended by its own holder. What they change lies in its scope.
+was ended by its own holder. What they change lies in its scope. What names no task changes nothing that
+somebody holds, unless the holder has put a commit of its own on top.
 """
 
 from __future__ import annotations
 
 import os
 
+from dibs.board.guarding import NOBODY
+from dibs.board.known import is_another
 from dibs.core import checks
-from dibs.core.ground import ALLOW, WARN
-from dibs.core.guarding import PUSH, allows, needs_task, several
+from dibs.core.ground import ALLOW, OFF, WARN
+from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held, several
 from dibs.core.refusals import Refusal, Refused
 from dibs.core.reserved import Reserved
 from dibs.core.values import Value
@@ -20,10 +23,10 @@ from dibs.git.message import KEY, TOKEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dibs.board.execute import Board
-    from dibs.core.model import Task, Token
+    from dibs.core.model import Actor, ActorId, Allowance, Task, Token
     from dibs.stores.transaction import ReadTransaction
 
 ENDED_BY_HOLDER = ("complete", "submit", "fail", "release", "block")
@@ -35,15 +38,22 @@ HEAD = b"\x01"
 FORMAT = "%x01%H%x02%P%x02" + "%x02".join(
     f"%(trailers:key={name},valueonly,unfold,separator=%x2C)" for name in (KEY, TOKEN)
 )
-AS_THEY_ARE = ("--root", "--diff-merges=off", "--no-show-signature", "--no-notes", "--no-mailmap")
-"""Whatever the caller's git is set to show."""
+AS_THEY_ARE = (
+    "--topo-order",
+    "--root",
+    "--diff-merges=off",
+    "--no-show-signature",
+    "--no-notes",
+    "--no-mailmap",
+)
+"""Whatever the caller's git is set to show; parents before children."""
 
 
 class Commit(Value):
-    """A commit: whether it merges, the tasks and tokens that it states, and what it changes."""
+    """A commit: its parents, the tasks and tokens that it states, and what it changes."""
 
     id: str
-    merges: bool
+    parents: tuple[str, ...]
     keys: tuple[str, ...]
     tokens: tuple[str, ...]
     paths: tuple[str, ...]
@@ -52,6 +62,10 @@ class Commit(Value):
     def short(self) -> str:
         return self.id[:SHORT]
 
+    @property
+    def merges(self) -> bool:
+        return len(self.parents) > 1
+
 
 class Finding(Value):
     """What is wrong with a commit; whether it is only worth a warning."""
@@ -59,6 +73,8 @@ class Finding(Value):
     commit: str
     refusal: Refusal
     warns: bool = False
+    advice: str = ""
+    """What helps here, if that is something else than usual."""
 
 
 def arriving(updates: Iterable[str]) -> list[Commit]:
@@ -93,7 +109,7 @@ def commit_of(head: bytes, paths: tuple[str, ...]) -> Commit:
     """From its line. A trailer with a separator in it is none that dibs wrote."""
     id_, parents, *stated = head.decode("utf-8", "replace")[1:].split("\x02")
     keys, tokens = stated if len(stated) == len((KEY, TOKEN)) else ("?", "?")
-    return Commit(id_, " " in parents, words_of(keys), words_of(tokens), paths)
+    return Commit(id_, tuple(parents.split()), words_of(keys), words_of(tokens), paths)
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -109,6 +125,7 @@ def judged(board: Board, arrived: Sequence[Commit]) -> list[Finding]:
     with board.read() as tx:
         known = tasks_named(tx, arrived)
         highest = highest_tokens(arrived)
+        unnamed = Unnamed(tx, board, vouched(arrived, known))
         for commit in arrived:
             wrong = (
                 stated_wrongly(commit, known)
@@ -117,9 +134,80 @@ def judged(board: Board, arrived: Sequence[Commit]) -> list[Finding]:
                 or outside(tx, board, commit, known)
             )
             if wrong is not None:
-                found.append(Finding(commit.id, wrong))
-            elif not commit.keys and not commit.merges and needs(board) != ALLOW:
-                found.append(Finding(commit.id, needs_task("push"), warns=needs(board) == WARN))
+                found.append(Finding(commit.id, wrong, advice=what_helps(wrong, known)))
+            elif not commit.keys and not commit.merges:
+                found += unnamed.findings(commit)
+    return found
+
+
+def what_helps(wrong: Refusal, known: Mapping[str, Task]) -> str:
+    """The holder may push what a former one made: with a commit of its own on top."""
+    if wrong.code != "lease_lost":
+        return ""
+    task = known[str(wrong.facts["task"])]
+    if task.lease is None:
+        return f"dibs claim {task.key}, and put a commit of your own on top; or leave it"
+    return (
+        f"who holds {task.key} now puts a commit of their own on top, which names its token"
+        f" {task.token}; everybody else stops: dibs show {task.key} says who has it"
+    )
+
+
+# Commits that name no task.
+
+
+class Unnamed:
+    """What stands against commits that name no task. Who made them nobody can tell."""
+
+    def __init__(
+        self, tx: ReadTransaction, board: Board, vouched: Mapping[str, frozenset[str]]
+    ) -> None:
+        self.needs = needs(board)
+        self.vouched = vouched
+        ground = board.settings.rules.ground
+        held = tx.held_scopes() if ground.conflict != OFF else []
+        rivals = tuple(one for one in held if is_another(one, NOBODY, "", tx.now))
+        self.known = Known(ground, rivals=rivals)
+        self.actors: Mapping[ActorId, Actor] = tx.actors() if rivals else {}
+        self.now = tx.now
+        # A person's word lets a path through, whoever it is for: a commit does not say who made it.
+        self.allowed: tuple[Allowance, ...] = tuple(tx.allowances()) if rivals else ()
+
+    def findings(self, commit: Commit) -> list[Finding]:
+        own = self.vouched.get(commit.id, frozenset())
+        others = tuple(one for one in self.known.rivals if one.key not in own)
+        verdict = judge(self.known.but(rivals=others, allowed=self.allowed), commit.paths, PUSH)
+        if verdict.held:
+            return [
+                self.held(commit, path_held(verdict.held, self.actors, self.now), verdict.warns)
+            ]
+        if self.needs == ALLOW:
+            return []
+        return [Finding(commit.id, needs_task("push"), warns=self.needs == WARN)]
+
+    def held(self, commit: Commit, problem: Refusal, warns: bool) -> Finding:
+        message = f"{commit.short} names no task, and {problem.message}"
+        refusal = Refusal(problem.code, message, {**problem.facts, "commit": commit.id})
+        key = problem.facts["other"]
+        advice = (
+            f"who holds {key} puts a commit of their own on top, with the hooks of dibs setup git;"
+            f" everybody else waits: dibs wait {key} --for free"
+        )
+        return Finding(commit.id, refusal, warns, advice)
+
+
+def vouched(arrived: Sequence[Commit], known: Mapping[str, Task]) -> dict[str, frozenset[str]]:
+    """Of each commit, the tasks whose holder has put a commit of its own on top of it."""
+    found: dict[str, frozenset[str]] = {}
+    for commit in reversed(arrived):
+        own = {
+            key
+            for key, text in zip(commit.keys, commit.tokens)
+            if key in known and token_of(text) == known[key].token
+        }
+        above = found.get(commit.id, frozenset()) | own
+        for parent in commit.parents if above else ():
+            found[parent] = found.get(parent, frozenset()) | above
     return found
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 MARK = "# dibs hook"
 """A file with a line that begins so, and goes on with the name of a hook, is ours."""
 
+END = "# dibs hook ends here: what is added below is kept, and never run"
+"""Whatever stands below is the user's."""
+
 COMMIT, MESSAGE, WRITTEN, REFS, RECEIVE, PASS = (
     "commit", "message", "written", "refs", "receive", "pass",
 )  # fmt: skip
@@ -63,7 +66,7 @@ WHERE = """
 case $here in */*) above=${here%/*} ;; .) above=.. ;; *) above=. ;; esac
 board=${DIBS_BOARD:-$above/dibs}
 [ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] ||
-  { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
+  [ -e "$board/board.id" ] || { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
 """
 
 INPUT = """
@@ -84,9 +87,12 @@ START = """
 python={python}
 code=127
 if [ -x "$python" ]; then
-  {feed}"$python" -P -c '
+  {feed}"$python" -E -P -c '
 import gc, os, sys
 gc.disable()
+source = sys.argv.pop(1)
+if source:
+    sys.path.insert(0, source)
 try:
     from dibs.interfaces.cli.main import main
 except BaseException:
@@ -98,7 +104,7 @@ for stream in (sys.stdout, sys.stderr):
     except Exception:
         pass
 os._exit(code and 100 + code)
-' guard {words}
+' {source} guard {words}
   code=$?
 fi
 case $code in
@@ -108,7 +114,11 @@ esac
 echo "dibs: not guarded by the board: $python does not run dibs (dibs setup git puts that right)" >&2
 exit 0
 """
-"""A refusal is told by a code of its own, so that a broken interpreter is not taken for one."""
+"""A refusal is told by a code of its own, so that a broken interpreter is not taken for one.
+
+The environment of whoever commits does not say which code is run: neither PYTHONPATH nor the folder
+that one stands in. The user's own packages (`pip install --user`) are still found.
+"""
 
 GUARDS = {
     COMMIT: (BEFORE + WHERE, "", "commit"),
@@ -164,15 +174,25 @@ case $input in *" refs/heads/"*) ;; *) exit 0 ;; esac
 """What comes before Python is started, what it is fed with, and what it is asked."""
 
 CHAINED = ".before-dibs"
+ADDED = ".added-to-dibs"
 
 
-def shim(name: str, does: str, before: str, python: str) -> str:
-    """The text of a hook. `before`: the hook that runs first, as `sh` writes it; `''` if none."""
+def shim(name: str, does: str, before: str, python: str, source: str = "") -> str:
+    """The text of a hook. `before`: the hook that runs first, as `sh` writes it; `''` if none.
+
+    `source`: the folder of dibs, if the interpreter does not find it by itself.
+    """
     head = HEAD.format(mark=MARK, name=name, before=before)
     if does == PASS:
-        return head + BEFORE_ALONE
+        return f"{head}{BEFORE_ALONE}{END}\n"
     first, feed, words = GUARDS[does]
-    return head + first + START.format(python=quoted(python), feed=feed, words=words)
+    start = START.format(python=quoted(python), feed=feed, source=quoted(source), words=words)
+    return f"{head}{first}{start}{END}\n"
+
+
+def added_to(text: str) -> str:
+    """What somebody has written below a hook of ours."""
+    return text.partition(f"\n{END}\n")[2]
 
 
 def quoted(text: str) -> str:
@@ -181,9 +201,9 @@ def quoted(text: str) -> str:
     return quote(text)
 
 
-def chained(name: str, number: int = 0) -> str:
-    """The name under which the hook that was there is kept beside ours."""
-    return f"{name}{CHAINED}{'' if number < 2 else f'-{number}'}"
+def chained(name: str, number: int = 0, end: str = CHAINED) -> str:
+    """The name under which something is kept beside ours: the hook that was there, or what was added."""
+    return f"{name}{end}{'' if number < 2 else f'-{number}'}"
 
 
 def beside(kept: str) -> str:

@@ -8,9 +8,9 @@ warns, unless `guard_failure` says otherwise. Nothing here ends in a traceback.
 from __future__ import annotations
 
 import os
-from os.path import abspath, basename, dirname, exists, isabs, isdir, join
+from os.path import abspath, basename, dirname, isabs, isdir, join
 
-from dibs.board.locate import FOLDER_OUTSIDE, Repository, locate
+from dibs.board.locate import FOLDER_OUTSIDE, Repository, is_expected, locate
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 from dibs.harness.heard import actor_in, heard
@@ -63,6 +63,8 @@ class Hooks:
         self.leaves = leaves
         self._place: Place | None = None
         """The board that is being asked."""
+        self._gone: Refused | None = None
+        """That a board is not where it should be."""
 
     def answer(self, text: str) -> Reply:
         """What the harness is told. Without a board: nothing."""
@@ -91,10 +93,10 @@ class Hooks:
         return Reply(err=what, exit=BLOCKS if self.is_closed() else FAILS)
 
     def unasked(self, event: Heard | None, problem: Refused) -> Reply:
-        """The board cannot be asked. One that is gone is none, unless its settings let nothing through."""
+        """The board cannot be asked. Of one that is gone, edits are told."""
         is_edit = event is not None and event.means == BEFORE
         is_closed = is_edit and self.is_closed()
-        if problem.code == "no_board" and not is_closed:
+        if problem.code == "no_board" and not is_edit:
             return Reply(self.harness.nothing)
         told = f"dibs: the board could not be asked: {problem}"
         if event is None or not is_edit:
@@ -132,7 +134,7 @@ class Hooks:
 
     def opened(self, place: Place) -> Board | None:
         self._place = place
-        if not may_be_board(place):
+        if not may_be_board(place, self.environment):
             return None
         from dibs.opening import open_at
 
@@ -180,6 +182,8 @@ class Hooks:
             warnings += [self.told(look)] if look.refusal else []
             warnings += shared_with(look)
             warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
+        if self._gone is not None and not warnings:
+            raise self._gone
         return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
 
     def looked_at(self, place: Place, event: Heard, paths: list[str]) -> Look | None:
@@ -191,6 +195,7 @@ class Hooks:
         except Refused as problem:
             if problem.code != "no_board" or self.is_closed():
                 raise
+            self._gone = problem
             return None
         finally:
             if board is not None:
@@ -230,12 +235,9 @@ def shared_with(look: Look) -> list[str]:
 TAKEN = "dibs: {} was taken from this session: stop working on it, and say so with dibs release."
 
 
-def may_be_board(place: Place) -> bool:
+def may_be_board(place: Place, environment: Mapping[str, str]) -> bool:
     """Whether it is worth to look: a file that is not there costs nothing."""
-    return bool(place.url) or any(exists(join(place.folder, one)) for one in LEFT_BY_A_BOARD)
-
-
-LEFT_BY_A_BOARD = ("board.db", "settings.toml")
+    return bool(place.url) or is_expected(place, environment)
 
 
 def by_place(
@@ -247,7 +249,7 @@ def by_place(
         full = path if isabs(path) else join(abspath(start), path)
         for place in places_of(nearest(dirname(full)), environment):
             ground = ground_of(place)
-            if ground is not None and may_be_board(place):
+            if ground is not None and may_be_board(place, environment):
                 from dibs.board.guarding import forms
 
                 found.setdefault(place, []).append(forms(full, start, ground))

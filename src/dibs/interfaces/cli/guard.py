@@ -1,7 +1,8 @@
 """`dibs guard`: what hooks ask before a repository is written to.
 
 A conflict that is proven stops it. A board that cannot be read is told of, and lets it through,
-unless the setting `guard_failure` says otherwise. Where there is no board, nothing is said.
+unless the setting `guard_failure` says otherwise. So is one that is gone, of which something is left.
+Where there never was a board, nothing is said.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ def commit(call: Call) -> Answer:
 def commit_guarded(call: Call) -> Answer:
     from dibs.git.commits import commit as ask
 
-    found = ask(call.board, caller(call), call.place.repository, os.environ)
+    who = caller(call)
+    found = ask(call.board, who, call.place.repository, os.environ)
     if found.refusal is not None and found.stops:
-        raise Refused(found.refusal)
+        raise Refused(found.refusal if who is not None else introduced(call, found.refusal))
     said = found.refusal.message if found.refusal is not None else ""
     payload = {"schema": 1, "ok": True, "paths": found.paths, "task": found.task or None}
     return Answer(payload, warnings=tuple(filter(None, (said, found.warning))))
@@ -145,22 +147,26 @@ def range_(call: Call) -> Answer:
 def told(findings: Sequence[Finding], commits: int) -> Answer:
     from dibs.interfaces.surfaces import advice, surface
 
-    stops = [one.refusal for one in findings if not one.warns]
+    stops = [one for one in findings if not one.warns]
     wrong = [
         {
             "commit": one.commit,
             "code": one.refusal.code,
             "message": one.refusal.message,
-            "advice": advice(one.refusal),
+            "advice": one.advice or advice(one.refusal),
             "warning": one.warns,
         }
         for one in findings
     ]
-    lines = [line for refusal in stops for line in (refusal.message, f"  next: {advice(refusal)}")]
+    lines = [
+        line
+        for one in stops
+        for line in (one.refusal.message, f"  next: {one.advice or advice(one.refusal)}")
+    ]
     lines = lines or [f"{commits} commit{'' if commits == 1 else 's'}, nothing in the way"]
     warnings = tuple(f"{one.commit[:10]}: {one.refusal.message}" for one in findings if one.warns)
     payload = {"schema": 1, "ok": not stops, "commits": commits, "findings": wrong}
-    code = max((surface(refusal).exit for refusal in stops), default=0)
+    code = max((surface(one.refusal).exit for one in stops), default=0)
     return Answer(payload, tuple(lines), warnings, exit=code)
 
 
@@ -211,6 +217,27 @@ def person(call: Call) -> Identity | None:
     return Identity(actor.name, True, "") if actor is not None and actor.is_human else None
 
 
+def introduced(call: Call, refusal: Refusal) -> Refusal:
+    """To whom the board does not know: who git says that is, and how one becomes known."""
+    if refusal.code != "path_held" or call.board.settings.identity == "strict":
+        return refusal
+    from dibs.git.asking import line
+
+    holder = str(refusal.facts["holder"])
+    with call.board.read() as tx:
+        actor = tx.actor_named(holder)
+    name = holder if actor is not None and actor.is_human else "NAME"
+    address = line("config", "user.email")
+    known = f"dibs actor set {name} --alias {address or 'ADDRESS'}"
+    if not address:
+        says = f"git has no user.email here; with one, and {known}, you are known"
+    elif name == holder:
+        says = f"git says you are {quoted(address)}, whom the board does not know; if you are {holder}: {known}"
+    else:
+        says = f"git says you are {quoted(address)}, whom the board does not know: {known}"
+    return Refusal(refusal.code, f"{refusal.message} ({says})", refusal.facts)
+
+
 def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -> Answer:
     """A verdict counts; whatever else goes wrong does not stop git, unless a setting says so."""
     try:
@@ -218,7 +245,7 @@ def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -
     except Refused as problem:
         if problem.code in VERDICTS:
             raise
-        if problem.code == "no_board" and not is_hidden(call.place.folder):
+        if problem.code == "no_board" and not is_missed(call):
             return OK
         return unguarded(call, problem.refusal, closes=closes)
     except Exception as error:
@@ -226,6 +253,13 @@ def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -
             raise
         bug = Refusal("bug", f"{type(error).__name__}: {error}")
         return unguarded(call, bug, closes=closes)
+
+
+def is_missed(call: Call) -> bool:
+    """Whether there should be a board: one that is gone is no leave to do what it forbade."""
+    from dibs.board.locate import is_expected
+
+    return is_hidden(call.place.folder) or is_expected(call.place, os.environ)
 
 
 def is_hidden(folder: str) -> bool:
@@ -242,15 +276,36 @@ def unguarded(call: Call, problem: Refusal, *, closes: bool) -> Answer:
 
 
 def failure(call: Call) -> str:
-    """The setting `guard_failure`, as far as it can be read."""
+    """The setting `guard_failure`, as far as it can be read.
+
+    Beside the board; else in the repository's own folder, though the environment leads away from it;
+    else on the board.
+    """
+    return stated_in(call.place.folder) or stated_in(own_folder(call)) or on_board(call)
+
+
+def stated_in(folder: str) -> str:
     from dibs.board.settings import checked
 
     try:
-        stated, _ = checked(call.place.folder)
-        known: str = stated.get("guard_failure") or call.board.settings.guard_failure
+        stated, _ = checked(folder)
     except Exception:  # noqa: BLE001 - the same that went wrong before
         return ""
-    return known
+    return str(stated.get("guard_failure", ""))
+
+
+def on_board(call: Call) -> str:
+    try:
+        return call.board.settings.guard_failure
+    except Exception:  # noqa: BLE001 - the same that went wrong before
+        return ""
+
+
+def own_folder(call: Call) -> str:
+    from dibs.board.locate import FOLDER_IN_GIT
+
+    repository = call.place.repository
+    return os.path.join(repository.common_dir, FOLDER_IN_GIT) if repository is not None else ""
 
 
 def allow(call: Call) -> Answer:

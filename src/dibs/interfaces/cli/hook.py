@@ -75,7 +75,7 @@ def statusline(call: Call) -> Answer:
     text, name = "", call["name"]
     harness = None if name is None else harness_named(name)
     try:
-        if may_be_board(call.place):
+        if may_be_board(call.place, os.environ):
             who = who_or_nobody(call) if harness is None else who_by_harness(call, harness)
             text = line(call.board, who) if who is not None else ""
     except Refused as problem:

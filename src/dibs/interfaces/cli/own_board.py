@@ -231,11 +231,20 @@ def doctor(call: Call) -> Answer:
         from dibs.backlogs.checkup import findings as of_files
 
         found += of_files(call.board)
-    found += of_harnesses(call)
+    found += of_git(call) + of_harnesses(call)
     wrong = [finding for finding in found if finding.level == "wrong"]
     lines = say.table([(f.level, f.what, f.found) for f in found], ("", "WHAT", "FOUND"))
     told = [{"what": f.what, "found": f.found, "level": f.level} for f in found]
     return Answer(payloads.answer(ok=not wrong, findings=told), lines, exit=REFUSED if wrong else 0)
+
+
+def of_git(call: Call) -> list[Any]:
+    """The hooks of this repository."""
+    import sys
+
+    from dibs.git.checkup import findings
+
+    return findings(call.place.repository, sys.executable)
 
 
 def of_harnesses(call: Call) -> list[Any]:
