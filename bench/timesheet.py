@@ -1,8 +1,10 @@
 """A timesheet of 1,000,000 stints by actor and week, against one SQL aggregation over the same rows.
 
-The aggregation groups by actor and week and sums lengths, and that is all: it cuts no stint at the
-border of a week, and knows no union. The timesheet does both, in a named time zone with its changes of
-clock. A second aggregation, which finds the union too (with window functions), stands beside it.
+The same rows are the stints that count: those that ended with a lease and the others, without those that
+were amended. The aggregation groups them by actor and week and sums lengths, and that is all: it cuts no
+stint at the border of a week, and knows no union. The timesheet does both, in a named time zone with its
+changes of clock. Beside it stand an aggregation of the largest table alone, and one that finds the union
+too (with window functions).
 """
 
 from __future__ import annotations
@@ -53,6 +55,16 @@ GROUP BY 1, 2
 """  # fmt: skip
 
 
+def over_the_same_rows(folder: str) -> str:
+    """An aggregation of what the timesheet itself reads."""
+    board = open_board(folder)
+    with board.read():
+        text = board.store._queries["stints"]  # noqa: SLF001 - to the letter what is measured
+    board.store.close()
+    inner = text[text.index("FROM (") + len("FROM (") : text.rindex(") AS stints")]
+    return f"SELECT actor, started / {WEEK}, count(*), sum(ended - started) FROM ({inner}) GROUP BY 1, 2"
+
+
 def filled(folder: str, count: int) -> None:
     make_board(folder, TASKS)
     board = open_board(folder)
@@ -70,7 +82,14 @@ def filled(folder: str, count: int) -> None:
 def aggregated(folder: str, query: str) -> float:
     connection = apsw.Connection(f"{folder}/board.db", flags=apsw.SQLITE_OPEN_READONLY)
     began = time.perf_counter()
-    rows = connection.execute(query, {"since": SINCE, "until": SINCE + YEAR}).fetchall()
+    known = {
+        "board": 1,
+        "since": SINCE,
+        "until": SINCE + YEAR,
+        "now": SINCE + YEAR,
+        "idle_since": 0,
+    }
+    rows = connection.execute(query, known).fetchall()
     took = time.perf_counter() - began
     assert len(rows) >= ACTORS
     connection.close()
@@ -102,26 +121,31 @@ def memory(folder: str) -> int:
 
 
 def measure(count: int = STINTS, rounds: int = 5) -> Report:
-    sheets, plain, union = [], [], []
+    sheets, same, plain, union = [], [], [], []
     with scratch() as folder:
         few, many = f"{folder}/few", f"{folder}/many"
         filled(few, count // 10)
         filled(many, count)
+        rows = over_the_same_rows(many)
         for _ in range(rounds):
             sheets.append(added_up(many))
+            same.append(aggregated(many, rows))
             plain.append(aggregated(many, PLAIN))
             union.append(aggregated(many, WITH_UNION))
         grows = memory(many) - memory(few)
-    ratios = [one / other for one, other in zip(sheets, plain)]
-    ratio = min(sheets) / min(plain)
+    ratios = [one / other for one, other in zip(sheets, same)]
+    ratio = min(sheets) / min(same)
     lines = [
         f"best of {rounds} rounds over {count:,} stints of {ACTORS} actors in a year, by actor and week",
-        f"timesheet {min(sheets):.2f} s, one aggregation {min(plain):.2f} s, with a union {min(union):.2f} s",
+        f"timesheet {min(sheets):.2f} s, one aggregation {min(same):.2f} s",
+        f"one of the largest table alone {min(plain):.2f} s, one with a union {min(union):.2f} s",
         f"peak memory: {grows / 1024:+.1f} MiB with ten times as many stints",
     ]
     figures = [
-        Figure("a timesheet, against one aggregation", f"{ratio:.2f}", f"at most {GOAL}",
-               ratio <= GOAL, spread(ratios)),
+        Figure("a timesheet, against one aggregation over the same rows", f"{ratio:.2f}",
+               f"at most {GOAL}", ratio <= GOAL, spread(ratios)),
+        Figure("a timesheet, against one of the largest table", f"{min(sheets) / min(plain):.2f}", "",
+               None, spread([one / other for one, other in zip(sheets, plain)])),
         Figure("a timesheet, against one with a union", f"{min(sheets) / min(union):.2f}", "", None,
                spread([one / other for one, other in zip(sheets, union)])),
     ]  # fmt: skip
