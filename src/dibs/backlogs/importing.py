@@ -7,6 +7,7 @@ from dibs.backlogs.item import Item, Problem
 from dibs.backlogs.words import key_of
 from dibs.core import commands as c
 from dibs.core.model import BLOCKED, IN_PROGRESS, OPEN, Listed, Task, TaskKey
+from dibs.core.refusals import several
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -109,8 +110,7 @@ def told(items: list[Item], which: list[str], what: str, choice: str) -> list[Pr
     """One line for all of them."""
     if not which:
         return []
-    more = f" and {len(which) - SHOWN} more" if len(which) > SHOWN else ""
-    return [Problem(items[0].path or GITHUB, f"{', '.join(which[:SHOWN])}{more} {what}", choice)]
+    return [Problem(items[0].path or GITHUB, f"{several(which, SHOWN)} {what}", choice)]
 
 
 def place_of(ref: str) -> str:

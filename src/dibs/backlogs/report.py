@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.backlogs.item import Problem
+from dibs.core.refusals import several
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -10,10 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Progress = Callable[[int, int], None]
-
-
-NAMED = 5
-"""How many of many are named in a line."""
 
 
 class Options(Value):
@@ -56,11 +53,5 @@ def summary(report: Report) -> str:
     told = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
     if report.healed:
         noun = "claim" if len(report.healed) == 1 else "claims"
-        told.append(f"{len(report.healed)} stale {noun} healed: {some(report.healed)}")
+        told.append(f"{len(report.healed)} stale {noun} healed: {several(report.healed)}")
     return f"item files: {', '.join(told)}" if told else ""
-
-
-def some(names: tuple[str, ...]) -> str:
-    """The first of them, and how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

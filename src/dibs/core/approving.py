@@ -13,15 +13,13 @@ from dibs.core.facts import Case, Period
 from dibs.core.instants import Instant, iso
 from dibs.core.ledger import digest_of
 from dibs.core.model import Approval
-from dibs.core.refusals import Refusal, unknown_actor
+from dibs.core.refusals import Refusal, several, unknown_actor
 from dibs.core.values import Value
 from dibs.core.worked import OPEN, Worked, clipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-SHOWN = 5
 
 
 class Reckoned(Value):
@@ -116,10 +114,9 @@ def has_nothing_open(case: Case) -> Refusal | None:
     if not open_:
         return None
     name, label = case.subject.name, asked(case).label
-    more = f" and {len(open_) - SHOWN} more" if len(open_) > SHOWN else ""
     return Refusal(
         "stint_open",
-        f"{name} has an open stint in {label}: on {', '.join(open_[:SHOWN])}{more}",
+        f"{name} has an open stint in {label}: on {several(open_)}",
         {"actor": name, "period": label, "tasks": open_, "task": open_[0]},
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.core.ground import ALLOW, REFUSE, WARN, Ground
 from dibs.core.instants import Instant, brief, iso
 from dibs.core.model import Actor, ActorId, Allowance, Task, TaskKey
-from dibs.core.refusals import Refusal
+from dibs.core.refusals import Refusal, several
 from dibs.core.reserved import Reserved
 from dibs.core.values import Value
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EDIT, COMMIT, PUSH = "edit", "commit", "push"
 SHOWN = 5
-"""How many paths a message names."""
+"""How many tasks a message names with their scopes."""
 
 
 class Known(Value):
@@ -159,13 +159,13 @@ def path_held(
             "other": rival.key,
             "holder": holder,
             "expires_at": iso(rival.expires),
-            "paths": [told(one, of, actors) for one, of in held],
+            "paths": [told(one, of, actors[of.actor]) for one, of in held],
         },
     )
 
 
-def told(path: str, rival: Rival, actors: Mapping[ActorId, Actor]) -> dict[str, object]:
-    holder = actors[rival.actor]
+def told(path: str, rival: Rival, holder: Actor) -> dict[str, object]:
+    """Who reserves a path, as facts."""
     return {
         "path": path,
         "task": rival.key,
@@ -196,8 +196,3 @@ def outside_scope(paths: tuple[str, ...], mine: tuple[Task, ...]) -> Refusal:
 
 def needs_task(action: str) -> Refusal:
     return Refusal("needs_task", f"to {action} here one holds a task, and you hold none", {})
-
-
-def several(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

@@ -12,7 +12,7 @@ from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dibs.core.facts import Rival
 
@@ -107,8 +107,7 @@ def interrupting(refusal: Refusal, tasks: list[Task], actors: Mapping[ActorId, A
         for task in tasks
         if task.lease
     ]
-    more = f" and {len(held) - 5} more" if len(held) > 5 else ""
-    message = f"{refusal.message}: it would end the live lease of {', '.join(held[:5])}{more}"
+    message = f"{refusal.message}: it would end the live lease of {several(held)}"
     return refusal.but(
         message=message, facts={**refusal.facts, "interrupts": [task.key for task in tasks]}
     )
@@ -193,8 +192,7 @@ def too_many_dependencies(count: int) -> Refusal:
 
 
 def bad_charge_code(code: str, known: tuple[str, ...]) -> Refusal:
-    more = f" and {len(known) - 5} more" if len(known) > 5 else ""
-    these = f"its codes are {', '.join(known[:5])}{more}" if known else "it has none"
+    these = f"its codes are {several(known)}" if known else "it has none"
     return Refusal(
         "bad_charge_code",
         f"{code} is not a charge code of this board: {these}",
@@ -236,11 +234,10 @@ def nothing_ready(actor: Actor) -> Refusal:
 
 def waits(task: Task, causes: Mapping[TaskKey, str]) -> Refusal:
     open_ones = [key for key, state in causes.items() if state != "complete"]
-    told = ", ".join(f"{key} ({shown(causes[key])})" for key in open_ones[:5])
-    more = f" and {len(open_ones) - 5} more" if len(open_ones) > 5 else ""
+    told = several([f"{key} ({shown(causes[key])})" for key in open_ones])
     return Refusal(
         "waits",
-        f"{task.key} waits for {told}{more}",
+        f"{task.key} waits for {told}",
         _task(task) | {"waits_for": open_ones[:100], "first": open_ones[0] if open_ones else ""},
     )
 
@@ -402,6 +399,12 @@ def request_reused(request_id: str) -> Refusal:
 def named(actor: Actor, lease: Lease) -> str:
     """A holder as people read it: a person is her own session."""
     return f"{actor.name} (session {lease.session})" if lease.session else actor.name
+
+
+def several(names: Sequence[str], most: int = 5) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def a(kind: str) -> str:

@@ -13,8 +13,8 @@ from dibs.board.guarding import NOBODY
 from dibs.board.known import is_another
 from dibs.core import checks
 from dibs.core.ground import ALLOW, OFF, WARN
-from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held, several
-from dibs.core.refusals import Refusal, Refused
+from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held
+from dibs.core.refusals import Refusal, Refused, several
 from dibs.core.reserved import Reserved
 from dibs.core.values import Value
 from dibs.git.asking import git

@@ -84,18 +84,24 @@ class Harness(Value):
 FILE = ("file_path",)
 ANY_FILE = ("file_path", "path", "target_file", "notebook_path")
 
-CLAUDE = Harness(
-    name="claude",
-    title="Claude Code",
-    hooks=(
+
+def as_claude(edits: str) -> tuple[Hook, ...]:
+    """The events of Claude Code, which Codex has by the same names; which of its tools edit differs."""
+    return (
         Hook("SessionStart", START),
-        Hook("PreToolUse", BEFORE, "Edit|Write|NotebookEdit"),
+        Hook("PreToolUse", BEFORE, edits),
         Hook("PostToolUse", CALL, aside=True),
         Hook("UserPromptSubmit", CALL, aside=True),
         Hook("Stop", STOP, aside=True),
         Hook("SubagentStop", CALL, aside=True),
         Hook("SessionEnd", END),
-    ),
+    )
+
+
+CLAUDE = Harness(
+    name="claude",
+    title="Claude Code",
+    hooks=as_claude("Edit|Write|NotebookEdit"),
     edits={"Edit": FILE, "Write": FILE, "NotebookEdit": ("notebook_path",)},
     folder=".claude",
     words=True,
@@ -109,15 +115,7 @@ CLAUDE = Harness(
 CODEX = Harness(
     name="codex",
     title="Codex CLI",
-    hooks=(
-        Hook("SessionStart", START),
-        Hook("PreToolUse", BEFORE, "apply_patch|Edit|Write"),
-        Hook("PostToolUse", CALL, aside=True),
-        Hook("UserPromptSubmit", CALL, aside=True),
-        Hook("Stop", STOP, aside=True),
-        Hook("SubagentStop", CALL, aside=True),
-        Hook("SessionEnd", END),
-    ),
+    hooks=as_claude("apply_patch|Edit|Write"),
     edits={"apply_patch": (PATCH, "command", "input"), "Edit": FILE, "Write": FILE},
     folder=".codex",
     file="hooks.json",

@@ -17,7 +17,7 @@ from dibs.board.matching import check_agents, matches
 from dibs.board.settings import Settings
 from dibs.core.instants import SECOND, Duration
 from dibs.core.model import SWEPT_AT_ONCE
-from dibs.core.refusals import Refused, refused
+from dibs.core.refusals import Refused, refused, several
 from dibs.core.values import Value
 from dibs.workers.crew import Crew, Happened
 from dibs.workers.keeper import TRY_AGAIN
@@ -280,9 +280,8 @@ def gives_up(event: Any) -> bool:
 
 def swept(ended: list[tuple[str, str]]) -> str:
     noun = "lease" if len(ended) == 1 else "leases"
-    named = ", ".join(f"{key} ({cause})" for key, cause in ended[:NAMED])
-    more = f" and {len(ended) - NAMED} more" if len(ended) > NAMED else ""
-    return f"{len(ended)} {noun} ended: {named}{more}"
+    named = several([f"{key} ({cause})" for key, cause in ended], NAMED)
+    return f"{len(ended)} {noun} ended: {named}"
 
 
 def log_folder(board: Board) -> str:

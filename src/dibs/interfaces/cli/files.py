@@ -9,7 +9,7 @@ from dibs.board.locate import Place
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.instants import Instant
-from dibs.core.refusals import bad_argument, refused
+from dibs.core.refusals import bad_argument, refused, several
 from dibs.interfaces import payloads
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
@@ -178,9 +178,8 @@ def lines(report: Report, *, check: bool) -> Iterator[str]:
     if report.brought_back:
         yield f"{count(report.brought_back, 'lease')} brought back from the files, under new tokens"
     if report.healed:
-        from dibs.backlogs.report import some
-
-        yield f"healed {count(len(report.healed), 'stale claim')}: {some(report.healed)}"
+        healed = several(report.healed)
+        yield f"healed {count(len(report.healed), 'stale claim')}: {healed}"
     yield from problem_lines(report.problems, "dibs sync --report FILE lists them all")
     yield from (f"  {proposal}" for proposal in report.proposals)
 

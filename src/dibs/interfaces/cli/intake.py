@@ -9,7 +9,7 @@ from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.model import Task
-from dibs.core.refusals import bad_argument, refused
+from dibs.core.refusals import bad_argument, refused, several
 from dibs.interfaces import payloads
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import Answer, Call, Verb
@@ -243,8 +243,7 @@ def summed(total: int, added: int, differing: list[str], problems: list[Problem]
     def lines() -> Iterator[str]:
         yield f"{count(total, 'request')}: {added} new, {total - added} known already"
         if differing:
-            more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
-            yield f"  came with another payload than before: {', '.join(differing[:SHOWN])}{more}"
+            yield f"  came with another payload than before: {several(differing, SHOWN)}"
         yield from (f"  line {one.line}: {one.what}" for one in problems[:SHOWN])
         if len(problems) > SHOWN:
             yield f"  and {len(problems) - SHOWN} more: --json lists them all"

@@ -8,6 +8,7 @@ from dibs.board import guarding
 from dibs.board.locate import Repository
 from dibs.core import checks
 from dibs.core import commands as c
+from dibs.core.guarding import told as facts_of
 from dibs.core.instants import DAY, MINUTE, Duration, brief, exact, iso, later
 from dibs.core.refusals import bad_argument, refused
 from dibs.interfaces import payloads
@@ -59,15 +60,7 @@ def owners(call: Call, tasks: list[str], typed: list[str]) -> Answer:
 
 
 def holder_told(path: str, rival: Rival, holder: Actor, now: Instant) -> dict[str, object]:
-    return {
-        "path": path,
-        "task": rival.key,
-        "holder": holder.name,
-        "session": rival.session if rival.session != "" else holder.name,
-        "scope": list(rival.scope),
-        "expires_at": iso(rival.expires),
-        "expired": now > rival.expires,
-    }
+    return facts_of(path, rival, holder) | {"expired": now > rival.expires}
 
 
 def holder_line(typed: str, path: str, rival: Rival, holder: Actor, now: Instant) -> str:
