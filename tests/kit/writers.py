@@ -57,14 +57,19 @@ class Writer:
 
     def work(self) -> None:
         while not self.done:
-            own = [key for key, at in self.held.items() if at < time.monotonic()]
+            now = time.monotonic()
+            own = [key for key, at in self.held.items() if at < now]
+            some = [key for key in self.keys[:CONTESTED] if self.held.get(key, 0) < now]
             if own and self.chance.random() < 0.6:
                 key, ways = self.chance.choice(own), HELD
                 if self.chance.random() < 0.1:
-                    self.held[key] = time.monotonic() + 1.3  # longer than a lease of a second
+                    self.held[key] = now + 1.3  # longer than a lease of a second
                     continue
+            elif some:
+                key, ways = self.chance.choice(some), FREE
             else:
-                key, ways = self.chance.choice(self.keys[:CONTESTED]), FREE
+                time.sleep(0.01)  # it holds them all, and is silent about each
+                continue
             if len(self.keys) <= CONTESTED:
                 ways = {**ways, "complete": 0}  # so that there is something to do for ever
             self.ask(self.chance.choices([*ways], [*ways.values()])[0], key)
