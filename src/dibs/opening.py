@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from os.path import exists, join
 
-from dibs.board.execute import Board
-from dibs.board.known import fresh_uid
 from dibs.board.locate import Place, locate
+from dibs.board.opened import Opened
 from dibs.board.persist import persist
 from dibs.board.places import settings_in, store_at
 from dibs.board.settings import STRICT, Settings, load
@@ -15,9 +14,13 @@ from dibs.board.settings import STRICT, Settings, load
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypeVar
 
     from dibs.backlogs.backlog import Backlog
+    from dibs.board.execute import Board
     from dibs.machine import Machine
+
+    Kind = TypeVar("Kind", bound=Opened)
 
 
 def open_board(
@@ -32,25 +35,43 @@ def open_board(
 
 
 def open_at(place: Place, machine: Machine | None = None) -> Board:
+    from dibs.board.execute import Board
+
+    return _open(Board, place, machine)
+
+
+def look_at(place: Place) -> Opened:
+    """The board to look at: what changes it is not loaded."""
+    return _open(Opened, place, None)
+
+
+def _open(kind: type[Kind], place: Place, machine: Machine | None) -> Kind:
     settings = load(place.folder)
-    board = Board(store_at(place, settings, machine), settings)
+    board = kind(store_at(place, settings, machine), settings)
     board.settings = persist(board, lambda: settings_in(board.store, settings))
     return in_repository(board, place)
 
 
 def place_of(place: Place) -> Board:
     """A board that may not be there: nothing is read but what stands beside it."""
+    from dibs.board.execute import Board
+
     settings = load(place.folder)
     return Board(store_at(place, settings), settings)
 
 
 def another(board: Board) -> Board:
     """The same board through a connection of its own."""
+    from dibs.board.execute import Board
+
     return Board(board.store.another(), board.settings, board.backlog)
 
 
 def create_at(place: Place, machine: Machine | None = None, uid: str = "") -> tuple[Board, bool]:
     """The board, made if it was not there, with this id if one is given; and whether it was made."""
+    from dibs.board.execute import Board
+    from dibs.board.known import fresh_uid
+
     settings = load(place.folder)
     store = store_at(place, settings, machine)
     made = store.create(uid or fresh_uid())
@@ -66,14 +87,14 @@ def settings_now(place: Place, board: Board) -> Settings:
         fresh.store.close()
 
 
-def in_repository(board: Board, place: Place) -> Board:
+def in_repository(board: Kind, place: Place) -> Kind:
     """The board with what the repository around it says: how it takes case, its areas, its backlogs."""
     if board.settings.ignore_case is None and place.repository is not None:
         board.settings = board.settings.but(ignore_case=place.repository.ignores_case())
     return with_areas(with_backlog(board, place), place)
 
 
-def with_areas(board: Board, place: Place) -> Board:
+def with_areas(board: Kind, place: Place) -> Kind:
     """`dibs.toml` may name areas; the board's own settings come first."""
     committed = committed_areas(place, board.settings)
     if committed:
@@ -112,7 +133,7 @@ MARKS = (
 """Where one of these is, there may be a backlog; elsewhere nothing of it is loaded."""
 
 
-def with_backlog(board: Board, place: Place) -> Board:
+def with_backlog(board: Kind, place: Place) -> Kind:
     """The board with the item files that belong to it. A kano backlog asks for explicit names."""
     board.backlog = backlog = backlog_at(place, board.settings)
     if backlog is not None and backlog.is_strict and not board.settings.identity:

@@ -20,7 +20,8 @@ from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
 from dibs.machine import Linux
 from dibs.stores import queue
-from dibs.stores.sqlite import SAFE_SQLITE, UNSAFE_FILE_SYSTEMS, SqliteStore, _version_tuple
+from dibs.stores.sqlite import UNSAFE_FILE_SYSTEMS, SqliteStore
+from dibs.stores.sqlite_health import SAFE_SQLITE, version_tuple
 from dibs.stores.store import Finding
 from kit.boards import Bench, FakeMachine
 
@@ -131,7 +132,7 @@ def test_a_claim_survives_the_loss_of_power(bench):
     """WAL, and every commit is synced."""
     health = {finding.what: finding for finding in bench.store.health()}
     assert health["journal"] == Finding("journal", "wal, synchronous 2")
-    assert health["sqlite"].level == "ok" and _version_tuple(health["sqlite"].found) >= SAFE_SQLITE
+    assert health["sqlite"].level == "ok" and version_tuple(health["sqlite"].found) >= SAFE_SQLITE
 
 
 def test_creating_twice_keeps_the_board(bench):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dibs.board.callers import caller_of, register, session_at
 from dibs.board.identity import Identity
 from dibs.board.known import NOTHING, Evidence, facts_for, fresh_uid
+from dibs.board.opened import Opened
 from dibs.board.outcome import Outcome, actors_named
-from dibs.board.persist import Reading, persist
-from dibs.board.settings import Settings
+from dibs.board.persist import persist
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Change, Decision, decide
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Protocol
 
+    from dibs.board.settings import Settings
     from dibs.core.facts import Death
     from dibs.core.model import TaskId
     from dibs.machine import Machine
@@ -90,20 +91,13 @@ class Plan(Value):
     now: Instant
 
 
-class Board:
+class Board(Opened):
     """What can be done with a board. One method for changes; `views` has the questions."""
 
     def __init__(self, store: Store, settings: Settings, backlog: Backlog | None = None) -> None:
-        self.store = store
-        self.settings = settings
-        self.backlog = backlog
-        """Item files that are kept in step with the board, if the repository has any."""
+        super().__init__(store, settings, backlog)
         self._met: dict[str, ActorId] = {}
         """Who called before: what will be asked about them is known ahead."""
-
-    def read(self) -> Reading:
-        """A consistent look at the board, wherever it is."""
-        return Reading(self)
 
     def settle(self) -> None:
         """Goes where the board is, before something that concerns its place."""

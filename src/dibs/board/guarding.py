@@ -8,12 +8,10 @@ from __future__ import annotations
 import os
 from os.path import abspath, dirname, isabs, join, lexists, normpath, realpath, relpath
 
-from dibs.board.callers import caller_of
-from dibs.board.known import is_another
 from dibs.board.locate import find_repository
 from dibs.core.ground import ALLOW, OFF, REFUSE
 from dibs.core.guarding import Known, Verdict, judge, refusal_of, shared_at
-from dibs.core.model import ActorId
+from dibs.core.model import ActorId, Caller
 from dibs.core.refusals import Refused
 from dibs.core.reserved import Reserved
 from dibs.core.values import Value
@@ -25,11 +23,13 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.locate import Repository
+    from dibs.board.opened import Opened
+    from dibs.board.persist import Reading
     from dibs.core.facts import Rival
     from dibs.core.instants import Instant
     from dibs.core.model import Actor, Allowance, Task
     from dibs.core.refusals import Refusal
-    from dibs.stores.transaction import ReadTransaction
+    from dibs.stores.held import Held
 
 NOBODY = ActorId(0)
 
@@ -53,9 +53,9 @@ class Look(Value):
         return refusal_of(self.verdict, self.known, self.actors, self.now, self.action)
 
 
-def look(board: Board, who: Identity | None, paths: Sequence[str], action: str) -> Look:
+def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str) -> Look:
     """Whether a caller may touch these paths, relative to the repository. Nobody holds nothing."""
-    with board.read() as tx:
+    with looking(board, who) as tx:
         known, actors = known_to(tx, board, who)
         verdict = judge(known, paths, action)
         shared = shared_at(known, paths)
@@ -64,28 +64,46 @@ def look(board: Board, who: Identity | None, paths: Sequence[str], action: str) 
         return Look(verdict, known, named, tx.now, action, tuple(shared))
 
 
+def looking(board: Opened, who: Identity | None) -> Reading:
+    """A glance, unless item files or a person's names are to be read too."""
+    is_short = board.backlog is None and not (who is not None and who.person)
+    return board.glance() if is_short else board.read()
+
+
+def known_caller(tx: Held, board: Opened, who: Identity) -> Caller | None:
+    """Who calls; nothing if nobody knows it, who holds nothing then."""
+    actor = tx.actor_named(who.name)
+    if actor is None:
+        return None
+    if not who.person and not actor.is_human:
+        return Caller(actor, who.session, who.harness)
+    from dibs.board.callers import caller_of
+
+    return caller_of(tx, who, board.settings)[0]  # type: ignore[arg-type]  # of a person: all of it
+
+
 def known_to(
-    tx: ReadTransaction, board: Board, who: Identity | None
+    tx: Held, board: Opened, who: Identity | None
 ) -> tuple[Known, Mapping[ActorId, Actor]]:
     settings = board.settings
     actor, session = NOBODY, ""
     mine: tuple[Task, ...] = ()
     known = Known(settings.rules.ground, needs=settings.commits_need_task or ALLOW)
     if who is not None:
-        caller, is_new = caller_of(tx, who, settings)
-        actor, session = caller.actor.id, caller.holding_session
+        caller = known_caller(tx, board, who)
         needs = settings.commits_need_task or (REFUSE if who.harness else ALLOW)
         known = known.but(needs=needs)
-        if not is_new:
+        if caller is not None:
+            actor, session = caller.actor.id, caller.holding_session
             mine = tuple(tx.tasks_held_by(actor, session))
             known = known.but(mine=mine)
-        if not is_new and not mine:
+        if caller is not None and not mine:
             known = known.but(lost=tuple(tx.tasks_lost_by(actor, session)))
     if board.backlog is not None and mine:
-        known = known.but(items=board.backlog.paths(tx, mine))
+        known = known.but(items=board.backlog.paths(tx, mine))  # type: ignore[arg-type]
     if known.ground.conflict == OFF:
         return known, {}
-    rivals = [one for one in tx.held_scopes() if is_another(one, actor, session, tx.now)]
+    rivals = [one for one in tx.held_scopes() if one.bars(actor, session, tx.now)]
     keys = {task.key for task in mine if task.scope}
     if not rivals and not keys:
         return known, {}

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TypeVar
 
-    from dibs.board.execute import Board
+    from dibs.board.opened import Opened
+    from dibs.stores.held import Held
     from dibs.stores.transaction import ReadTransaction
 
     Answered = TypeVar("Answered")
@@ -51,7 +52,7 @@ class Patience:
         return self._hops <= HOPS
 
 
-def persist(board: Board, act: Callable[[], Answered]) -> Answered:
+def persist(board: Opened, act: Callable[[], Answered]) -> Answered:
     """What `act` answers; it begins anew when it was cut off, and where the board has gone."""
     patience = Patience(board.store.machine, board.settings.write_wait)
     doubt: Interrupted | None = None
@@ -68,7 +69,7 @@ def persist(board: Board, act: Callable[[], Answered]) -> Answered:
             follow(board, moved)
 
 
-def follow(board: Board, moved: Moved) -> None:
+def follow(board: Opened, moved: Moved) -> None:
     """To where the board is now. Whoever comes first says that it has arrived."""
     from dibs.board.places import settings_in, store_to
 
@@ -82,7 +83,7 @@ def follow(board: Board, moved: Moved) -> None:
 class Reading:
     """`with board.read() as tx`: begun again until it holds; what is cut off later is refused."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Opened) -> None:
         self._board = board
         self._inner: AbstractContextManager[ReadTransaction] | None = None
 
@@ -101,3 +102,19 @@ class Reading:
     ) -> None:
         assert self._inner is not None, "entered before"
         self._inner.__exit__(kind, error, trace)
+
+
+class Glancing(Reading):
+    """`with board.glance() as tx`: the same, where a store has a shorter way to say who holds what."""
+
+    def __enter__(self) -> Held:  # type: ignore[override]
+        return super().__enter__()
+
+    def _begin(self) -> ReadTransaction:
+        store = self._board.store
+        if store.remote:
+            return super()._begin()
+        from dibs.stores.glance import Look
+
+        self._inner = Look(store)  # type: ignore[arg-type]  # what is near is a file
+        return self._inner.__enter__()

@@ -6,10 +6,13 @@ afterwards.
 
 from __future__ import annotations
 
-from dibs.core.board_events import ClockSet
-from dibs.core.events import Ending, Event, Renewed, Stint, TaskEvent, lease_of
+from dibs.core.event import Ending, Event, Stint, TaskEvent, lease_of
 from dibs.core.instants import Instant
 from dibs.core.model import EndedLease, EndedStint, Lease, Session, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.core.board_events import ClockSet
 
 
 def evolve(task: Task, event: TaskEvent | ClockSet, at: Instant) -> Task:
@@ -55,6 +58,8 @@ def ended_stint(event: Event, before: Task, seq: int) -> EndedStint | None:
 
 def is_late(event: Event) -> bool:
     """Whether a holder did this after its lease had expired: it was accepted all the same."""
+    from dibs.core.events import Renewed  # a guard renews, and knows no events
+
     if isinstance(event, Renewed):
         return event.lapsed is not None
     ending: Ending | None = getattr(event, "ending", None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dibs.core.commands import Add, Command
-from dibs.core.event import Ending
 from dibs.core.ground import Ground
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import (
+    BLOCKED,
     IDLE_AFTER,
+    IN_PROGRESS,
+    OPEN,
     TTL_AGENT,
     TTL_HUMAN,
     Actor,
@@ -29,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dibs.core.commands import Add, Command
+    from dibs.core.event import Ending
     from dibs.core.model import Approval, State
     from dibs.core.worked import Worked
 
@@ -64,6 +67,11 @@ class Rival(Value):
     session: str | None
     expires: Instant
     scope: tuple[str, ...]
+
+    def bars(self, actor: ActorId, session: str, now: Instant) -> bool:
+        """Whether it is live, and of another session. What is assigned to the actor is its own."""
+        own = self.actor == actor and self.session in (None, session)
+        return not own and now <= self.expires
 
 
 class Death(Value):
@@ -291,6 +299,21 @@ def is_silent(lease: Lease | None, now: Instant, rules: Rules) -> bool:
         and lease.stint is not None
         and lease.live(now)
         and now - lease.renewed > rules.idle_after
+    )
+
+
+def renews_plainly(task: Task, caller: Caller, now: Instant, rules: Rules) -> bool:
+    """A renewal by the caller would be nothing else: no guard refuses it, and no event comes of it.
+
+    `decide` says the same of it, at more cost; whatever is late or comes after a silence is left to that.
+    """
+    lease = task.lease
+    return (
+        lease is not None
+        and lease.held_by(caller)
+        and lease.live(now)
+        and task.state in (OPEN, IN_PROGRESS, BLOCKED)
+        and not is_silent(lease, now, rules)
     )
 
 

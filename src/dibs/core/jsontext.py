@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 SPACE = " \t\n\r"
@@ -62,3 +62,18 @@ def listed(texts: Iterable[str]) -> str:
 
         return json.dumps(list(texts), ensure_ascii=False)
     return f"[{', '.join(map(encode_basestring, texts))}]"
+
+
+def written(texts: Mapping[str, Any]) -> str:
+    """Texts by their names, and more of the same under a name: to the letter as `json` writes them."""
+    try:
+        from _json import encode_basestring_ascii as quoted
+    except ImportError:
+        import json
+
+        return json.dumps(texts)
+    pairs = (
+        f"{quoted(name)}: {quoted(one) if isinstance(one, str) else written(one)}"
+        for name, one in texts.items()
+    )
+    return f"{{{', '.join(pairs)}}}"

@@ -11,6 +11,7 @@ import os
 from os.path import abspath, basename, dirname, isabs, isdir, join
 
 from dibs.board.locate import FOLDER_OUTSIDE, Repository, is_expected, locate
+from dibs.core.jsontext import written
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 from dibs.harness.heard import actor_in, heard
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-    from dibs.board.execute import Board
     from dibs.board.guarding import Look
     from dibs.board.identity import Identity
     from dibs.board.locate import Place
-    from dibs.core.model import Task
+    from dibs.board.opened import Opened
     from dibs.core.refusals import Refusal
     from dibs.harness.heard import Heard
     from dibs.harness.table import Harness
@@ -82,9 +82,7 @@ class Hooks:
     def reply(self, said: dict[str, Any] | None) -> Reply:
         if not said:
             return Reply(self.harness.nothing)
-        import json
-
-        return Reply(json.dumps(said))
+        return Reply(written(said))
 
     def unheard(self) -> Reply:
         """What came is not JSON: nothing can be asked, so nothing is known to be wrong."""
@@ -132,40 +130,42 @@ class Hooks:
         finally:
             self.close(board)
 
-    def opened(self, place: Place) -> Board | None:
+    def opened(self, place: Place) -> Opened | None:
         self._place = place
         if not may_be_board(place, self.environment):
             return None
-        from dibs.opening import open_at
+        from dibs.opening import look_at
 
-        return open_at(place)
+        return look_at(place)
 
-    def close(self, board: Board) -> None:
+    def close(self, board: Opened) -> None:
         if board.store.remote or not self.leaves:
             board.store.close()
 
-    def happens(self, board: Board, event: Heard) -> dict[str, Any] | None:
+    def happens(self, board: Opened, event: Heard) -> dict[str, Any] | None:
         """A session begins or ends, or gives a sign of life."""
         who = self.who(board, event)
         if event.means == START:
             from dibs.harness.sessions import start
 
             assert self._place is not None, "there is a board"
-            text = start(board, self._place, event, who, self.environment)
+            text = start(board.whole(), self._place, event, who, self.environment)
             return begun(self.harness, event.event, text)
         if who is not None and event.means == END:
             from dibs.harness.sessions import end
 
-            end(board, event, who, self.environment)
+            end(board.whole(), event, who, self.environment)
         elif who is not None:
+            from dibs.board.renewing import held_by, renew
+
             renew(board, who, held_by(board, who))
             if event.means == STOP:
                 from dibs.harness.sessions import remember
 
-                remember(board, event, who)
+                remember(board.whole(), event, who)
         return None
 
-    def who(self, board: Board, event: Heard) -> Identity | None:
+    def who(self, board: Opened, event: Heard) -> Identity | None:
         from dibs.board.settings import STRICT
 
         return actor_in(event, self.environment, strict=board.settings.identity == STRICT)
@@ -201,7 +201,7 @@ class Hooks:
             if board is not None:
                 self.close(board)
 
-    def looked(self, board: Board, event: Heard, paths: list[str]) -> Look:
+    def looked(self, board: Opened, event: Heard, paths: list[str]) -> Look:
         from dibs.board.guarding import look
         from dibs.core.guarding import EDIT
 
@@ -212,9 +212,19 @@ class Hooks:
             if problem.code != "wrong_kind_of_name":
                 raise
             return look(board, None, paths, EDIT)  # a person's name: nobody, whom others still bar
-        if who is not None:
-            renew(board, who, looked.known.mine)
+        if who is not None and looked.known.mine:
+            self.renewed(board, who, looked)
         return looked
+
+    def renewed(self, board: Opened, who: Identity, looked: Look) -> None:
+        """A conflict that is proven blocks, also if the sign of life cannot be written."""
+        from dibs.board.renewing import renew
+
+        try:
+            renew(board, who, looked.known.mine)
+        except Refused:
+            if not looked.verdict.stops:
+                raise
 
     def told(self, look: Look) -> str:
         """Why not, and what to do next: the model can act on it."""
@@ -284,30 +294,3 @@ def nearest(folder: str) -> str:
     while not isdir(folder) and folder != dirname(folder):
         folder = dirname(folder)
     return folder
-
-
-# Signs of life.
-
-
-def held_by(board: Board, who: Identity) -> Iterable[Task]:
-    from dibs.board.callers import caller_of
-
-    with board.read() as tx:
-        caller, is_new = caller_of(tx, who, board.settings)
-        return [] if is_new else tx.tasks_held_by(caller.actor.id, caller.holding_session)
-
-
-def renew(board: Board, who: Identity, tasks: Iterable[Task]) -> None:
-    """Each with its own ttl. One that is refused is left: whoever needs it is told when it matters."""
-    from dibs.core import commands as c
-
-    for task in tasks:
-        try:
-            board.execute(who, c.Renew(task.key))
-        except Refused as problem:
-            if problem.code not in OUT_OF_REACH:
-                raise
-
-
-OUT_OF_REACH = ("scope_held", "lease_lost", "held", "not_held", "wrong_state")
-"""Codes with which a renewal is refused by the rules, not by a failure."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dibs.board.callers import caller_of
 from dibs.board.identity import Surroundings
+from dibs.board.renewing import OUT_OF_REACH, held_by, renew
 from dibs.board.settings import KEEP
 from dibs.core import commands as c
 from dibs.core.model import Session
 from dibs.core.refusals import Refused
 from dibs.harness.acting import at_work
 from dibs.harness.heard import is_ours_to_end
-from dibs.harness.hooks import OUT_OF_REACH, held_by, renew
 from dibs.harness.table import CLEAR
 from dibs.harness.telling import prime
 

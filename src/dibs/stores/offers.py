@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dibs.core.facts import Rival
 from dibs.core.instants import Instant
 from dibs.core.model import (
     ActorId,
-    Allowance,
     EndedLease,
     Linked,
     Process,
@@ -18,11 +16,11 @@ from dibs.core.model import (
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
+from dibs.stores.held import Held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from dibs.core.model import Kind
 
@@ -50,12 +48,8 @@ class HeldByProcess(Value):
     kind: Kind
 
 
-class Offers:
+class Offers(Held):
     """The part of a transaction that reads what can be offered."""
-
-    now: Instant
-    _ask: Any
-    _one: Any
 
     def ready_for(self, tier: int, kind: str) -> Iterator[Offer]:
         """Ready tasks that an actor of this tier and kind may claim, by priority, then age."""
@@ -78,20 +72,6 @@ class Offers:
     def tasks_preferred_by(self, actor: ActorId) -> list[Task]:
         found = self._ask("tasks_preferred_by", actor=actor, limit=PAGE)
         return [rows.task_of(row) for row in found]
-
-    def held_scopes(self) -> list[Rival]:
-        """The scopes of all leases that have not ended."""
-        return [
-            Rival(id_, key, holder, session, expires, rows.texts(scope))
-            for id_, key, holder, session, expires, scope in self._ask("held_scopes")
-        ]
-
-    def allowances(self) -> list[Allowance]:
-        """What people let others touch now, the latest first."""
-        return [
-            Allowance(seq, key, rows.texts(paths), actor, until)
-            for seq, key, paths, actor, until in self._ask("allowances", now=self.now)
-        ]
 
     def allowances_of(self, task: TaskId) -> list[tuple[int, tuple[str, ...], ActorId, Instant]]:
         """All that ever were, for one task: event, paths, whom, until when."""

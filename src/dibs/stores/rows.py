@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dibs.core.checks import short
-from dibs.core.ledger import Entry
 from dibs.core.model import Actor, EndedLease, Lease, Mirrored, Process, Session, Task, Terms, Token
 from dibs.core.refusals import unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from dibs.core.ledger import Entry
 
     Row = tuple[Any, ...]
     Columns = dict[str, Any]
@@ -134,6 +135,8 @@ def ended_lease_columns(lease: EndedLease) -> Columns:
 
 
 def entry_of(row: Row) -> Entry:
+    from dibs.core.ledger import Entry  # most transactions of a guard read no events
+
     seq, task, position, at, actor, session, epoch, number, verb, cause, facts, digest = row
     token = None if epoch is number is None else Token(epoch, number)
     return Entry(seq, task or None, position, at, actor, session, token, verb, cause, facts, digest)

@@ -20,7 +20,6 @@ from dibs.stores import faults, queries
 from dibs.stores.clock import Anchor, anchor_here, read_clock
 from dibs.stores.queries import migrations, newest
 from dibs.stores.queue import Turn, wait_for_turn
-from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ if TYPE_CHECKING:
 
     from dibs.core.model import TaskKey
     from dibs.stores.store import Finding, Question
-
-PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
-FULL = 2
+    from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 FILE = "board.db"
 LOCK = "write.lock"
@@ -41,9 +38,6 @@ BOARD = 1
 
 WAIT_SECONDS = 5.0
 """How long a writer waits for its turn."""
-
-SAFE_SQLITE = (3, 51, 3)
-"""Before this version a WAL database can lose changes under many processes."""
 
 UNSAFE_FILE_SYSTEMS = (
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "drvfs", "vboxsf", "prl_fs", "afs",
@@ -259,14 +253,20 @@ class SqliteStore:
 
     def board_and_anchor(self) -> tuple[BoardRow, Anchor | None]:
         """What every transaction begins with, in one question."""
+        from dibs.stores.transaction import BoardRow
+
+        row, known = self.row_and_anchor()
+        board = BoardRow(*row)
+        faults.moved_away(board, self.where)
+        return board, known
+
+    def row_and_anchor(self) -> tuple[list[Any], Anchor | None]:
+        """The same, not looked at."""
         found = self.ask("board_and_clock")
         if not found:
             raise unreadable("the row of the board itself")
         *row, boot, anchor, boottime, skewed = found[0]
-        known = None if boot is None else Anchor(boot, anchor, boottime, bool(skewed))
-        board = BoardRow(*row)
-        faults.moved_away(board, self.where)
-        return board, known
+        return row, None if boot is None else Anchor(boot, anchor, boottime, bool(skewed))
 
     # The clock.
 
@@ -286,35 +286,10 @@ class SqliteStore:
     # Health.
 
     def health(self) -> tuple[Finding, ...]:
-        from dibs.stores.store import Finding, check
+        from dibs.stores.sqlite_health import examine
 
         with Guarded(self):
-            connection = self.connection
-            version = apsw.sqlite_lib_version()
-            journal, synchronous = (
-                connection.pragma("journal_mode"),
-                connection.pragma("synchronous"),
-            )
-            kind = self.machine.file_system(self.folder)
-            folder_mode = stat.S_IMODE(os.stat(self.folder).st_mode)
-            file_mode = stat.S_IMODE(os.stat(self.path).st_mode)
-            exposed = (folder_mode & ~PRIVATE_FOLDER) | (file_mode & ~PRIVATE_FILE)
-            integrity = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
-            damage = "; ".join(line for line in integrity if line != "ok")
-            broken = len(list(connection.execute("PRAGMA foreign_key_check")))
-            return (
-                check("sqlite", version, fine=_version_tuple(version) >= SAFE_SQLITE),
-                check(
-                    "journal",
-                    f"{journal}, synchronous {synchronous}",
-                    fine=(journal, synchronous) == ("wal", FULL),
-                ),
-                Finding("schema", str(self._version(connection))),
-                check("file system", kind or "unknown", fine=kind, level="note"),
-                check("modes", f"{folder_mode:o} and {file_mode:o}", fine=not exposed),
-                check("integrity", damage or "sound", fine=not damage, damage=True),
-                check("references", f"{broken} broken", fine=not broken),
-            )
+            return examine(self.connection, self.machine, self.folder, self.path)
 
 
 class Guarded:
@@ -364,6 +339,8 @@ class ReadContext(Guarded):
             super().__exit__(kind, error, trace)
 
     def _begin(self) -> ReadTransaction:
+        from dibs.stores.transaction import ReadTransaction  # a guard's look needs none of it
+
         store = self._store
         self._open(store.connection, "BEGIN")
         board, stored = store.board_and_anchor()
@@ -397,10 +374,10 @@ class WriteContext(ReadContext):
         return self._transaction
 
     def _begin(self) -> WriteTransaction:
+        from dibs.stores.transaction import WriteTransaction
+
         store = self._store
-        connection = store.connection
-        self._turn = wait_for_turn(store.lock, self._what, store.wait, store.machine)
-        self._open(connection, "BEGIN IMMEDIATE")
+        self._take_turn()
         board, stored = store.board_and_anchor()
         reading = read_clock(store.machine, stored, board.floor)
         if reading.anchor != stored:
@@ -415,6 +392,12 @@ class WriteContext(ReadContext):
         )
         return self._transaction
 
+    def _take_turn(self) -> None:
+        store = self._store
+        connection = store.connection
+        self._turn = wait_for_turn(store.lock, self._what, store.wait, store.machine)
+        self._open(connection, "BEGIN IMMEDIATE")
+
     def _end(self, *, commit: bool) -> None:
         try:
             super()._end(commit=commit)
@@ -425,10 +408,6 @@ class WriteContext(ReadContext):
             turn, self._turn = self._turn, None
             if turn is not None:
                 turn.end()
-
-
-def _version_tuple(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
 
 
 def fault_of(error: apsw.Error | OSError | UnicodeDecodeError, path: str) -> Refused:

@@ -10,7 +10,6 @@ from dibs.board.locate import Place, locate
 from dibs.core import checks
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
-from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import Argument, argument
 
 TYPE_CHECKING = False
@@ -214,6 +213,8 @@ class Call:
             raise
 
     def told(self, outcome: Outcome) -> Answer:
+        from dibs.interfaces.cli import say
+
         warnings = say.warnings(outcome)
 
         def payload() -> dict[str, Any]:

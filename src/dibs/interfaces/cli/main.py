@@ -68,9 +68,8 @@ def run(given: list[str]) -> int:
 
 def carry_out(name: str, rest: list[str]) -> int:
     """Loads the verb, lets it act, and tells its answer."""
-    from importlib import import_module
-
-    verb: Verb = import_module(verbs.MODULES[name]).VERBS[name]
+    # `importlib` itself would be loaded for this alone.
+    verb: Verb = __import__(verbs.MODULES[name], fromlist=("VERBS",)).VERBS[name]
     from dibs.interfaces.cli.call import Answer, Call
 
     call = Call(read(name, verbs.meaning(name), verb.arguments, rest))
@@ -134,7 +133,7 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
         print(json.dumps(answer.json(), ensure_ascii=True))
     elif answer.file:
         print(answer.file, end="")
-    else:
+    elif answer.lines or answer.afresh:
         print_lines(answer)
     if sys.stdout is not None:
         sys.stdout.flush()
