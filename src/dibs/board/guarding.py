@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dibs.core.instants import Instant
     from dibs.core.model import Actor, Allowance, Task
     from dibs.core.refusals import Refusal
-    from dibs.stores.held import Held
+    from dibs.stores.offers import Offers
 
 NOBODY = ActorId(0)
 
@@ -56,10 +56,11 @@ class Look(Value):
 def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str) -> Look:
     """Whether a caller may touch these paths, relative to the repository. Nobody holds nothing."""
     with looking(board, who) as tx:
-        known, actors = known_to(tx, board, who)
+        known = known_to(tx, board, who)
         verdict = judge(known, paths, action)
         shared = shared_at(known, paths)
         ids = {rival.actor for _, rival in verdict.held} | {one.actor for one in shared}
+        actors = tx.actors() if ids else {}
         named = {number: actors[number] for number in ids}
         return Look(verdict, known, named, tx.now, action, tuple(shared))
 
@@ -70,7 +71,7 @@ def looking(board: Opened, who: Identity | None) -> Reading:
     return board.glance() if is_short else board.read()
 
 
-def known_caller(tx: Held, board: Opened, who: Identity) -> Caller | None:
+def known_caller(tx: Offers, board: Opened, who: Identity) -> Caller | None:
     """Who calls; nothing if nobody knows it, who holds nothing then."""
     actor = tx.actor_named(who.name)
     if actor is None:
@@ -82,9 +83,7 @@ def known_caller(tx: Held, board: Opened, who: Identity) -> Caller | None:
     return caller_of(tx, who, board.settings)[0]  # type: ignore[arg-type]  # of a person: all of it
 
 
-def known_to(
-    tx: Held, board: Opened, who: Identity | None
-) -> tuple[Known, Mapping[ActorId, Actor]]:
+def known_to(tx: Offers, board: Opened, who: Identity | None) -> Known:
     settings = board.settings
     actor, session = NOBODY, ""
     mine: tuple[Task, ...] = ()
@@ -102,17 +101,17 @@ def known_to(
     if board.backlog is not None and mine:
         known = known.but(items=board.backlog.paths(tx, mine))  # type: ignore[arg-type]
     if known.ground.conflict == OFF:
-        return known, {}
+        return known
     rivals = [one for one in tx.held_scopes() if one.bars(actor, session, tx.now)]
     keys = {task.key for task in mine if task.scope}
     if not rivals and not keys:
-        return known, {}
+        return known
     allowed = tx.allowances()
     return known.but(
         rivals=tuple(rivals),
         allowed=tuple(one for one in allowed if one.actor == actor),
         shared=tuple(one for one in allowed if one.actor != actor and one.task in keys),
-    ), tx.actors()
+    )
 
 
 def holders(

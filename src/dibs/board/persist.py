@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from dibs.board.opened import Opened
-    from dibs.stores.held import Held
+    from dibs.stores.offers import Offers
     from dibs.stores.transaction import ReadTransaction
 
     Answered = TypeVar("Answered")
@@ -107,7 +107,7 @@ class Reading:
 class Glancing(Reading):
     """`with board.glance() as tx`: the same, where a store has a shorter way to say who holds what."""
 
-    def __enter__(self) -> Held:  # type: ignore[override]
+    def __enter__(self) -> Offers:  # type: ignore[override]
         return super().__enter__()
 
     def _begin(self) -> ReadTransaction:

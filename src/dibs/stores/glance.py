@@ -8,7 +8,7 @@ from __future__ import annotations
 from dibs.core.evolve import renew
 from dibs.stores import faults, rows
 from dibs.stores.clock import read_clock
-from dibs.stores.held import Held
+from dibs.stores.offers import Offers
 from dibs.stores.sqlite import ReadContext, SqliteStore, WriteContext
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dibs.core.model import Task
 
 
-class Glance(Held):
+class Glance(Offers):
     """One consistent look at who holds what."""
 
     def __init__(self, store: SqliteStore, now: Instant, seq: int) -> None:
@@ -46,14 +46,26 @@ class Look(ReadContext):
 
 
 class Renewal(WriteContext):
-    """`with Renewal(store, ...) as tx`: as `store.write()`, for what is renewed and nothing else."""
+    """`with Renewal(store, ...) as tx`: as `store.write()`, for what is renewed and nothing else.
+
+    It is not waited for until it is on the disk: the next claim syncs it too. What a loss of power takes
+    from it is some time of a lease whose session the same loss has ended.
+    """
 
     def __enter__(self) -> Glance:  # type: ignore[override]
         return ReadContext.__enter__(self)  # type: ignore[return-value]
 
     def _begin(self) -> Glance:  # type: ignore[override]
+        self._store.connection.execute("PRAGMA synchronous = NORMAL")
         self._take_turn()
         return glance(self._store, writes=True)
+
+    def _end(self, *, commit: bool) -> None:
+        try:
+            super()._end(commit=commit)
+        finally:
+            if self._store.opened is not None:
+                self._store.opened.execute("PRAGMA synchronous = FULL")
 
 
 def glance(store: SqliteStore, *, writes: bool = False) -> Glance:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dibs.core.facts import Rival
 from dibs.core.instants import Instant
 from dibs.core.model import (
     ActorId,
+    Allowance,
     EndedLease,
     Linked,
     Process,
@@ -16,13 +18,13 @@ from dibs.core.model import (
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
-from dibs.stores.held import Held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
-    from dibs.core.model import Kind
+    from dibs.core.model import Actor, Kind
 
 PAGE = 200
 """Tasks that are looked at in one go, until one fits."""
@@ -48,8 +50,37 @@ class HeldByProcess(Value):
     kind: Kind
 
 
-class Offers(Held):
+class Offers:
     """The part of a transaction that reads what can be offered."""
+
+    now: Instant
+    _ask: Any
+    _actors: dict[ActorId | str, Actor]
+
+    def _one(self, query: str, **params: Any) -> rows.Row | None:
+        found = self._ask(query, **params)
+        return found[0] if found else None
+
+    def actor_named(self, name: str) -> Actor | None:
+        key = name.casefold()
+        if key not in self._actors:
+            row = self._one("actor_by_name", folded=key)
+            if row is None:
+                return None
+            actor = rows.actor_of(row)
+            self._actors[key] = self._actors.setdefault(actor.id, actor)
+        return self._actors[key]
+
+    def actors(self) -> dict[ActorId, Actor]:
+        return {actor.id: actor for actor in map(rows.actor_of, self._ask("actors"))}
+
+    def tasks_held_by(self, actor: ActorId, session: str) -> list[Task]:
+        found = self._ask("tasks_held_by", actor=actor, session=session)
+        return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
+
+    def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
+        """Tasks that were taken from a session, and it has not said that it knows."""
+        return [key for _, key in self._ask("tasks_lost_by", actor=actor, session=session)]
 
     def ready_for(self, tier: int, kind: str) -> Iterator[Offer]:
         """Ready tasks that an actor of this tier and kind may claim, by priority, then age."""
@@ -72,6 +103,20 @@ class Offers(Held):
     def tasks_preferred_by(self, actor: ActorId) -> list[Task]:
         found = self._ask("tasks_preferred_by", actor=actor, limit=PAGE)
         return [rows.task_of(row) for row in found]
+
+    def held_scopes(self) -> list[Rival]:
+        """The scopes of all leases that have not ended."""
+        return [
+            Rival(id_, key, holder, session, expires, rows.texts(scope))
+            for id_, key, holder, session, expires, scope in self._ask("held_scopes")
+        ]
+
+    def allowances(self) -> list[Allowance]:
+        """What people let others touch now, the latest first."""
+        return [
+            Allowance(seq, key, rows.texts(paths), actor, until)
+            for seq, key, paths, actor, until in self._ask("allowances", now=self.now)
+        ]
 
     def allowances_of(self, task: TaskId) -> list[tuple[int, tuple[str, ...], ActorId, Instant]]:
         """All that ever were, for one task: event, paths, whom, until when."""

@@ -23,8 +23,9 @@ def parse(text: str) -> dict[str, str]:
         body = body.strip()
         if not colon or kind not in ("part", "name"):
             continue
-        for part, columns in parts.items():
-            body = body.replace("{" + part + "}", columns)
+        if "{" in body:
+            for part, columns in parts.items():
+                body = body.replace("{" + part + "}", columns)
         (parts if kind == "part" else queries)[name] = body
     return queries
 
