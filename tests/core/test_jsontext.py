@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.core.jsontext import listed, read
+from dibs.core.jsontext import listed, read, written
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -38,6 +38,17 @@ def test_what_json_refuses_is_refused(text):
 @given(st.lists(st.text()))
 def test_a_list_of_texts_is_written_to_the_letter_as_json_does(texts):
     assert listed(texts) == json.dumps(texts, ensure_ascii=False)
+
+
+TEXTS = st.recursive(
+    st.dictionaries(st.text(), st.text()),
+    lambda inner: st.dictionaries(st.text(), st.text() | inner),
+)
+
+
+@given(TEXTS)
+def test_texts_by_their_names_are_written_to_the_letter_as_json_does(texts):
+    assert written(texts) == json.dumps(texts)
 
 
 @pytest.mark.parametrize("text", ["{", '{"a"', '{"a":', "[1,", '"', "[" * 100_000, "NaN"])

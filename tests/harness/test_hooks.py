@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from shlex import split
 
@@ -127,6 +130,19 @@ def test_every_call_renews_what_the_session_holds_with_its_own_ttl(repo):
         assert hook(repo, call).code == 0
         task = repo.json("show", mine)["task"]
         assert (task["renewals"], task["lease_ttl"]) == (number, "3h")
+
+
+@of_a_file
+def test_a_proven_conflict_blocks_also_while_somebody_else_writes(repo):
+    """The lease cannot be renewed then: that is no reason to let the edit through."""
+    mine, theirs = repo.add(), repo.add("theirs", "--scope", "src/**")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
+    (repo.database.parent / "settings.toml").write_text('write_wait = "1s"\n')
+    with open(repo.database.parent / "write.lock", "r+") as lock:
+        flock(lock, LOCK_EX)
+        assert "held by codex" in denial(hook(repo, edit(repo, "src/x.py")))
+        assert "could not be asked" in context(hook(repo, edit(repo, "docs/x.md")))
 
 
 @of_a_file
@@ -421,3 +437,35 @@ def test_what_cursor_tells_the_hooks_of_others_is_left_to_its_own():
     assert heard(HARNESSES["claude"], text).means == ""
     text = json.dumps({"hook_event_name": "preToolUse", "cursor_version": "2.0"})
     assert heard(HARNESSES["cursor"], text).means == BEFORE
+
+
+# Start-up.
+
+NOT_LOADED = {
+    "dibs.board.execute", "dibs.core.commands", "dibs.core.decide", "dibs.core.events", "dibs.core.guards", "dibs.core.ledger",
+    "dibs.stores.transaction", "argparse", "datetime", "enum", "importlib", "json", "re", "subprocess",
+    "tomllib", "typing",
+}  # fmt: skip
+
+
+@of_a_file
+@pytest.mark.parametrize(("path", "is_held"), [("docs/x.md", False), ("src/x.py", True)])
+def test_an_edit_loads_only_what_a_guard_needs(repo, path, is_held):
+    """It runs before every edit: this list is the budget, for an edit that is made and one that is denied."""
+    mine, theirs = repo.add(), repo.add("theirs", "--scope", "src/**")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
+    script = (
+        "import sys; before = set(sys.modules); from dibs.interfaces.cli.main import main;"
+        "main(['hook', 'claude']); print(); print(' '.join(sorted(set(sys.modules) - before)))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", script], cwd=repo.folder, env=repo.environment(), check=True,
+        input=json.dumps(edit(repo, path)), capture_output=True, text=True,
+    )  # fmt: skip
+    told, modules = ran.stdout.strip().rpartition("\n")[::2]
+    assert ("permissionDecision" in told) is is_held
+    assert repo.json("show", mine)["task"]["renewals"] == 1
+    loaded = set(modules.split())
+    assert loaded & NOT_LOADED == set()
+    assert len({name for name in loaded if name.startswith("dibs")}) <= 48
