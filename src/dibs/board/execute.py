@@ -60,6 +60,7 @@ if TYPE_CHECKING:
             """Leases whose sessions have ended, by a list that the backlog keeps itself."""
             ...
 
+
 TAKES_UP = (c.Claim, c.Start, c.Takeover)
 LOOKS_ROUND = (c.Retry, c.Reset, c.Sweep)
 """Commands for which it matters who is dead."""
@@ -117,7 +118,9 @@ class Board:
         return outcome.but(said=said + outcome.said + backlog.after(self, who, outcome))
 
     def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
-        own = request_id is None and self.store.remote  # what was lost on its way is asked for again
+        own = (
+            request_id is None and self.store.remote
+        )  # what was lost on its way is asked for again
         asked = Asked(fresh_uid() if own else request_id, own=own)
         light = isinstance(command, c.Renew) and request_id is None
         outcome = persist(self, lambda: self._execute(who, command, light, asked))
