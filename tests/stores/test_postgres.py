@@ -18,6 +18,7 @@ from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
 from dibs.stores.address import Address, parse, without_password
 from dibs.stores.postgres import PostgresStore
+from dibs.stores.postgres_transaction import may_meet
 from kit.boards import Bench, database_apart
 from kit.postgres import server
 from kit.repositories import Repo
@@ -281,6 +282,28 @@ def test_statements_are_prepared_once_where_the_session_is_our_own(bench):
         counts.append(prepared(bench.store))
     assert counts[0] > 5
     assert counts[-1] == counts[-2]
+
+
+SETTLE_ONE = ("settle_dependants", {"task": 1, "by": -1})
+SAVE_ONE, SAVE_TWO = ("save_task", {"id": 1}), ("save_task", {"id": 2})
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "meets"),
+    [
+        (SAVE_ONE, [], False),
+        (SAVE_ONE, [SETTLE_ONE], False),
+        (SAVE_TWO, [SETTLE_ONE], True),
+        (SETTLE_ONE, [SAVE_ONE], False),
+        (SETTLE_ONE, [SAVE_TWO], True),
+        (SAVE_TWO, [SAVE_ONE], True),
+        (("settle_dependants", {"task": 2, "by": 1}), [SETTLE_ONE], True),
+        (("save_seq", {}), [SETTLE_ONE, SAVE_ONE], False),
+    ],
+)
+def test_a_row_is_changed_once_in_a_statement(change, before, meets):
+    """A second change of it would be lost without a word: task 2 may depend on task 1."""
+    assert may_meet(*change, before) is meets
 
 
 KEPT = {
