@@ -6,8 +6,7 @@ import os
 from os.path import exists, join
 
 from dibs.board.locate import Place, locate
-from dibs.board.opened import Opened
-from dibs.board.persist import persist
+from dibs.board.persist import Opened, persist
 from dibs.board.places import settings_in, store_at
 from dibs.board.settings import STRICT, Settings, load
 

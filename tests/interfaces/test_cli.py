@@ -366,7 +366,7 @@ def test_claim_loads_only_what_it_needs(repo):
     assert len(ours) <= 50
     assert {name for name in ours if name.startswith("dibs.board")} <= {
         "dibs.board", "dibs.board.callers", "dibs.board.execute", "dibs.board.identity", "dibs.board.known", "dibs.board.left_behind", "dibs.board.locate",
-        "dibs.board.opened", "dibs.board.outcome", "dibs.board.persist", "dibs.board.places",
+        "dibs.board.outcome", "dibs.board.persist", "dibs.board.places",
         "dibs.board.settings",
     }  # fmt: skip
     assert {name for name in ours if name.startswith("dibs.interfaces.cli.")} <= {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dibs.board.callers import caller_of, register, session_at
 from dibs.board.identity import Identity
 from dibs.board.known import NOTHING, Evidence, facts_for, fresh_uid
-from dibs.board.opened import Opened
 from dibs.board.outcome import Outcome, actors_named
-from dibs.board.persist import Asked, persist
+from dibs.board.persist import Asked, Opened, persist
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Change, Decision, decide

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.locate import Repository
-    from dibs.board.opened import Opened
-    from dibs.board.persist import Reading
+    from dibs.board.persist import Opened, Reading
     from dibs.core.facts import Rival
     from dibs.core.instants import Instant
     from dibs.core.model import Actor, Allowance, Task

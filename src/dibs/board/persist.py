@@ -1,4 +1,4 @@
-"""A board that is far away: what was cut off is tried again, and a board that moved is followed."""
+"""A board that was opened, near or far: what was cut off is tried again, and one that moved is followed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TypeVar
 
-    from dibs.board.opened import Opened
+    from dibs.board.execute import Backlog, Board
+    from dibs.board.settings import Settings
     from dibs.stores.offers import Offers
+    from dibs.stores.store import Store
     from dibs.stores.transaction import ReadTransaction
 
     Answered = TypeVar("Answered")
@@ -138,3 +140,32 @@ class Glancing(Reading):
 
         self._inner = Look(store)  # type: ignore[arg-type]  # what is near is a file
         return self._inner.__enter__()
+
+
+class Opened:
+    """A store, the settings that hold for it, and the item files beside it: all that a look needs.
+
+    `Board` adds what can be changed.
+    """
+
+    def __init__(self, store: Store, settings: Settings, backlog: Backlog | None = None) -> None:
+        self.store = store
+        self.settings = settings
+        self.backlog = backlog
+        """Item files that are kept in step with the board, if the repository has any."""
+
+    def read(self) -> Reading:
+        """A consistent look at the board, wherever it is."""
+        return Reading(self)
+
+    def glance(self) -> Glancing:
+        """The same for who asks only who holds what: a file has a shorter way for that."""
+        return Glancing(self)
+
+    def whole(self) -> Board:
+        """The board with all that can be done with it."""
+        from dibs.board.execute import Board
+
+        if isinstance(self, Board):
+            return self
+        return Board(self.store, self.settings, self.backlog)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dibs.board.identity import Identity
-    from dibs.board.opened import Opened
+    from dibs.board.persist import Opened
     from dibs.core.model import Task, TaskKey
 
 OUT_OF_REACH = ("scope_held", "lease_lost", "held", "not_held", "wrong_state")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dibs.board.guarding import Look
     from dibs.board.identity import Identity
     from dibs.board.locate import Place
-    from dibs.board.opened import Opened
+    from dibs.board.persist import Opened
     from dibs.core.refusals import Refusal
     from dibs.harness.heard import Heard
     from dibs.harness.table import Harness
