@@ -1,6 +1,7 @@
 """What the edit guard costs: `dibs hook claude` before an edit, as a process against the bare interpreter.
 
-The session holds one task of a board with some others, and renews it with every call.
+The session holds one task of a board with some others, and renews it with every call, also with one
+that is denied. The renewal is seen by all at once, and not waited for until it is on the disk.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ GOAL = 2.5
 OTHERS = 20
 """Tasks that other sessions hold, each with a scope of its own."""
 HOOK = "dibs hook claude, before an edit"
+DENIED = "the same, of what another session holds"
 NO_BOARD = "the same where there is no board"
 MARKS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID")
 
@@ -42,8 +44,8 @@ def board_in(folder: str) -> None:
         run([DIBS, "claim", f"T-{number}", *who], folder)
 
 
-def event(folder: str) -> str:
-    path = str(Path(folder) / "src" / "part1" / "file.py")
+def event(folder: str, part: str = "part1") -> str:
+    path = str(Path(folder) / "src" / part / "file.py")
     return json.dumps(
         {
             "session_id": "s1",
@@ -61,6 +63,7 @@ def fastest(folder: str, empty: str, runs: int) -> dict[str, float]:
     cases = {
         BARE: (bare, folder, ""),
         HOOK: (hook, folder, event(folder)),
+        DENIED: (hook, folder, event(folder, "part2")),
         NO_BOARD: (hook, empty, event(empty)),
     }
     best = dict.fromkeys(cases, float("inf"))
