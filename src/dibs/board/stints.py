@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.core.asked import needed
 from dibs.core.instants import DAY, Duration, Instant
 from dibs.core.values import Value
-from dibs.core.worked import Worked
+from dibs.core.worked import Worked, outside
 from dibs.stores.history import STINT
 from dibs.stores.rows import texts
 
@@ -131,10 +131,16 @@ class OnDay(Value):
     after: Duration
 
 
+class Touched(Value):
+    """The days that a correction touches: the first `DAYS_TOLD` of them, and how many more there are."""
+
+    days: tuple[OnDay, ...]
+    more: int
+
+
 def days_with(
     board: Board, local_days: LocalDays, new: EndedStint, old: EndedStint | None
-) -> tuple[OnDay, ...]:
-    """The days that a correction touches, at most `DAYS_TOLD` of them."""
+) -> Touched:
     both = [one for one in (old, new) if one is not None]
     since = min(one.started for one in both)
     until = Instant(max(one.ended for one in both) + 1)
@@ -157,12 +163,13 @@ def days_with(
     touched = [
         (name, start, end)
         for name, start, end in days
-        if any(start <= one.ended and one.started < end for one in both)
+        if not all(outside(one.started, one.ended, start, end) for one in both)
     ]
-    return tuple(
+    told = tuple(
         OnDay(name, union(before, start, end), union(after, start, end))
         for name, start, end in touched[:DAYS_TOLD]
     )
+    return Touched(told, len(touched) - len(told))
 
 
 def union(spans: Iterable[tuple[Instant, Instant]], since: Instant, until: Instant) -> Duration:

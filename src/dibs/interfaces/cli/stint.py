@@ -19,7 +19,7 @@ from dibs.interfaces.sheets import hms, money
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
-    from dibs.board.stints import Before, OnDay
+    from dibs.board.stints import Before, Touched
 
 DAYS_TOLD = 3
 """Days whose totals are told in a sentence; facts have more of them."""
@@ -123,20 +123,21 @@ def carried_out(
         if problem.code != "unconfirmed" or new is None:
             raise
         old = before.stint if before else None
-        days = stints.days_with(call.board, zones.local_days(zone), new, old)
-        raise Refused(shown(problem.refusal, zone, old, new, days)) from None
+        touched = stints.days_with(call.board, zones.local_days(zone), new, old)
+        raise Refused(shown(problem.refusal, zone, old, new, touched)) from None
     return told(call, outcome, zone)
 
 
 def shown(
-    refusal: Refusal, zone: str, old: EndedStint | None, new: EndedStint, days: tuple[OnDay, ...]
+    refusal: Refusal, zone: str, old: EndedStint | None, new: EndedStint, touched: Touched
 ) -> Refusal:
-    facts = dict(refusal.facts)
+    facts, days = dict(refusal.facts), touched.days
     becomes = f"{span(zone, old)} becomes {span(zone, new)}" if old else span(zone, new)
     now, was = (Duration(round(facts[f"total_{when}_seconds"] * SECOND)) for when in ("after", "before"))  # type: ignore[operator]  # fmt: skip
     totals = [f"{facts['task']} {hms(now)} (now {hms(was)})"]
     totals += [f"{one.day} {hms(one.after)} (now {hms(one.before)})" for one in days[:DAYS_TOLD]]
-    more = f", and {len(days) - DAYS_TOLD} more days" if len(days) > DAYS_TOLD else ""
+    untold = len(days[DAYS_TOLD:]) + touched.more
+    more = f", and {say.count(untold, 'more day')}" if untold else ""
     message = (
         f"{facts['actor']} on {facts['task']}: {becomes}; it would add up to "
         f"{', '.join(totals)}{more}; nothing is written without --yes"
@@ -145,7 +146,9 @@ def shown(
         {"day": one.day, "before_seconds": one.before / SECOND, "after_seconds": one.after / SECOND}
         for one in days
     ]
-    return refusal.but(message=message, facts=facts | {"zone": zone, "days": told})
+    return refusal.but(
+        message=message, facts=facts | {"zone": zone, "days": told, "more_days": touched.more}
+    )
 
 
 def span(zone: str, one: EndedStint) -> str:
