@@ -190,12 +190,12 @@ BAD = {
     "intake --as ana": "required: --channel, --ref",
     "intake --channel x --as ana": "required: --ref",
     "intake --github --email --as ana": "do not go together",
-    "intake --email --event issues --as ana": "go with --github",
+    "intake --email --event issues --as ana": "--event goes with --github",
     "intake --map ref=a --as ana": "--map needs --channel",
     "intake --channel x --map ref --as ana": "write it like ref=data.id",
     "intake --github --signature x --as ana": "go together",
     "intake --from nowhere --as ana": "cannot be read",
-    "intake --from asks --title x --as ana": "stand in the file",
+    "intake --from asks --title x --as ana": "not with --from",
     "intake --channel x --ref y --url javascript:x --as ana": "cannot be taken in",
 }
 

@@ -938,8 +938,55 @@ STINTS = [
     refused(f"stint usage 1 --tokens 1 {AGENT}", 2, "unknown_stint", "no stint has the number 1"),
 ]  # fmt: skip
 
+OF_STINTS = {
+    "--from 09:00": "list add amend", "--to 10:00": "list add amend", "--tz UTC": "list add amend",
+    "--week 2026-W47": "list", "--month 2026-11": "list", "--actor ana": "list add",
+    "--reason r": "add amend", "--yes": "add amend",
+    "--tokens 1": "usage", "--cost 1": "usage", "--source unknown": "usage",
+}  # fmt: skip
+PAYLOADS = {
+    "said": "--channel c --ref r",
+    "github": "--github",
+    "email": "--email",
+    "map": "--map ref=id",
+    "from": "--from x",
+}
+OF_INTAKE = {
+    "--channel c": "said map from", "--ref r": "said", "--url https://example.org": "said",
+    "--title t": "said github email map", "--delivery d": "said github email map",
+    "--request-id i": "said github email map",
+    "--event issues": "github", "--signature s": "github", "--secret-file f": "github",
+}  # fmt: skip
+
+
+def strangers() -> list[Case]:
+    """Each option with each action, or kind of payload, that does not take it."""
+    stints = [
+        bad(f"stint {action} {option} {PERSON}", f"{option.split()[0]} goes with stint ")
+        for option, homes in OF_STINTS.items()
+        for action in ("list", "add", "amend", "usage")
+        if action not in homes.split()
+    ]
+    return stints + [
+        bad(f"intake {given} {option} {PERSON}", f"{option.split()[0]} goes with ")
+        for option, homes in OF_INTAKE.items()
+        for kind, given in PAYLOADS.items()
+        if kind not in homes.split()
+    ]
+
+
+STRANGERS = [
+    *strangers(),
+    bad(f"stint amend 1 --actor ana {PERSON}", "--actor goes with stint list or stint add, not with stint amend"),
+    bad(f"stint usage 1 --yes {PERSON}", "--yes goes with stint add or stint amend, not with stint usage"),
+    bad(f"intake --email --ref r {PERSON}", "--ref goes with a single request, not with --email"),
+    bad(f"intake --from x --url u {PERSON}", "--url goes with a single request, not with --from"),
+    bad(f"intake --from '' --channel c --ref r {PERSON}", "--ref goes with a single request, not with --from"),
+    bad(f"intake --github --from x {PERSON}", "--github and --from do not go together"),
+]  # fmt: skip
+
 TABLE = [
-    *STINTS, *every_key(), *SET_UP, *MANY_TASKS, *MALFORMED_KEYS, *UNKNOWN_KEYS, *every_verb(), *VERBS, *TIMES, *INSTANTS, *TOKENS,
+    *STINTS, *STRANGERS, *every_key(), *SET_UP, *MANY_TASKS, *MALFORMED_KEYS, *UNKNOWN_KEYS, *every_verb(), *VERBS, *TIMES, *INSTANTS, *TOKENS,
     *TEXTS, *REASONS, *NUMBERS, *CHOICES, *NAMES, *SCOPES, *KEYS_OF_ONES_OWN, *WRONG_KIND_OR_STATE,
     *ENVIRONMENTS,
 ]  # fmt: skip

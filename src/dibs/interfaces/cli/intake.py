@@ -11,7 +11,7 @@ from dibs.core import events as e
 from dibs.core.model import Task
 from dibs.core.refusals import bad_argument, refused, several
 from dibs.interfaces import payloads
-from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.arguments import COMMON, argument, refuse_strangers
 from dibs.interfaces.cli.call import Answer, Call, Verb
 from dibs.interfaces.cli.progress import bar
 from dibs.interfaces.cli.say import count
@@ -29,16 +29,30 @@ BATCH = 500
 """Requests that are taken in by one transaction."""
 
 SHOWN = 20
-WAYS = ("github", "email", "map", "file")
+SAID, GITHUB, EMAIL, MAP, FROM = "a single request", "--github", "--email", "--map", "--from"
+WAYS = {"github": GITHUB, "email": EMAIL, "map": MAP, "file": FROM}
 """Where a payload comes from; without one of them the request is said on the command line."""
+
+HOMES = {
+    "channel": (SAID, MAP, FROM),
+    "ref": (SAID,),
+    "url": (SAID,),
+    "title": (SAID, GITHUB, EMAIL, MAP),
+    "delivery": (SAID, GITHUB, EMAIL, MAP),
+    "request_id": (SAID, GITHUB, EMAIL, MAP),
+    "event": (GITHUB,),
+    "signature": (GITHUB,),
+    "secret_file": (GITHUB,),
+}
+"""With which of them each option goes: what a payload says itself is not said again."""
 
 
 def intake(call: Call) -> Answer:
-    ways = [way for way in WAYS if call[way]]
+    ways = [way for way in WAYS if call[way] not in (None, False)]
     if len(ways) > 1:
-        raise bad_argument(
-            f"--{ways[0]} and --{ways[1]} do not go together".replace("file", "from")
-        )
+        raise bad_argument(f"{WAYS[ways[0]]} and {WAYS[ways[1]]} do not go together")
+    here = WAYS[ways[0]] if ways else SAID
+    refuse_strangers(call.arguments, (*VERBS["intake"].arguments, *COMMON), HOMES, here)
     try:
         if ways == ["file"]:
             return in_bulk(call)
@@ -60,8 +74,6 @@ def asked(call: Call, way: str) -> Ask | Nothing:
         body = payload()
         check_signature(call, body)
         return github.read(call["event"] or "", body, delivery)
-    if call["event"] or call["signature"] or call["secret_file"]:
-        raise bad_argument("--event, --signature and --secret-file go with --github")
     if way == "email":
         from dibs.channels import email
 
@@ -180,10 +192,6 @@ def in_bulk(call: Call) -> Answer:
     """Lines of JSON; what is wrong with one of them does not stop the rest."""
     from dibs.channels.lines import Problem, asks
 
-    if call["title"] is not None or call["ref"] is not None or call["url"] is not None:
-        raise bad_argument("with --from the titles, refs and urls stand in the file")
-    if call.request_id is not None:
-        raise bad_argument("--request-id belongs to one request: the origin of each makes it safe")
     problems: list[Problem] = []
     batch: list[c.Add] = []
     differing: dict[str, None] = {}
@@ -262,15 +270,15 @@ VERBS = {
     "intake": Verb(
         intake,
         (
-            argument("--channel", metavar="NAME", help="where the request came from"),
-            argument("--ref", metavar="REF", help="the channel's own reference of it"),
-            argument("--title", metavar="TITLE", help="one line, at most 200 characters"),
-            argument("--url", metavar="URL", help="where people find it"),
-            argument("--delivery", metavar="ID", help="the channel's own id of this delivery"),
+            argument("--channel", metavar="NAME", help="where the request came from; --github and --email know it"),
+            argument("--ref", metavar="REF", help="the channel's own reference of it, if there is no payload"),
+            argument("--title", metavar="TITLE", help="one line, at most 200 characters; not with --from"),
+            argument("--url", metavar="URL", help="where people find it, if there is no payload"),
+            argument("--delivery", metavar="ID", help="the channel's own id of this delivery; not with --from"),
             argument("--github", action="store_true", help="a webhook's payload on standard input"),
-            argument("--event", metavar="NAME", help="which event of GitHub it is: issues, ..."),
-            argument("--signature", metavar="TEXT", help="X-Hub-Signature-256; it is checked"),
-            argument("--secret-file", metavar="FILE", help="the secrets for it, one in a line"),
+            argument("--event", metavar="NAME", help="with --github: which event it is, issues, ..."),
+            argument("--signature", metavar="TEXT", help="with --github: X-Hub-Signature-256; it is checked"),
+            argument("--secret-file", metavar="FILE", help="with --github: the secrets for it, one in a line"),
             argument("--email", action="store_true", help="a message on standard input"),
             argument(
                 "--map", action="append", metavar="NAME=PATH",
