@@ -129,6 +129,7 @@ def test_a_webhook_of_github_is_taken_in_and_no_byte_of_its_body_is_kept(repo):
     shown = repo.json("show", task["key"])
     assert len(shown["receipts"]) == 2
     assert shown["receipts"][0]["url"] == "https://github.com/Org/Repo/issues/7"
+    assert shown["task"]["url"] == "https://github.com/Org/Repo/issues/7"
     kept = b"".join(
         path.read_bytes() for path in (repo.folder / ".git").rglob("*") if path.is_file()
     )
@@ -161,6 +162,7 @@ def test_a_message_is_known_by_its_message_id(repo):
     assert ran.code == 0, ran.err
     assert ran.json["task"]["title"] == "Grüße"
     assert ran.json["task"]["origin_ask_ref"] == "x1@example.org"
+    assert repo.json("show", "T-1")["task"]["url"] is None
 
 
 def test_any_json_is_taken_in_with_a_map(repo):

@@ -57,6 +57,11 @@ class TaskView(Value):
     allowed: tuple[tuple[Allowance, Actor], ...] = ()
     """What others may touch of it now, by a person's word."""
 
+    @property
+    def url(self) -> str:
+        """Where people find the request: as it first came."""
+        return self.receipts[0].url if self.receipts else ""
+
 
 class Redaction(Value):
     """Who removed the text of a note, when and why."""

@@ -194,6 +194,7 @@ def view(shown: TaskView) -> Payload:
             "worktree": session.worktree or None if session else None,
             "branch": session.branch or None if session else None,
             "host": session.host or None if session else None,
+            "url": shown.url or None,
         },
         waits_for=[{"key": one.key, "state": one.state} for one in shown.after],
         waited_for_by=[{"key": one.key, "state": one.state} for one in shown.before],
