@@ -904,6 +904,8 @@ STINTS = [
     refused(
         f"intake --channel mail --ref r-9 --title t --charge-code X-1 {PERSON}", 2, "bad_charge_code", "it has none",
     ),
+    refused("timesheet --charge-code X-1", 2, "bad_charge_code", "X-1 is not a charge code of this board: it has none"),
+    bad(f"timesheet --charge-code {HUGE}", "the charge code has 100000 characters"),
     bad("timesheet --billable --not-billable", "--billable and --not-billable are both given"),
     bad("stint", "arguments are required: ACTION"),
     bad("stint total", "say list, add, amend or usage"),

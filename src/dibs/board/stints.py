@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.asked import needed
-from dibs.core.instants import DAY, Duration, Instant
+from dibs.core.instants import DAY, LAST_INSTANT, Duration, Instant
 from dibs.core.values import Value
 from dibs.core.worked import Worked, outside
 from dibs.stores.history import STINT
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DAYS_TOLD = 31
 """Of a correction: what touches more days is told in part."""
 
-AREA = Worked.fields.index("area")
+AREA, CODE = Worked.fields.index("area"), Worked.fields.index("charge_code")
 
 
 class Record(Value):
@@ -78,6 +78,20 @@ def summed(board: Board, asked: Asked, local_days: LocalDays, actor: str | None 
         if "area" in needed(asked):
             found = with_areas(found)
         return sheet(found, asked, local_days, names)
+
+
+def refuse_unknown_code(board: Board, code: str | None) -> None:
+    """For whoever found nothing booked on a code: one that the board never had is a slip."""
+    approved = board.settings.charge_codes
+    if not code or code in approved:
+        return
+    from dibs.core.refusals import Refused, bad_charge_code
+
+    with board.read() as tx:
+        stints = tx.stints_and_tasks(Instant(0), LAST_INSTANT, None, board.settings.idle_after)
+        used = {row[CODE] for row in stints}
+    if code not in used:
+        raise Refused(bad_charge_code(code, (*approved, *sorted(used - {"", *approved}))))
 
 
 def with_areas(stints: Iterable[Stint]) -> Iterator[Stint]:
