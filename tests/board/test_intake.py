@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +13,8 @@ import pytest
 
 from dibs.core import commands as c
 from dibs.core.model import Terms
-from kit.repositories import Repo
+from dibs.interfaces.cli.bulk import Signals
+from kit.repositories import DIBS, Repo
 
 
 def ask(ref: str = "org/repo#7", title: str = "Login fails", **more) -> c.Add:
@@ -108,7 +111,7 @@ def github(title: str = "Login fails", number: int = 7, body: str = "secret-body
 
 def fed(repo: Repo, data: bytes, *arguments: str):
     """`dibs` with something on its standard input."""
-    from kit.repositories import DIBS, Ran
+    from kit.repositories import Ran
 
     done = subprocess.run(
         [DIBS, *arguments], cwd=repo.folder, env=repo.environment(), input=data, check=False,
@@ -182,7 +185,12 @@ def test_many_lines_are_taken_in_and_a_bad_one_is_told(repo):
     ran = repo.run("intake", "--from", str(path), "--as", "ana", "--json")
     assert ran.code == 1
     told = ran.json["intake"]
-    assert (told["requests"], told["added"], told["known"]) == (1199, 1199, 0)
+    assert (told["requests"], told["added"], told["known"], told["complete"]) == (
+        1199,
+        1199,
+        0,
+        True,
+    )
     assert [problem["line"] for problem in told["problems"]] == [601]
     again = repo.run("intake", "--from", str(path), "--as", "ana", "--json").json["intake"]
     assert (again["added"], again["known"]) == (0, 1199)
@@ -256,3 +264,77 @@ def test_many_requests_say_which_came_with_another_payload(repo, tmp_path):
     assert "came with another payload than before: T-1" in said
     wrong = ("intake", "--from", str(path), "--request-id", "r", "--as", "ana", "--json")
     assert repo.run(*wrong).error["code"] == "bad_argument"
+
+
+# Many, and not all of them.
+
+
+def numbered(first: int, last: int) -> bytes:
+    lines = [json.dumps({"channel": "form", "ref": str(n)}) for n in range(first, last)]
+    return "".join(line + "\n" for line in lines).encode()
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_who_stops_a_long_intake_is_told_what_was_taken_in(repo, how, code, form):
+    """Two batches and a part of a third come through a pipe, and then nothing more."""
+    words = ("intake", "--from", "-", "--as", "ana", *(("--json",) if form == "json" else ()))
+    with subprocess.Popen(
+        [DIBS, *words], cwd=repo.folder, env=repo.environment(), stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        process.stdin.write(numbered(0, 600) + b"{broken\n" + numbered(600, 1010))
+        process.stdin.flush()
+        while len(repo.json("list", "--limit", "2000")["tasks"]) < 1000:
+            assert process.poll() is None
+        process.send_signal(how)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (code, b"")
+    if form == "text":
+        assert out.decode().splitlines()[0] == "1000 requests: 1000 new, 0 known already"
+        assert "line 601: " in out.decode()
+        assert "it was stopped: the rest was not taken in" in out.decode()
+    else:
+        told = json.loads(out)["intake"]
+        assert (told["requests"], told["added"], told["complete"]) == (1000, 1000, False)
+    assert len(repo.json("list", "--limit", "2000")["tasks"]) == 1000
+
+
+def test_a_refusal_in_the_middle_comes_after_what_was_taken_in(tmp_path):
+    """The disk is full after the first batch: exit 74, and 500 requests are there."""
+    repo = Repo.create(tmp_path / "shop")
+    repo.ok("init")
+    words = ("intake", "--from", "-", "--as", "ana", "--json")
+    with subprocess.Popen(
+        [DIBS, *words], cwd=repo.folder, env=repo.environment(), stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        process.stdin.write(numbered(0, 500))
+        process.stdin.flush()
+        while len(repo.json("list", "--limit", "2000")["tasks"]) < 500:
+            assert process.poll() is None
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, 0))
+        out, err = process.communicate(numbered(500, 1000), timeout=60)
+    told = json.loads(out)["intake"]
+    assert (told["requests"], told["added"], told["complete"]) == (500, 500, False)
+    assert process.returncode == 74
+    assert json.loads(err)["error"]["code"] in ("disk_full", "storage_failed")
+    assert len(repo.json("list", "--limit", "2000")["tasks"]) == 500
+
+
+def test_a_signal_waits_for_the_batch_and_a_second_one_does_not():
+    """What is written is counted: a batch is not left between the two."""
+    done = []
+
+    def act(name, times):
+        for _ in range(times):
+            signal.raise_signal(signal.SIGTERM)
+        done.append(name)
+
+    before = signal.getsignal(signal.SIGTERM)
+    for times in (1, 2):
+        with pytest.raises(SystemExit) as end, Signals() as signals:
+            signals.after(act, f"batch {times}", times)
+        assert end.value.code == 143
+    assert done == ["batch 1"]
+    assert signal.getsignal(signal.SIGTERM) == before
