@@ -108,6 +108,8 @@ class LogLine(Value):
     entry: Entry
     key: str
     actor: Actor
+    actors: Mapping[ActorId, Actor]
+    """Everybody: its facts may name others."""
 
 
 class Log(Value):
@@ -360,7 +362,7 @@ def lines_of(
 ) -> tuple[LogLine, ...]:
     keys = tx.keys_of({entry.task for entry in entries if entry.task is not None})
     return tuple(
-        LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor])
+        LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor], everybody)
         for entry in entries
     )
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dibs.core import events as e
 from dibs.core.instants import SECOND, Instant, exact, iso
-from dibs.core.ledger import plain
 from dibs.core.model import Actor, Lease, Task
+from dibs.interfaces import facts
 from dibs.interfaces.surfaces import advice
 
 TYPE_CHECKING = False
@@ -260,7 +260,7 @@ def event(line: LogLine) -> Payload:
         "token": str(entry.token) if entry.token else None,
         "verb": entry.verb,
         "cause": entry.cause or None,
-        "facts": plain(entry.event),
+        "facts": facts.told(entry.event, line.actors),
         "digest": entry.digest,
     }
 
