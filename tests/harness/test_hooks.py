@@ -245,6 +245,18 @@ def test_a_name_that_is_no_harness_blocks_nothing_and_says_so(repo):
     assert "'cluade' is no harness that dibs knows: claude, codex" in ran.err
 
 
+@of_a_file
+@pytest.mark.parametrize(
+    "words", ["hook", "hook claude more", "hook claude --bogus", "--bogus hook claude", "hook --as"]
+)
+def test_a_hook_that_is_called_wrongly_blocks_nothing_and_says_so(repo, words):
+    """By a slip in somebody's settings: exit code 2 would deny every edit."""
+    ran = repo.run(*words.split())
+    assert (ran.code, ran.out) == (1, "")
+    assert "(dibs hook --help)" in ran.err
+    assert repo.run(*words.split(), "--json").error["code"] == "bad_argument"
+
+
 def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):
     repo = Repo.create(tmp_path / "plain")
     (repo.folder / ".git" / "dibs").mkdir()

@@ -188,7 +188,8 @@ def refused(line: str, exit_code: int, code: str, says: str, **environment: str)
 
 
 def bad(line: str, says: str, **environment: str) -> Case:
-    return refused(line, 2, "bad_argument", says, **environment)
+    """Exit 2; but for what a harness calls, to which that would be a denial."""
+    return refused(line, 1 if line.startswith("hook") else 2, "bad_argument", says, **environment)
 
 
 WITH_KEY = {
@@ -1035,7 +1036,9 @@ def test_the_table_covers_every_verb_there_is():
     assert {**WITH_KEY, **WITHOUT_KEY}.keys() == verbs.MODULES.keys()
     tried = {case.arguments[0] for case in TABLE if case.arguments}
     assert verbs.MODULES.keys() <= tried
-    assert all(SURFACES[case.code].exit == case.exit for case in TABLE)
+    assert all(
+        SURFACES[case.code].exit == case.exit for case in TABLE if case.arguments[:1] != ("hook",)
+    )
     assert len(TABLE) >= 150
 
 
