@@ -170,7 +170,9 @@ def days_with(
         )
     before = [(row[1], row[2]) for row in found]
     after = list(before)
-    if old is not None:
+    if (
+        old is not None and old.started < old.ended
+    ):  # one that was amended to nothing is not among them
         after.remove((old.started, old.ended))
     after.append((new.started, new.ended))
     days = local_days(Instant(max(0, since - day)), Instant(until + day))
