@@ -13,13 +13,12 @@ from pathlib import Path
 from dibs.board.agents import AGENT, Agent
 from dibs.board.identity import HARNESSES
 from dibs.board.settings import SETTINGS, Settings, field_of
-from dibs.core import checks, model
+from dibs.core import approving, checks, model, stinting
 from dibs.core.guards import caller_is_no_subagent
 from dibs.core.instants import exact
 from dibs.core.order import GUARDS, ON_OWN_LEASE
 from dibs.core.rights import PARENT_ONLY, RIGHTS
 from dibs.core.states import MOVES, SAME
-from dibs.core.stinting import QUESTIONS
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.surfaces import EXITS, HTTP, MCP, SURFACES
 
@@ -102,7 +101,8 @@ def from_(sources: tuple[str, ...]) -> str:
 def questions(verb: str) -> tuple[Guard, ...]:
     """Subagents are asked about only where they may not act."""
     everybody = verb not in PARENT_ONLY
-    guards = GUARDS[verb] + QUESTIONS.get(verb, ())
+    asked_later = (stinting.QUESTIONS | approving.QUESTIONS).get(verb, ())
+    guards = GUARDS[verb] + asked_later
     return tuple(g for g in guards if g is not caller_is_no_subagent or not everybody)
 
 
@@ -187,7 +187,9 @@ def errors() -> list[str]:
         ),
         "dibs has a command line and no server. The HTTP status and the MCP error are for programs",
         "that pass a refusal on. A command that is interrupted with Ctrl-C exits with 130;",
-        "`dibs run` with 128 and the number of the signal that ended it.",
+        "`dibs run` with 128 and the number of the signal that ended it. `dibs intake --from` says",
+        "what it took in before it ends so: with 130, or with 143 after SIGTERM. `dibs hook` that is",
+        "called wrongly exits with 1: a harness reads 2 as a denial.",
         "",
         "## Codes",
         "",

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from dibs.board.settings import Settings
-from dibs.board.stints import area_of, summed, worked
+from dibs.board.stints import area_of, refuse_unknown_code, summed, worked
 from dibs.core import commands as c
 from dibs.core.asked import Asked
 from dibs.core.instants import DAY, HOUR
@@ -151,6 +151,29 @@ def test_every_format_knows_codes_areas_and_what_is_billed(sold, form):
     if not listed:
         assert "ACME-1" in asked("--by", "charge_code")
         assert "web" in asked("--by", "area")
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json", "ics", "toggl"])
+def test_a_code_that_the_board_never_had_is_a_slip_and_no_empty_sheet(sold, form):
+    asked = ("timesheet", "--format", form, "--week", "2020-W01", "--charge-code")
+    told = sold.fails(2, *asked, "ACME-2", "--json").error
+    assert (told["code"], told["facts"]["known"]) == ("bad_charge_code", ["ACME-1", "=2+2"])
+    assert "ACME-1, =2+2" in sold.fails(2, *asked, "ACME-2").err
+    for known in ("ACME-1", "=2+2", ""):
+        sold.ok(*asked, known)
+
+
+def test_a_code_that_was_in_use_before_is_still_known(tmp_path, kind):
+    bench = Bench(tmp_path / "dibs", Settings(charge_codes=("OLD-1", "NEW-1")), kind=kind)
+    bench.add(charge_code="OLD-1")
+    bench.agent("codex", "s1").claim("T-1")
+    bench.board.settings = Settings(charge_codes=("NEW-1",))
+    for known in ("OLD-1", "NEW-1", "", None):
+        refuse_unknown_code(bench.board, known)
+    with pytest.raises(Refused) as problem:
+        refuse_unknown_code(bench.board, "OLD-2")
+    assert problem.value.refusal.facts["known"] == ["NEW-1", "OLD-1"]
+    bench.close()
 
 
 def test_a_code_is_no_formula_in_a_spreadsheet(sold):

@@ -190,10 +190,11 @@ def test_what_is_shown_before_is_what_comes_of_it(worked_on):
         return [("one", since, START + H), ("two", START + H, until)]
 
     told = days_with(worked_on.board, days, old.but(ended=START + 2 * H), old)
-    assert [(one.day, one.before, one.after) for one in told] == [
+    assert [(one.day, one.before, one.after) for one in told.days] == [
         ("one", H, H),
         ("two", 9 * H, H),
     ]
+    assert told.more == 0
 
 
 def test_what_is_approved_is_corrected_after_it_was_opened_again(worked_on):
@@ -313,7 +314,7 @@ def test_whatever_is_corrected_stints_of_one_actor_on_one_task_never_overlap(
         one.number: ((one.start - START) // MINUTE, (one.end - START) // MINUTE)
         for one in worked(bench.board, 0, LATER).stints
     }
-    assert found == model
+    assert found == {one: (a, b) for one, (a, b) in model.items() if a < b}
     assert bench.faults() == ()
     bench.close()
 
@@ -349,6 +350,36 @@ def test_a_correction_is_shown_in_local_time_and_utc_and_written_after_yes(done)
     [stint] = done.json("stint", "list", "--month", "2026-03")["stints"]
     assert (stint["number"], stint["source"]) == (told["stint"]["number"], "added")
     assert done.ok("log", "--verify")
+
+
+def test_what_was_amended_to_nothing_is_in_nobodys_way_and_can_be_put_right_again(done):
+    period = ("--from", "2026-03-02 09:00", "--to", "2026-03-02 10:00")
+    first = done.json("stint", "add", "T-1", *period, *BERLIN, "--yes")["stint"]["number"]
+    gone = ("stint", "amend", str(first), "--to", "2026-03-02 09:00")
+    empty = done.json(*gone, *BERLIN, "--yes")["stint"]["number"]
+    shown = done.fails(2, "stint", "amend", str(empty), "--to", "2026-03-02 10:00", *BERLIN)
+    assert "2026-03-02 1:00:00 (now 0:00:00)" in shown.err
+    around = ("--from", "2026-03-02 08:00", "--to", "2026-03-02 11:00")
+    done.ok("stint", "add", "T-1", *around, *BERLIN, "--yes")
+    done.ok("log", "--verify")
+
+
+@pytest.mark.parametrize(
+    ("until", "said", "listed", "more"),
+    [
+        ("2025-03-03 00:00", "2025-03-02 15:00:00 (now 0:00:00); nothing", 1, 0),
+        ("2025-03-06 00:00", "2025-03-04 24:00:00 (now 0:00:00), and 1 more day; nothing", 4, 0),
+        ("2025-04-02 00:00", ", and 28 more days; nothing", 31, 0),
+        ("2025-04-02 01:00", ", and 29 more days; nothing", 31, 1),
+        ("2025-06-10 12:00", ", and 98 more days; nothing", 31, 70),
+    ],
+)
+def test_a_correction_counts_every_day_that_it_touches(done, until, said, listed, more):
+    """Up to midnight is not the next day; beyond a month the days are counted, and not listed."""
+    command = ("stint", "add", "T-1", "--from", "2025-03-02 09:00", "--to", until, *BERLIN)
+    assert said in done.run(*command).err
+    facts = done.run(*command, "--json").error["facts"]
+    assert (len(facts["days"]), facts["more_days"]) == (listed, more)
 
 
 def test_without_a_zone_it_is_that_of_the_actor(done):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +13,8 @@ import pytest
 
 from dibs.core import commands as c
 from dibs.core.model import Terms
-from kit.repositories import Repo
+from dibs.interfaces.cli.bulk import Signals
+from kit.repositories import DIBS, Repo
 
 
 def ask(ref: str = "org/repo#7", title: str = "Login fails", **more) -> c.Add:
@@ -108,7 +111,7 @@ def github(title: str = "Login fails", number: int = 7, body: str = "secret-body
 
 def fed(repo: Repo, data: bytes, *arguments: str):
     """`dibs` with something on its standard input."""
-    from kit.repositories import DIBS, Ran
+    from kit.repositories import Ran
 
     done = subprocess.run(
         [DIBS, *arguments], cwd=repo.folder, env=repo.environment(), input=data, check=False,
@@ -129,6 +132,7 @@ def test_a_webhook_of_github_is_taken_in_and_no_byte_of_its_body_is_kept(repo):
     shown = repo.json("show", task["key"])
     assert len(shown["receipts"]) == 2
     assert shown["receipts"][0]["url"] == "https://github.com/Org/Repo/issues/7"
+    assert shown["task"]["url"] == "https://github.com/Org/Repo/issues/7"
     kept = b"".join(
         path.read_bytes() for path in (repo.folder / ".git").rglob("*") if path.is_file()
     )
@@ -161,6 +165,7 @@ def test_a_message_is_known_by_its_message_id(repo):
     assert ran.code == 0, ran.err
     assert ran.json["task"]["title"] == "Grüße"
     assert ran.json["task"]["origin_ask_ref"] == "x1@example.org"
+    assert repo.json("show", "T-1")["task"]["url"] is None
 
 
 def test_any_json_is_taken_in_with_a_map(repo):
@@ -180,7 +185,12 @@ def test_many_lines_are_taken_in_and_a_bad_one_is_told(repo):
     ran = repo.run("intake", "--from", str(path), "--as", "ana", "--json")
     assert ran.code == 1
     told = ran.json["intake"]
-    assert (told["requests"], told["added"], told["known"]) == (1199, 1199, 0)
+    assert (told["requests"], told["added"], told["known"], told["complete"]) == (
+        1199,
+        1199,
+        0,
+        True,
+    )
     assert [problem["line"] for problem in told["problems"]] == [601]
     again = repo.run("intake", "--from", str(path), "--as", "ana", "--json").json["intake"]
     assert (again["added"], again["known"]) == (0, 1199)
@@ -190,12 +200,12 @@ BAD = {
     "intake --as ana": "required: --channel, --ref",
     "intake --channel x --as ana": "required: --ref",
     "intake --github --email --as ana": "do not go together",
-    "intake --email --event issues --as ana": "go with --github",
+    "intake --email --event issues --as ana": "--event goes with --github",
     "intake --map ref=a --as ana": "--map needs --channel",
     "intake --channel x --map ref --as ana": "write it like ref=data.id",
     "intake --github --signature x --as ana": "go together",
     "intake --from nowhere --as ana": "cannot be read",
-    "intake --from asks --title x --as ana": "stand in the file",
+    "intake --from asks --title x --as ana": "not with --from",
     "intake --channel x --ref y --url javascript:x --as ana": "cannot be taken in",
 }
 
@@ -254,3 +264,77 @@ def test_many_requests_say_which_came_with_another_payload(repo, tmp_path):
     assert "came with another payload than before: T-1" in said
     wrong = ("intake", "--from", str(path), "--request-id", "r", "--as", "ana", "--json")
     assert repo.run(*wrong).error["code"] == "bad_argument"
+
+
+# Many, and not all of them.
+
+
+def numbered(first: int, last: int) -> bytes:
+    lines = [json.dumps({"channel": "form", "ref": str(n)}) for n in range(first, last)]
+    return "".join(line + "\n" for line in lines).encode()
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_who_stops_a_long_intake_is_told_what_was_taken_in(repo, how, code, form):
+    """Two batches and a part of a third come through a pipe, and then nothing more."""
+    words = ("intake", "--from", "-", "--as", "ana", *(("--json",) if form == "json" else ()))
+    with subprocess.Popen(
+        [DIBS, *words], cwd=repo.folder, env=repo.environment(), stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        process.stdin.write(numbered(0, 600) + b"{broken\n" + numbered(600, 1010))
+        process.stdin.flush()
+        while len(repo.json("list", "--limit", "2000")["tasks"]) < 1000:
+            assert process.poll() is None
+        process.send_signal(how)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (code, b"")
+    if form == "text":
+        assert out.decode().splitlines()[0] == "1000 requests: 1000 new, 0 known already"
+        assert "line 601: " in out.decode()
+        assert "it was stopped: the rest was not taken in" in out.decode()
+    else:
+        told = json.loads(out)["intake"]
+        assert (told["requests"], told["added"], told["complete"]) == (1000, 1000, False)
+    assert len(repo.json("list", "--limit", "2000")["tasks"]) == 1000
+
+
+def test_a_refusal_in_the_middle_comes_after_what_was_taken_in(tmp_path):
+    """The disk is full after the first batch: exit 74, and 500 requests are there."""
+    repo = Repo.create(tmp_path / "shop")
+    repo.ok("init")
+    words = ("intake", "--from", "-", "--as", "ana", "--json")
+    with subprocess.Popen(
+        [DIBS, *words], cwd=repo.folder, env=repo.environment(), stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        process.stdin.write(numbered(0, 500))
+        process.stdin.flush()
+        while len(repo.json("list", "--limit", "2000")["tasks"]) < 500:
+            assert process.poll() is None
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, 0))
+        out, err = process.communicate(numbered(500, 1000), timeout=60)
+    told = json.loads(out)["intake"]
+    assert (told["requests"], told["added"], told["complete"]) == (500, 500, False)
+    assert process.returncode == 74
+    assert json.loads(err)["error"]["code"] in ("disk_full", "storage_failed")
+    assert len(repo.json("list", "--limit", "2000")["tasks"]) == 500
+
+
+def test_a_signal_waits_for_the_batch_and_a_second_one_does_not():
+    """What is written is counted: a batch is not left between the two."""
+    done = []
+
+    def act(name, times):
+        for _ in range(times):
+            signal.raise_signal(signal.SIGTERM)
+        done.append(name)
+
+    before = signal.getsignal(signal.SIGTERM)
+    for times in (1, 2):
+        with pytest.raises(SystemExit) as end, Signals() as signals:
+            signals.after(act, f"batch {times}", times)
+        assert end.value.code == 143
+    assert done == ["batch 1"]
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -19,7 +19,7 @@ from dibs.core.instants import DAY, HOUR, MINUTE, SECOND
 from dibs.core.periods import week_of
 from dibs.core.refusals import Refused
 from dibs.core.timesheet import FOOTER, Spent, sheet
-from dibs.core.worked import Worked, clipped, in_order, refuse_bad, split
+from dibs.core.worked import Worked, clipped, in_order, split
 from dibs.interfaces import zones
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -402,31 +402,9 @@ def test_a_day_that_comes_in_two_parts_is_one_day():
 # Stints that cannot be.
 
 
-@given(st.lists(worked(10 * DAY), max_size=6))
-def test_what_overlaps_within_one_task_of_one_actor_is_refused(stints):
-    def overlap(one, other):
-        same = (one.actor, one.key) == (other.actor, other.key)
-        return same and max(one.start, other.start) < min(one.end, other.end)
-
-    bad = any(overlap(a, b) for n, a in enumerate(stints) for b in stints[:n])
-    try:
-        refuse_bad(stints)
-    except Refused as refusal:
-        assert bad and refusal.code == "bad_argument" and "overlap" in str(refusal)
-    else:
-        assert not bad
-
-
-def test_a_stint_that_ends_before_it_starts_is_refused():
-    with pytest.raises(Refused) as refusal:
-        refuse_bad([Worked(1, HOUR, HOUR - 1, "T-1")])
-    assert "before it starts" in str(refusal.value)
+def test_a_stint_that_ends_before_it_starts_is_an_error_and_not_a_wrong_sum():
     with pytest.raises(ValueError, match="before it starts"):
         made([Worked(1, HOUR, HOUR - 1, "T-1")], Asked(0, DAY, "UTC"))
-
-
-def test_one_stint_may_begin_where_another_ends():
-    refuse_bad([Worked(1, HOUR, 2 * HOUR, "T-1"), Worked(1, 0, HOUR, "T-1")])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from dibs.board.locate import find_repository
 from dibs.git.install import Setup
+from dibs.git.once import is_verified_commit
 from kit.guarded import ONE, PERSON, TWO, Tree, taken_over
 from kit.repositories import clean_environment
 
@@ -346,6 +347,40 @@ def test_a_board_that_the_environment_names_and_that_is_not_there_is_told_of(hel
     ran = held.try_git("commit", "-m", "change", DIBS_BOARD="/nonexistent")
     assert ran.code == 0
     assert "not guarded by the board: there is no board in /nonexistent" in ran.err
+
+
+ONE_COMMIT = [
+    ("commit", "-m", "change"), ("commit", "-am", "change"), ("commit",), ("commit", "-v"),
+    ("commit", "--amend", "--no-edit"), ("-c", "core.abbrev=12", "commit", "-m", "no doubt"),
+    ("-C", ".", "commit", "-m", "words -n and --no-verify"), ("commit", "--no-verify", "-m", "change"),
+    ("commit", "-nm", "change"), ("commit", "--no-verify"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", ["", "fence_refs = true\n"], ids=["", "fenced"])
+@pytest.mark.parametrize("words", ONE_COMMIT, ids=" ".join)
+def test_a_commit_that_is_not_guarded_says_so_once(held, words, setting):
+    """Up to four hooks ask the board; if the first was skipped, a later one says it."""
+    held.settings(setting)
+    held.database.write_bytes(b"broken" * 100)
+    held.write("held/a")
+    ran = held.try_git(*words, GIT_EDITOR="echo words >")
+    assert ran.code == 0, ran.err
+    unseen = words == ("commit", "--no-verify") and not setting  # no hook that asks is left to it
+    assert ran.err.count("not guarded by the board") == (0 if unseen else 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "verified"),
+    [
+        ("commit", True), ("commit -a -m x", True), ("-c a=b -C d --no-pager commit --amend", True),
+        ("--git-dir x commit", True), ("commit --no-edit", True), ("commit --no-verify", False),
+        ("commit --no-v", False), ("commit -n", False), ("commit -anm x", False), ("", False),
+        ("rebase commit", False), ("cherry-pick commit", False), ("-c commit fetch", False),
+    ],
+)  # fmt: skip
+def test_what_git_was_told_says_whether_it_ran_the_first_hook(words, verified):
+    assert is_verified_commit(words.split()) is verified
 
 
 def test_settings_that_cannot_be_read_warn_and_let_through(held):

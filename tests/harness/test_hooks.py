@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dibs.harness.heard import actor_in, files_of_patch, heard
 from dibs.harness.hooks import Hooks
-from dibs.harness.table import BEFORE, HARNESSES
+from dibs.harness.table import BEFORE, HARNESSES, START
 from dibs.interfaces.surfaces import advice
 from kit.boards import of_a_file
 from kit.harnesses import context, denial, edit, hook, said
@@ -261,6 +261,18 @@ def test_a_name_that_is_no_harness_blocks_nothing_and_says_so(repo):
     assert "'cluade' is no harness that dibs knows: claude, codex" in ran.err
 
 
+@of_a_file
+@pytest.mark.parametrize(
+    "words", ["hook", "hook claude more", "hook claude --bogus", "--bogus hook claude", "hook --as"]
+)
+def test_a_hook_that_is_called_wrongly_blocks_nothing_and_says_so(repo, words):
+    """By a slip in somebody's settings: exit code 2 would deny every edit."""
+    ran = repo.run(*words.split())
+    assert (ran.code, ran.out) == (1, "")
+    assert "(dibs hook --help)" in ran.err
+    assert repo.run(*words.split(), "--json").error["code"] == "bad_argument"
+
+
 def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):
     repo = Repo.create(tmp_path / "plain")
     (repo.folder / ".git" / "dibs").mkdir()
@@ -270,6 +282,35 @@ def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):
     assert "there is no board in" in denial(hook(repo, edit(repo, "x.py")))
     other = hook(repo, said("PostToolUse", repo))
     assert (other.code, other.out, other.err) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", sorted(HARNESSES))
+@pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
+def test_a_board_that_only_the_environment_names_is_missed_once_in_a_session(tmp_path, name, there):
+    """When it begins. What is done and said at each edit would be said hundreds of times."""
+    repo, elsewhere = Repo.create(tmp_path / "plain"), tmp_path / "elsewhere"
+    if there:
+        elsewhere.mkdir()
+    around = {"DIBS_BOARD": str(elsewhere)}
+    for harness_event in HARNESSES[name].hooks:
+        told = {**edit(repo, "x.py"), "hook_event_name": harness_event.event}
+        ran = hook(repo, told, name, **around)
+        assert (ran.code, ran.err) == (0, "")
+        if harness_event.means == START:
+            assert f"there is no board in {elsewhere}" in ran.out
+            assert "Edits are not guarded." in ran.out
+        else:
+            assert ran.out.strip() == HARNESSES[name].nothing
+
+
+def test_the_environment_does_not_lead_away_from_a_board_that_is_closed(tmp_path):
+    repo = Repo.create(tmp_path / "plain")
+    (repo.folder / ".git" / "dibs").mkdir()
+    (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
+    around = {"DIBS_BOARD": str(tmp_path / "elsewhere")}
+    assert "there is no board in" in denial(hook(repo, edit(repo, "x.py"), **around))
+    begins = hook(repo, said("SessionStart", repo, source="startup"), **around)
+    assert "Edits are denied." in context(begins)
 
 
 def test_a_folder_that_is_gone_under_the_agent_blocks_nothing(tmp_path, monkeypatch):

@@ -220,6 +220,22 @@ def test_a_replay_says_who_holds_the_task_now(repo):
     )
 
 
+def test_what_is_to_leave_a_scope_and_is_no_entry_of_it_is_named(repo):
+    """The paths of `src` stay reserved by `src/**`: whoever takes `src` out must know that."""
+    repo.add("work", "--scope", "src/**")
+    ran = repo.ok("scope", "T-1", "--remove", "src", "--as", "ana")
+    assert "the scope of T-1 has no entry src: its entries are src/**" in ran.err
+    words = ("scope", "T-1", "--remove", "src", "--remove", "src/**", "--as", "ana")
+    first = repo.json(*words, "--request-id", "1")
+    assert first["task"]["scope"] == []
+    assert first["warnings"] == ["the scope of T-1 has no entry src: its entries are src/**"]
+    again = repo.json(*words, "--request-id", "1")
+    assert (again["replayed"], len(again["warnings"])) == (True, 1)
+    assert "has no entry src, src/**: it is empty" in repo.ok(*words).err
+    assert repo.ok("scope", "T-1", "--add", "src/**", "--as", "ana").err == ""
+    assert repo.ok("scope", "T-1", "--remove", "src/**", "--as", "ana").err == ""
+
+
 def test_what_is_free_for_somebody_is_what_it_can_claim(repo):
     free, human, hard = repo.add(), repo.add("x", "--for", "human"), repo.add("y", "--tier", "5")
     assert [t["key"] for t in repo.json("list", "--free")["tasks"]] == [free, human, hard]

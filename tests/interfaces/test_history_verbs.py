@@ -9,6 +9,11 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
+from dibs.core import ledger
+from dibs.core.event import Ending, Stint
+from dibs.core.model import Actor, Terms, Token
+from dibs.core.stint_events import STINT_EVENTS
+from dibs.interfaces import facts
 from kit.repositories import DIBS
 
 
@@ -128,6 +133,48 @@ def test_every_event_is_a_cloudevent_with_the_facts_of_the_log(busy):
         assert set(json.loads(line)) <= {
             "specversion", "id", "source", "type", "subject", "time", "datacontenttype", "data",
         }  # fmt: skip
+
+
+def test_facts_are_told_like_everything_else(repo):
+    """As `show` tells the same: no microseconds, no numbers of actors; and the ledger is as it was."""
+    repo.add("work", "--not-before", "2020-01-01")
+    repo.ok("claim", "T-1", "--agent", "codex", "--session", "s1", "--ttl", "90s")
+    kept = repo.ok("log", "--head").out.strip()
+    repo.ok("takeover", "T-1", "--force", "--reason", "r", "--as", "ana")
+    repo.ok("complete", "T-1", "--as", "ana")
+    number = str(repo.json("stint", "list", "--actor", "codex")["stints"][0]["number"])
+    repo.ok("stint", "usage", number, "--cost", "0.25", "--as", "ana")
+    happened = {one["verb"]: one["facts"] for one in repo.json("log")["events"]}
+    [codex, _] = repo.json("show", "T-1")["ended_leases"]
+    assert happened["added"]["terms"]["not_before"].startswith("20")
+    assert (happened["claimed"]["actor"], happened["claimed"]["ttl"]) == ("codex", "90s")
+    ending = happened["forced"]["ending"]
+    assert (ending["actor"], ending["token"]) == ("codex", "1.1")
+    for name in ("acquired", "renewed", "expires"):
+        assert ending[name] == codex[f"{name}_at"]
+    assert ending["stint"]["started"] == codex["acquired_at"]
+    assert happened["usage_reported"]["cost"] == "0.25"
+    assert repo.json("log", "--verify", "--against", kept)["ok"] is True
+
+
+AT, SPAN, WHO = 1_794_752_999_000_001, 90_000_000, 777
+SAMPLES = {
+    "Instant": AT, "Duration": SPAN, "ActorId": WHO, "Token": Token(1, 2), "Stint": Stint(AT, AT + 1),
+    "Ending": Ending(Token(1, 2), WHO, "s", AT, AT, AT, 0, False, Stint(AT, AT)),
+    "Terms": Terms("t", not_before=AT), "Mirrored": None, "bool": True, "int": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*ledger.EVENTS, *STINT_EVENTS], ids=lambda kind: kind.verb)
+def test_no_event_tells_an_instant_a_duration_or_an_actor_as_a_number(kind):
+    """For every event there is, also for one that is yet to be written."""
+    types = facts.types_of(kind)
+    assert {*kind.fields} <= {*types}
+    event = kind(**{field: SAMPLES.get(types[field], ()) for field in kind.fields})
+    text = json.dumps(facts.told(event, {WHO: Actor(WHO, "ana", "human")}))
+    assert not any(str(number) in text for number in (AT, SPAN, WHO))
+    shown = {"Instant": "2026-11-15T", "Duration": "90s", "ActorId": "ana", "Ending": "2026-11-15T"}
+    assert all(shown.get(types[field], "") in text for field in kind.fields)
 
 
 def test_events_can_be_asked_for_after_a_number_and_of_a_task(busy):

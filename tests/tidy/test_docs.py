@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+from dibs import core
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.surfaces import SURFACES
 from kit.repositories import Repo
@@ -42,6 +45,20 @@ def test_the_reference_pages_are_current():
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_of_states_has_every_question_that_is_asked_after_the_guards():
+    """Wherever in the core a verb's questions stand: a new place of them is found too."""
+    page = (ROOT / "docs" / "reference" / "states.md").read_text()
+    modules = [import_module(f"dibs.core.{one.name}") for one in iter_modules(core.__path__)]
+    asked = [getattr(one, "QUESTIONS", {}) for one in modules]
+    assert {"approve", "reopen", "amend_stint"} <= {
+        verb for questions in asked for verb in questions
+    }
+    for questions in asked:
+        for verb, each in questions.items():
+            for question in each:
+                assert f"`{question.__name__}`: {question.__doc__}\n" in page, verb
 
 
 # Links.

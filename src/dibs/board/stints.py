@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dibs.core.asked import needed
-from dibs.core.instants import DAY, Duration, Instant
+from dibs.core.instants import DAY, LAST_INSTANT, Duration, Instant
 from dibs.core.values import Value
-from dibs.core.worked import Worked
+from dibs.core.worked import Worked, outside
 from dibs.stores.history import STINT
 from dibs.stores.rows import texts
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DAYS_TOLD = 31
 """Of a correction: what touches more days is told in part."""
 
-AREA = Worked.fields.index("area")
+AREA, CODE = Worked.fields.index("area"), Worked.fields.index("charge_code")
 
 
 class Record(Value):
@@ -80,6 +80,20 @@ def summed(board: Board, asked: Asked, local_days: LocalDays, actor: str | None 
         return sheet(found, asked, local_days, names)
 
 
+def refuse_unknown_code(board: Board, code: str | None) -> None:
+    """For whoever found nothing booked on a code: one that the board never had is a slip."""
+    approved = board.settings.charge_codes
+    if not code or code in approved:
+        return
+    from dibs.core.refusals import Refused, bad_charge_code
+
+    with board.read() as tx:
+        stints = tx.stints_and_tasks(Instant(0), LAST_INSTANT, None, board.settings.idle_after)
+        used = {row[CODE] for row in stints}
+    if code not in used:
+        raise Refused(bad_charge_code(code, (*approved, *sorted(used - {"", *approved}))))
+
+
 def with_areas(stints: Iterable[Stint]) -> Iterator[Stint]:
     """Each with the area of its task in the place of its scope."""
     known: dict[str, str] = {}
@@ -131,10 +145,16 @@ class OnDay(Value):
     after: Duration
 
 
+class Touched(Value):
+    """The days that a correction touches: the first `DAYS_TOLD` of them, and how many more there are."""
+
+    days: tuple[OnDay, ...]
+    more: int
+
+
 def days_with(
     board: Board, local_days: LocalDays, new: EndedStint, old: EndedStint | None
-) -> tuple[OnDay, ...]:
-    """The days that a correction touches, at most `DAYS_TOLD` of them."""
+) -> Touched:
     both = [one for one in (old, new) if one is not None]
     since = min(one.started for one in both)
     until = Instant(max(one.ended for one in both) + 1)
@@ -150,19 +170,22 @@ def days_with(
         )
     before = [(row[1], row[2]) for row in found]
     after = list(before)
-    if old is not None:
+    if (
+        old is not None and old.started < old.ended
+    ):  # one that was amended to nothing is not among them
         after.remove((old.started, old.ended))
     after.append((new.started, new.ended))
     days = local_days(Instant(max(0, since - day)), Instant(until + day))
     touched = [
         (name, start, end)
         for name, start, end in days
-        if any(start <= one.ended and one.started < end for one in both)
+        if not all(outside(one.started, one.ended, start, end) for one in both)
     ]
-    return tuple(
+    told = tuple(
         OnDay(name, union(before, start, end), union(after, start, end))
         for name, start, end in touched[:DAYS_TOLD]
     )
+    return Touched(told, len(touched) - len(told))
 
 
 def union(spans: Iterable[tuple[Instant, Instant]], since: Instant, until: Instant) -> Duration:

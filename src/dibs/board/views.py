@@ -57,6 +57,11 @@ class TaskView(Value):
     allowed: tuple[tuple[Allowance, Actor], ...] = ()
     """What others may touch of it now, by a person's word."""
 
+    @property
+    def url(self) -> str:
+        """Where people find the request: as it first came."""
+        return self.receipts[0].url if self.receipts else ""
+
 
 class Redaction(Value):
     """Who removed the text of a note, when and why."""
@@ -103,6 +108,8 @@ class LogLine(Value):
     entry: Entry
     key: str
     actor: Actor
+    actors: Mapping[ActorId, Actor]
+    """Everybody: its facts may name others."""
 
 
 class Log(Value):
@@ -355,7 +362,7 @@ def lines_of(
 ) -> tuple[LogLine, ...]:
     keys = tx.keys_of({entry.task for entry in entries if entry.task is not None})
     return tuple(
-        LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor])
+        LogLine(entry, keys[entry.task] if entry.task else "", everybody[entry.actor], everybody)
         for entry in entries
     )
 

@@ -52,7 +52,7 @@ def reckoned(stints: Iterable[Worked], since: Instant, until: Instant) -> Reckon
 
 
 def approve(case: Case, command: c.Approve) -> Decision:
-    refusal = first_of(case, (is_known, is_anothers, is_over, has_nothing_open, is_not_approved))
+    refusal = first_of(case)
     if refusal is not None:
         return Decision(refusal=refusal)
     found = reckoned(period(case).stints, command.since, command.until)
@@ -68,7 +68,7 @@ def approve(case: Case, command: c.Approve) -> Decision:
 
 
 def reopen(case: Case, command: c.Reopen) -> Decision:
-    refusal = first_of(case, (is_known, is_approved))
+    refusal = first_of(case)
     if refusal is not None:
         return Decision(refusal=refusal)
     approval = exactly(case)
@@ -77,8 +77,9 @@ def reopen(case: Case, command: c.Reopen) -> Decision:
     return Decision((Reopened(approval.seq, approval.actor, approval.label, reason),))
 
 
-def first_of(case: Case, questions: tuple[Callable[[Case], Refusal | None], ...]) -> Refusal | None:
-    return next((no for question in questions if (no := question(case))), None)
+def first_of(case: Case) -> Refusal | None:
+    """The first question that fails is the refusal."""
+    return next((no for question in QUESTIONS[case.command.verb] if (no := question(case))), None)
 
 
 # Questions, each with its refusal.
@@ -195,5 +196,11 @@ def exactly(case: Case) -> Approval | None:
     wanted = (command.since, command.until)
     return next((one for one in period(case).approved if (one.since, one.until) == wanted), None)
 
+
+QUESTIONS: dict[str, tuple[Callable[[Case], Refusal | None], ...]] = {
+    "approve": (is_known, is_anothers, is_over, has_nothing_open, is_not_approved),
+    "reopen": (is_known, is_approved),
+}
+"""In this order, after the guards of the verb."""
 
 ACTS: dict[str, Callable[..., Decision]] = {act.__name__: act for act in (approve, reopen)}

@@ -64,8 +64,8 @@ class Approved(Event):
     zone: str
     label: str
     stints: int
-    effort: int
-    working: int
+    effort: Duration
+    working: Duration
     digest: str
 
 

@@ -161,6 +161,8 @@ def is_alone(case: Case, new: EndedStint) -> Refusal | None:
     if new.started == new.ended:
         return None
     for other in (*others(case, new), *running(case, new.actor)):
+        if not length(other):
+            continue  # amended to nothing: it counts no more, wherever it stood
         if other.started < new.ended and new.started < other.ended:
             which = f"the stint {other.seq}" if other.seq else "the one that is open"
             until = f" until {iso(other.ended)}" if other.seq else ""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from dibs.core.instants import Instant, iso
 from dibs.core.periods import days_of, pieces
-from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dibs.core.instants import Instant
     from dibs.core.model import ActorId, TaskKey
     from dibs.core.periods import LocalDays
 
@@ -54,32 +53,6 @@ class Worked(Value):
 def in_order(stints: Iterable[Worked]) -> list[Worked]:
     """As a timesheet reads them, and a store gives them: by actor, then by start."""
     return sorted(stints, key=lambda one: (one.actor, one.start, one.end))
-
-
-def refuse_bad(stints: Iterable[Worked]) -> None:
-    """Refuses a stint that ends before it starts, and two of one actor on one task at one time.
-
-    The stints may come in any order. One may begin at the instant at which another ends.
-    """
-    last: dict[tuple[ActorId, TaskKey], Worked] = {}
-    for stint in sorted(stints, key=lambda one: (one.start, one.end)):
-        if stint.end < stint.start:
-            raise bad_argument(
-                f"the stint on {stint.key} ends at {iso(stint.end)}, before it starts "
-                f"({iso(stint.start)})",
-                task=stint.key, start=iso(stint.start), end=iso(stint.end),
-            )  # fmt: skip
-        if stint.start == stint.end:
-            continue
-        before = last.get((stint.actor, stint.key))
-        if before is not None and stint.start < before.end:
-            raise bad_argument(
-                f"two stints on {stint.key} overlap: {iso(before.start)} to {iso(before.end)}, "
-                f"and {iso(stint.start)} to {iso(stint.end)}",
-                task=stint.key, start=iso(stint.start), end=iso(stint.end),
-                other_start=iso(before.start), other_end=iso(before.end),
-            )  # fmt: skip
-        last[stint.actor, stint.key] = stint
 
 
 def share(amount: int, start: Instant, end: Instant, since: Instant, until: Instant) -> int:

@@ -111,7 +111,7 @@ case $code in
   0) exit 0 ;;
   101 | 10[345] | 17[45] | 230) exit $((code - 100)) ;;
 esac
-echo "dibs: not guarded by the board: $python does not run dibs (dibs setup git puts that right)" >&2
+{quiet}echo "dibs: not guarded by the board: $python does not run dibs (dibs setup git puts that right)" >&2
 exit 0
 """
 """A refusal is told by a code of its own, so that a broken interpreter is not taken for one.
@@ -119,6 +119,20 @@ exit 0
 The environment of whoever commits does not say which code is run: neither PYTHONPATH nor the folder
 that one stands in. The user's own packages (`pip install --user`) are still found.
 """
+
+QUIET = """
+said=
+set -f
+set -- $(ps -o args= -p "$PPID" 2>/dev/null)
+case ${1-} in git | */git) if [ "${2-}" = commit ]; then said=1; fi ;; esac
+for word in "$@"; do
+  case $word in --no-v* | -n* | -[!-]*n*) said= ;; esac
+done
+[ -z "$said" ] || exit 0
+"""
+"""For hooks that come after `pre-commit`: if git surely ran that, it has said the same."""
+
+AFTER = (MESSAGE, WRITTEN, REFS)
 
 GUARDS = {
     COMMIT: (BEFORE + WHERE, "", "commit"),
@@ -186,7 +200,10 @@ def shim(name: str, does: str, before: str, python: str, source: str = "") -> st
     if does == PASS:
         return f"{head}{BEFORE_ALONE}{END}\n"
     first, feed, words = GUARDS[does]
-    start = START.format(python=quoted(python), feed=feed, source=quoted(source), words=words)
+    quiet = QUIET if does in AFTER else ""
+    start = START.format(
+        python=quoted(python), feed=feed, source=quoted(source), words=words, quiet=quiet
+    )
     return f"{head}{first}{start}{END}\n"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from os.path import abspath, basename, dirname, isabs, isdir, join
 
-from dibs.board.locate import FOLDER_OUTSIDE, Repository, is_expected, locate
+from dibs.board.locate import FOLDER_IN_GIT, FOLDER_OUTSIDE, Repository, is_expected, locate
 from dibs.core.jsontext import written
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
@@ -91,30 +91,48 @@ class Hooks:
         return Reply(err=what, exit=BLOCKS if self.is_closed() else FAILS)
 
     def unasked(self, event: Heard | None, problem: Refused) -> Reply:
-        """The board cannot be asked. Of one that is gone, edits are told."""
-        is_edit = event is not None and event.means == BEFORE
-        is_closed = is_edit and self.is_closed()
-        if problem.code == "no_board" and not is_edit:
-            return Reply(self.harness.nothing)
+        """The board cannot be asked. Of one that is gone, a session is told when it begins, and edits are."""
         told = f"dibs: the board could not be asked: {problem}"
-        if event is None or not is_edit:
+        if event is None:
             return Reply(self.harness.nothing, told, FAILS)
-        if not is_closed:
-            text = f"{told}. This edit is not guarded."
-            return self.reply(warned(self.harness, event.event, text))
-        reason = f"{told}. Next: {self.advice(problem.refusal)}"
-        return self.reply(denied(self.harness, event.event, reason))
+        is_gone = problem.code == "no_board"
+        if event.means == BEFORE:
+            return self.reply(self.unasked_edit(event, problem, told, is_gone=is_gone))
+        if is_gone and event.means == START:
+            follows = "Edits are denied" if self.is_closed() else "Edits are not guarded"
+            return self.reply(begun(self.harness, event.event, f"{told}. {follows}."))
+        return Reply(self.harness.nothing) if is_gone else Reply(self.harness.nothing, told, FAILS)
+
+    def unasked_edit(
+        self, event: Heard, problem: Refused, told: str, *, is_gone: bool
+    ) -> dict[str, Any] | None:
+        """Nothing, where only the environment names a board: that it leads nowhere was said once."""
+        if self.is_closed():
+            reason = f"{told}. Next: {self.advice(problem.refusal)}"
+            return denied(self.harness, event.event, reason)
+        if is_gone and self._place is not None and not is_expected(self._place, {}):
+            return None
+        return warned(self.harness, event.event, f"{told}. This edit is not guarded.")
 
     def is_closed(self) -> bool:
-        """Whether a board that cannot be asked lets nothing through, as far as its settings can be read."""
+        """Whether a board that cannot be asked lets nothing through, as far as its settings can be read.
+
+        Those in the repository's own folder count too, though the environment leads away from it.
+        """
         from dibs.board.settings import checked
         from dibs.core.ground import REFUSE
 
-        try:
-            stated = checked(self._place.folder)[0] if self._place is not None else {}
-        except Refused:
-            return False
-        return stated.get("guard_failure") == REFUSE
+        place = self._place
+        folders = [place.folder] if place is not None else []
+        if place is not None and place.repository is not None:
+            folders.append(join(place.repository.common_dir, FOLDER_IN_GIT))
+        for folder in folders:
+            try:
+                if checked(folder)[0].get("guard_failure") == REFUSE:
+                    return True
+            except Refused:
+                continue
+        return False
 
     # What each event leads to.
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dibs.core import events as e
 from dibs.core.instants import SECOND, Instant, exact, iso
-from dibs.core.ledger import plain
 from dibs.core.model import Actor, Lease, Task
+from dibs.interfaces import facts
 from dibs.interfaces.surfaces import advice
 
 TYPE_CHECKING = False
@@ -194,6 +194,7 @@ def view(shown: TaskView) -> Payload:
             "worktree": session.worktree or None if session else None,
             "branch": session.branch or None if session else None,
             "host": session.host or None if session else None,
+            "url": shown.url or None,
         },
         waits_for=[{"key": one.key, "state": one.state} for one in shown.after],
         waited_for_by=[{"key": one.key, "state": one.state} for one in shown.before],
@@ -259,7 +260,7 @@ def event(line: LogLine) -> Payload:
         "token": str(entry.token) if entry.token else None,
         "verb": entry.verb,
         "cause": entry.cause or None,
-        "facts": plain(entry.event),
+        "facts": facts.told(entry.event, line.actors),
         "digest": entry.digest,
     }
 

@@ -45,8 +45,9 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
         """Whether it is this connection's alone (a transaction pooler lends it); None: not known yet."""
         self.prepared: set[bytes] = set()
         """Statements that the server keeps for it."""
-        self.server: tuple[str, ...] | None = None
-        """Which one it is, on which timeline: both stay the same as long as a session that writes."""
+        self.home: tuple[int, str] | None = None
+        """An epoch, and what happened to the server since it began: that stays the same as long as a
+        session that writes."""
         self.encoding = self.info.encoding
         self.rows = Transformer(self)
 

@@ -105,20 +105,18 @@ class ReadContext(Guarded):
         super().__exit__(kind, error, trace)
 
     def _open(self) -> ReadTransaction:
-        board, stamp = self._row("look_at_board", 1)
-        return ReadTransaction(self, board, self._now(board, stamp[0]), skewed=False)
+        board, now = self._board()
+        return ReadTransaction(self, board, now, skewed=False)
 
-    def _row(self, query: str, extra: int) -> tuple[BoardRow, tuple[Any, ...]]:
-        found = self.ask(query)
+    def _board(self) -> tuple[BoardRow, Instant]:
+        """The row of the board, and its clock."""
+        found = self.ask("look_at_board")
         if not found:
             raise unreadable("the row of the board itself")
-        row = found[0]
-        board = BoardRow(*row[:-extra])
+        *row, stamp = found[0]
+        board = BoardRow(*row)
         faults.moved_away(board, self._store.where)
-        return board, row[-extra:]
-
-    def _now(self, board: BoardRow, stamp: int) -> Instant:
-        return Instant(max(self._store.instant(stamp), board.floor))
+        return board, Instant(max(self._store.instant(stamp), board.floor))
 
     def _say(self, query: str, params: Params) -> Answer:
         assert self._line is not None, "inside a transaction"
@@ -217,10 +215,10 @@ class WriteContext(ReadContext):
     def _look(self) -> None:
         """The board and its clock, after every lock; the server, if it may be another one now."""
         assert self._session is not None, "inside a transaction"
-        self._expect("board_in_turn", {})
+        self._expect("look_at_board", {})
         if not self._session.own:
-            self._session.server = None
-        if self._session.server is None:
+            self._session.home = None
+        if self._session.home is None:
             self._expect("server", {})
 
     def _expect(self, query: str, params: Params, by: str = "") -> None:
@@ -231,17 +229,18 @@ class WriteContext(ReadContext):
     def _transaction(self) -> WriteTransaction:
         session = self._session
         assert session is not None, "inside a transaction"
-        board, (stamp, *home) = self._row("board_in_turn", 3)
-        if session.server is None:
-            [session.server] = self.ask("server")
+        board, now = self._board()
+        if session.home is None or session.home[0] != board.epoch:
+            [found] = self.ask("server")
+            session.home = board.epoch, new_home(*found)
         return WriteTransaction(
             self,
             board,
-            self._now(board, stamp),
+            now,
             skewed=False,
             actors=self._store.actors_at(board.head),
             rises=True,
-            new_home=new_home(*home, *session.server),
+            new_home=session.home[1],
         )
 
 

@@ -140,6 +140,21 @@ def place(found: Read, arguments: list[Argument], words: list[str]) -> Read | No
     return found
 
 
+def refuse_strangers(
+    read: Read, arguments: tuple[Argument, ...], homes: dict[str, tuple[str, ...]], here: str
+) -> None:
+    """An option that belongs to another way of using the verb is refused, not passed over.
+
+    `homes`: with what each goes. An argument that is not among them goes with everything.
+    """
+    for each in arguments:
+        fits = homes.get(each.dest, (here,))
+        if here not in fits and read[each.dest] != each.default:
+            *most, last = fits
+            with_ = f"{', '.join(most)} or {last}" if most else last
+            raise bad_argument(f"{each.names[0]} goes with {with_}, not with {here}")
+
+
 def parser(verb: str, means: str, arguments: tuple[Argument, ...]) -> ArgumentParser:
     import argparse
 

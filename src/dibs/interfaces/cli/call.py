@@ -48,6 +48,8 @@ class Verb(Value):
 
     run: Callable[[Call], Answer | Iterator[Answer | None]]
     arguments: tuple[Argument, ...] = ()
+    misused: int | None = None
+    """The exit code if its arguments cannot be read, where the usual one says something else to the caller."""
 
 
 def on_terminal() -> bool:

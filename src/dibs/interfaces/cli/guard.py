@@ -93,7 +93,7 @@ def message(call: Call) -> Answer:
         said = ask(call.board, caller(call), repository, file, source, sha, os.environ)
         return OK.but(warnings=(said,)) if said else OK
 
-    return guarded(call, set_trailers, closes=False)
+    return guarded(call, set_trailers, first=False, closes=False)
 
 
 def refs(call: Call) -> Answer:
@@ -112,7 +112,7 @@ def refs(call: Call) -> Answer:
             raise Refused(refusal)
         return OK
 
-    return guarded(call, fenced)
+    return guarded(call, fenced, first=False)
 
 
 def receive(call: Call) -> Answer:
@@ -238,8 +238,13 @@ def introduced(call: Call, refusal: Refusal) -> Refusal:
     return Refusal(refusal.code, f"{refusal.message} ({says})", refusal.facts)
 
 
-def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -> Answer:
-    """A verdict counts; whatever else goes wrong does not stop git, unless a setting says so."""
+def guarded(
+    call: Call, act: Callable[[Call], Answer], *, first: bool = True, closes: bool = True
+) -> Answer:
+    """A verdict counts; whatever else goes wrong does not stop git, unless a setting says so.
+
+    `first`: no other hook has been asked about the same commit. `closes`: the setting is for it too.
+    """
     try:
         return act(call) if call.place.repository is not None else OK
     except Refused as problem:
@@ -247,12 +252,12 @@ def guarded(call: Call, act: Callable[[Call], Answer], *, closes: bool = True) -
             raise
         if problem.code == "no_board" and not is_missed(call):
             return OK
-        return unguarded(call, problem.refusal, closes=closes)
+        return unguarded(call, problem.refusal, first=first, closes=closes)
     except Exception as error:
         if os.environ.get("DIBS_DEBUG"):
             raise
         bug = Refusal("bug", f"{type(error).__name__}: {error}")
-        return unguarded(call, bug, closes=closes)
+        return unguarded(call, bug, first=first, closes=closes)
 
 
 def is_missed(call: Call) -> bool:
@@ -267,12 +272,21 @@ def is_hidden(folder: str) -> bool:
     return os.path.isdir(folder) and not os.access(folder, os.X_OK)
 
 
-def unguarded(call: Call, problem: Refusal, *, closes: bool) -> Answer:
+def unguarded(call: Call, problem: Refusal, *, first: bool, closes: bool) -> Answer:
     if closes and failure(call) == "refuse":
         why = f"this cannot be guarded, and guard_failure is refuse: {problem.message}"
         raise refused("unguarded", why, cause=problem.code)
     payload: dict[str, Any] = {"schema": 1, "ok": True, "unguarded": problem.message}
+    if not first and is_said_by_another(call, fences=closes):
+        return Answer(payload)
     return Answer(payload, warnings=(f"not guarded by the board: {problem.message}",))
+
+
+def is_said_by_another(call: Call, *, fences: bool) -> bool:
+    """Once for each commit: by the hook in front of it, or, if that was skipped, by the fence."""
+    from dibs.git.once import was_said
+
+    return was_said() or (not fences and stated(call.place.folder).get("fence_refs") is True)
 
 
 def failure(call: Call) -> str:
@@ -285,13 +299,17 @@ def failure(call: Call) -> str:
 
 
 def stated_in(folder: str) -> str:
+    return str(stated(folder).get("guard_failure", ""))
+
+
+def stated(folder: str) -> dict[str, Any]:
+    """The settings of a folder, as far as they can be read."""
     from dibs.board.settings import checked
 
     try:
-        stated, _ = checked(folder)
+        return dict(checked(folder)[0])
     except Exception:  # noqa: BLE001 - the same that went wrong before
-        return ""
-    return str(stated.get("guard_failure", ""))
+        return {}
 
 
 def on_board(call: Call) -> str:

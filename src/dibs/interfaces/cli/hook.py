@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from dibs.core.refusals import Refusal
     from dibs.harness.table import Harness
 
+FAILS = 1
+"""What every harness reads as a failure that blocks nothing; 2 would be a denial."""
+
 MOST = 64 * 2**20
 """Bytes of one event. A file that is written whole stands in it."""
 
 
 def hook(call: Call) -> Answer:
     """What a harness says is read from the standard input; what it is told is all that is printed."""
-    from dibs.harness.hooks import FAILS, Hooks, Reply
+    from dibs.harness.hooks import Hooks, Reply
 
     try:
         harness = harness_named(call["name"])
@@ -105,7 +108,7 @@ def who_by_harness(call: Call, harness: Harness) -> Identity | None:
 NAME = argument("name", metavar="NAME", help="the harness: claude, codex, gemini or cursor")
 
 VERBS = {
-    "hook": Verb(hook, (NAME,)),
+    "hook": Verb(hook, (NAME,), misused=FAILS),
     "prime": Verb(prime),
     "statusline": Verb(
         statusline,

@@ -9,39 +9,47 @@ from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.model import Task
-from dibs.core.refusals import bad_argument, refused, several
+from dibs.core.refusals import bad_argument, refused
 from dibs.interfaces import payloads
-from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.arguments import COMMON, argument, refuse_strangers
 from dibs.interfaces.cli.call import Answer, Call, Verb
-from dibs.interfaces.cli.progress import bar
-from dibs.interfaces.cli.say import count
 from dibs.interfaces.cli.tasks import SCOPE, TERMS, changed, each, terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
     from dibs.board.outcome import Outcome
-    from dibs.channels.lines import Problem
 
-BATCH = 500
-"""Requests that are taken in by one transaction."""
-
-SHOWN = 20
-WAYS = ("github", "email", "map", "file")
+SAID, GITHUB, EMAIL, MAP, FROM = "a single request", "--github", "--email", "--map", "--from"
+WAYS = {"github": GITHUB, "email": EMAIL, "map": MAP, "file": FROM}
 """Where a payload comes from; without one of them the request is said on the command line."""
 
+HOMES = {
+    "channel": (SAID, MAP, FROM),
+    "ref": (SAID,),
+    "url": (SAID,),
+    "title": (SAID, GITHUB, EMAIL, MAP),
+    "delivery": (SAID, GITHUB, EMAIL, MAP),
+    "request_id": (SAID, GITHUB, EMAIL, MAP),
+    "event": (GITHUB,),
+    "signature": (GITHUB,),
+    "secret_file": (GITHUB,),
+}
+"""With which of them each option goes: what a payload says itself is not said again."""
 
-def intake(call: Call) -> Answer:
-    ways = [way for way in WAYS if call[way]]
+
+def intake(call: Call) -> Answer | Iterator[Answer]:
+    ways = [way for way in WAYS if call[way] not in (None, False)]
     if len(ways) > 1:
-        raise bad_argument(
-            f"--{ways[0]} and --{ways[1]} do not go together".replace("file", "from")
-        )
+        raise bad_argument(f"{WAYS[ways[0]]} and {WAYS[ways[1]]} do not go together")
+    here = WAYS[ways[0]] if ways else SAID
+    refuse_strangers(call.arguments, (*VERBS["intake"].arguments, *COMMON), HOMES, here)
     try:
         if ways == ["file"]:
-            return in_bulk(call)
+            from dibs.interfaces.cli.bulk import in_bulk
+
+            return in_bulk(call, command_of)
         ask = asked(call, ways[0] if ways else "")
     except Unacceptable as problem:
         raise bad_argument(f"this cannot be taken in: {problem.what}") from None
@@ -60,8 +68,6 @@ def asked(call: Call, way: str) -> Ask | Nothing:
         body = payload()
         check_signature(call, body)
         return github.read(call["event"] or "", body, delivery)
-    if call["event"] or call["signature"] or call["secret_file"]:
-        raise bad_argument("--event, --signature and --secret-file go with --github")
     if way == "email":
         from dibs.channels import email
 
@@ -173,104 +179,19 @@ def differing(call: Call, task: Task, command: c.Add) -> list[str]:
     return names + (["scope"] if command.scope and command.scope != task.scope else [])
 
 
-# Many at once.
-
-
-def in_bulk(call: Call) -> Answer:
-    """Lines of JSON; what is wrong with one of them does not stop the rest."""
-    from dibs.channels.lines import Problem, asks
-
-    if call["title"] is not None or call["ref"] is not None or call["url"] is not None:
-        raise bad_argument("with --from the titles, refs and urls stand in the file")
-    if call.request_id is not None:
-        raise bad_argument("--request-id belongs to one request: the origin of each makes it safe")
-    problems: list[Problem] = []
-    batch: list[c.Add] = []
-    differing: dict[str, None] = {}
-    added = total = 0
-    show = bar("bytes")
-    with stream(call["file"]) as file:
-        size = whole(file)
-        for found in asks(file, call["channel"] or ""):
-            if isinstance(found, Problem):
-                problems.append(found)
-                continue
-            batch.append(command_of(call, found))
-            total += 1
-            if len(batch) == BATCH:
-                added += executed(call, batch, differing)
-                batch = []
-                if show is not None and size:
-                    show(file.tell(), size)
-        added += executed(call, batch, differing)
-    if show is not None and size:
-        show(size, size)
-    return summed(total, added, [*differing], problems)
-
-
-def executed(call: Call, batch: list[c.Add], differing: dict[str, None]) -> int:
-    """How many are new; and which tasks were asked for otherwise before."""
-    from dibs.board.outcome import task_events
-
-    if not batch:
-        return 0
-    outcome = call.board.execute(call.who(), c.Intake(tuple(batch)))
-    for key, _, event in task_events(outcome):
-        if isinstance(event, e.Received) and event.differs:
-            differing[key] = None
-    return sum(isinstance(event, e.Added) for event in outcome.events)
-
-
-def stream(path: str) -> BinaryIO:
-    if path == "-":
-        return sys.stdin.buffer
-    try:
-        return open(path, "rb")
-    except OSError as error:
-        raise bad_argument(f"{path} cannot be read: {error.strerror}") from None
-
-
-def whole(file: BinaryIO) -> int:
-    """How many bytes there are; nothing if that cannot be known before."""
-    import os
-    import stat
-
-    there = os.fstat(file.fileno())
-    return there.st_size if stat.S_ISREG(there.st_mode) else 0
-
-
-def summed(total: int, added: int, differing: list[str], problems: list[Problem]) -> Answer:
-    def lines() -> Iterator[str]:
-        yield f"{count(total, 'request')}: {added} new, {total - added} known already"
-        if differing:
-            yield f"  came with another payload than before: {several(differing, SHOWN)}"
-        yield from (f"  line {one.line}: {one.what}" for one in problems[:SHOWN])
-        if len(problems) > SHOWN:
-            yield f"  and {len(problems) - SHOWN} more: --json lists them all"
-
-    told = {
-        "requests": total,
-        "added": added,
-        "known": total - added,
-        "differing": differing,
-        "problems": [one.named() for one in problems],
-    }
-    return Answer(payloads.answer(intake=told), tuple(lines()), exit=1 if problems else 0)
-
-
 VERBS = {
     "intake": Verb(
         intake,
         (
-            argument("--channel", metavar="NAME", help="where the request came from"),
-            argument("--ref", metavar="REF", help="the channel's own reference of it"),
-            argument("--title", metavar="TITLE", help="one line, at most 200 characters"),
-            argument("--url", metavar="URL", help="where people find it"),
-            argument("--delivery", metavar="ID", help="the channel's own id of this delivery"),
+            argument("--channel", metavar="NAME", help="where the request came from; --github and --email know it"),
+            argument("--ref", metavar="REF", help="the channel's own reference of it, if there is no payload"),
+            argument("--title", metavar="TITLE", help="one line, at most 200 characters; not with --from"),
+            argument("--url", metavar="URL", help="where people find it, if there is no payload"),
+            argument("--delivery", metavar="ID", help="the channel's own id of this delivery; not with --from"),
             argument("--github", action="store_true", help="a webhook's payload on standard input"),
-            argument("--event", metavar="NAME", help="which event of GitHub it is: issues, ..."),
-            argument("--signature", metavar="TEXT", help="X-Hub-Signature-256; it is checked"),
-            argument("--secret-file", metavar="FILE", help="the secrets for it, one in a line"),
+            argument("--event", metavar="NAME", help="with --github: which event it is, issues, ..."),
+            argument("--signature", metavar="TEXT", help="with --github: X-Hub-Signature-256; it is checked"),
+            argument("--secret-file", metavar="FILE", help="with --github: the secrets for it, one in a line"),
             argument("--email", action="store_true", help="a message on standard input"),
             argument(
                 "--map", action="append", metavar="NAME=PATH",

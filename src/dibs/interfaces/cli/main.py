@@ -72,7 +72,13 @@ def carry_out(name: str, rest: list[str]) -> int:
     verb: Verb = __import__(verbs.MODULES[name], fromlist=("VERBS",)).VERBS[name]
     from dibs.interfaces.cli.call import Answer, Call
 
-    call = Call(read(name, verbs.meaning(name), verb.arguments, rest))
+    try:
+        call = Call(read(name, verbs.meaning(name), verb.arguments, rest))
+    except Refused as problem:
+        if verb.misused is None:
+            raise
+        told(problem, as_json="--json" in before_dashes(rest))
+        return verb.misused
     try:
         answer = verb.run(call)
         if not isinstance(answer, Answer):

@@ -58,7 +58,7 @@ def task(view: TaskView) -> tuple[str, ...]:
         "charge code": terms.charge_code,
         "billable": "yes" if terms.billable else "",
         "origin": f"{task.channel} {task.origin_ask_ref}" if task.channel else "",
-        "url": view.receipts[0].url if view.receipts else "",
+        "url": view.url,
         "delivered": delivered(view),
         "gate": task.item.gate if task.item else "",
         "locked by": task.item.locked if task.item else "",

@@ -8,18 +8,18 @@ from dibs.core import commands as c
 from dibs.core.instants import SECOND, Duration, Instant, brief, iso
 from dibs.core.model import EndedStint
 from dibs.core.refusals import Refusal, Refused, bad_argument
-from dibs.core.worked import CERTAINTIES
+from dibs.core.worked import CERTAINTIES, UNKNOWN
 from dibs.interfaces import payloads, zones
 from dibs.interfaces.cli import say
-from dibs.interfaces.cli.arguments import argument
-from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
+from dibs.interfaces.cli.arguments import argument, refuse_strangers
+from dibs.interfaces.cli.call import Answer, Call, Verb
 from dibs.interfaces.cli.time import period, stint_told, zone_of
 from dibs.interfaces.sheets import hms, money
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
-    from dibs.board.stints import Before, OnDay
+    from dibs.board.stints import Before, Touched
 
 DAYS_TOLD = 3
 """Days whose totals are told in a sentence; facts have more of them."""
@@ -30,6 +30,7 @@ def stint(call: Call) -> Answer:
     if action not in ACTIONS:
         said = f"{checks.quoted(action)}: say {', '.join([*ACTIONS][:-1])} or {[*ACTIONS][-1]}"
         raise bad_argument(said)
+    refuse_strangers(call.arguments, VERBS["stint"].arguments, HOMES, f"stint {action}")
     return ACTIONS[action](call)
 
 
@@ -123,20 +124,21 @@ def carried_out(
         if problem.code != "unconfirmed" or new is None:
             raise
         old = before.stint if before else None
-        days = stints.days_with(call.board, zones.local_days(zone), new, old)
-        raise Refused(shown(problem.refusal, zone, old, new, days)) from None
+        touched = stints.days_with(call.board, zones.local_days(zone), new, old)
+        raise Refused(shown(problem.refusal, zone, old, new, touched)) from None
     return told(call, outcome, zone)
 
 
 def shown(
-    refusal: Refusal, zone: str, old: EndedStint | None, new: EndedStint, days: tuple[OnDay, ...]
+    refusal: Refusal, zone: str, old: EndedStint | None, new: EndedStint, touched: Touched
 ) -> Refusal:
-    facts = dict(refusal.facts)
+    facts, days = dict(refusal.facts), touched.days
     becomes = f"{span(zone, old)} becomes {span(zone, new)}" if old else span(zone, new)
     now, was = (Duration(round(facts[f"total_{when}_seconds"] * SECOND)) for when in ("after", "before"))  # type: ignore[operator]  # fmt: skip
     totals = [f"{facts['task']} {hms(now)} (now {hms(was)})"]
     totals += [f"{one.day} {hms(one.after)} (now {hms(one.before)})" for one in days[:DAYS_TOLD]]
-    more = f", and {len(days) - DAYS_TOLD} more days" if len(days) > DAYS_TOLD else ""
+    untold = len(days[DAYS_TOLD:]) + touched.more
+    more = f", and {say.count(untold, 'more day')}" if untold else ""
     message = (
         f"{facts['actor']} on {facts['task']}: {becomes}; it would add up to "
         f"{', '.join(totals)}{more}; nothing is written without --yes"
@@ -145,7 +147,9 @@ def shown(
         {"day": one.day, "before_seconds": one.before / SECOND, "after_seconds": one.after / SECOND}
         for one in days
     ]
-    return refusal.but(message=message, facts=facts | {"zone": zone, "days": told})
+    return refusal.but(
+        message=message, facts=facts | {"zone": zone, "days": told, "more_days": touched.more}
+    )
 
 
 def span(zone: str, one: EndedStint) -> str:
@@ -180,7 +184,7 @@ def told(call: Call, outcome: Outcome, zone: str) -> Answer:
 
 
 def usage(call: Call) -> Answer:
-    which, known = number(call), call["source"]
+    which, known = number(call), UNKNOWN if call["source"] is None else call["source"]
     if known not in CERTAINTIES:
         raise bad_argument(f"say --source {', '.join(CERTAINTIES[:-1])} or {CERTAINTIES[-1]}")
     tokens, spent = call["tokens"], call["cost"]
@@ -209,6 +213,15 @@ def number(call: Call) -> int:
 
 ACTIONS = {"list": list_, "add": add, "amend": amend, "usage": usage}
 
+LIST, ADD, AMEND, USAGE = (f"stint {action}" for action in ACTIONS)
+HOMES = {
+    "since": (LIST, ADD, AMEND), "until": (LIST, ADD, AMEND), "tz": (LIST, ADD, AMEND),
+    "week": (LIST,), "month": (LIST,), "actor": (LIST, ADD),
+    "reason": (ADD, AMEND), "yes": (ADD, AMEND),
+    "tokens": (USAGE,), "cost": (USAGE,), "source": (USAGE,),
+}  # fmt: skip
+"""With which action each option goes."""
+
 VERBS = {
     "stint": Verb(
         stint,
@@ -219,13 +232,13 @@ VERBS = {
             argument("--to", dest="until", metavar="TIME", help="list: the last day; add, amend: when it ended"),
             argument("--week", metavar="WEEK", help="list: an ISO week, 2026-W47"),
             argument("--month", metavar="MONTH", help="list: a month, 2026-11"),
-            argument("--tz", metavar="ZONE", help="the time zone: Europe/Berlin (add, amend: the actor's)"),
+            argument("--tz", metavar="ZONE", help="list, add, amend: the time zone, Europe/Berlin (else: list this machine's, add and amend the actor's)"),
             argument("--actor", metavar="NAME", help="list: only this one; add: whose it is"),
-            REASON,
+            argument("--reason", metavar="TEXT", default="", help="add, amend: why"),
             argument("--yes", action="store_true", help="add, amend: write it; else it is only shown"),
             argument("--tokens", metavar="N", help="usage: how many tokens"),
             argument("--cost", metavar="AMOUNT", help="usage: what it cost, 1.25"),
-            argument("--source", metavar="WORD", default="unknown", help=f"usage: {', '.join(CERTAINTIES)}"),
+            argument("--source", metavar="WORD", help=f"usage: {', '.join(CERTAINTIES)}"),
         ),
     )
 }  # fmt: skip

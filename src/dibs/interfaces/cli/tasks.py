@@ -8,7 +8,7 @@ from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.instants import Instant
 from dibs.core.model import HOLDABLE, NOT_FINAL, STATES, Terms
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import bad_argument, several
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
@@ -192,14 +192,9 @@ def listed(found: Listing) -> Answer:
 def scope(call: Call) -> Answer:
     add, remove = each(call["add"]), each(call["remove"])
     if add or remove:
-        return call.do(
-            c.Scope(
-                task=call.key,
-                token=call.token,
-                add=checks.scope(add),
-                remove=tuple(checks.text(path, "a scope", checks.SCOPE_LENGTH) for path in remove),
-            )
-        )
+        gone = tuple(checks.text(path, "a scope", checks.SCOPE_LENGTH) for path in remove)
+        command = c.Scope(call.key, token=call.token, add=checks.scope(add), remove=gone)
+        return rescoped(call, command, not_there(call, gone))
     if call["token"] is not None:
         raise bad_argument("--token goes with --add or --remove")
     from dibs.board import views
@@ -207,6 +202,26 @@ def scope(call: Call) -> Answer:
     task = views.task_by_key(call.board, call.key)
     return Answer(
         payloads.answer(task=task.key, scope=list(task.scope)), task.scope or ("no scope",)
+    )
+
+
+def not_there(call: Call, gone: tuple[str, ...]) -> str:
+    """What is to be removed and is no entry of the scope, in words; its paths may well be reserved."""
+    from dibs.board import views
+
+    if not gone or not views.has_task(call.board, call.key):
+        return ""
+    task = views.task_by_key(call.board, call.key)
+    missing = [path for path in gone if path not in task.scope]
+    entries = f"its entries are {several(task.scope)}" if task.scope else "it is empty"
+    return f"the scope of {task.key} has no entry {several(missing)}: {entries}" if missing else ""
+
+
+def rescoped(call: Call, command: c.Scope, warning: str) -> Answer:
+    """Asked again, nothing is missed: what is not there was removed before."""
+    outcome = call.execute(command)
+    return call.told(
+        outcome.but(said=(*outcome.said, warning)) if warning and not outcome.replayed else outcome
     )
 
 

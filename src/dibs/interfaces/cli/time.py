@@ -74,12 +74,15 @@ def timesheet(call: Call) -> Answer:
         by_of(call),
         call["bill_by"],
         rule,
-        charge_code=call["charge_code"],
+        charge_code=call["charge_code"] and checks.charge_code(call["charge_code"]),
         billable=billable(call),
     )
     if call["format"] in ("ics", "toggl"):
         return listed(call, stints.worked(call.board, since, until, call["actor"]), asked)
-    return written(call, stints.summed(call.board, asked, zones.local_days(zone), call["actor"]))
+    made = stints.summed(call.board, asked, zones.local_days(zone), call["actor"])
+    if not made.rows:
+        stints.refuse_unknown_code(call.board, asked.charge_code)
+    return written(call, made)
 
 
 CODE = argument("--charge-code", metavar="CODE", help="only this one; '' for what has none")
@@ -118,6 +121,8 @@ def listed(call: Call, record: Record, asked: Asked) -> Answer:
     days = zones.local_days(asked.zone)
     wanted = chosen(record.stints, asked, Worked.fields)
     cut = list(split(wanted, asked.since, asked.until, days))
+    if not cut:
+        stints.refuse_unknown_code(call.board, asked.charge_code)
     names = {number: actor.name for number, actor in record.actors.items()}
     if call["format"] == "ics":
         text = ics.written(cut, record.now, record.board, names, record.titles)

@@ -51,13 +51,9 @@ SELECT {limits}, pg_advisory_xact_lock({lock}, :board::int)
 -- name: share_turn
 SELECT {limits}, pg_advisory_xact_lock_shared({lock}, :board::int)
 
--- name: board_in_turn
-SELECT {board}, {stamp}, home.system, home.timeline
-FROM board JOIN home USING (board) WHERE board = :board
-
--- Which server it is, and how often it was promoted.
+-- Which server it was, and how often it had been promoted, when the epoch was last raised; and now.
 -- name: server
-SELECT {server}
+SELECT system, timeline, {server} FROM home WHERE board = :board
 
 -- Differs because renewals go side by side: each locks its task, while it shares the board's turn.
 -- name: lock_task

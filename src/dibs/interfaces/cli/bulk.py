@@ -1,0 +1,188 @@
+"""Many requests at once: lines of JSON, and what came of them, also if not all were read.
+
+What is wrong with one line does not stop the rest. Whatever stops it all (a signal, a full disk) comes
+after a summary of what was taken in until then; to run it again is safe.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+
+from dibs.board.outcome import task_events
+from dibs.channels.lines import Problem, asks
+from dibs.core import commands as c
+from dibs.core import events as e
+from dibs.core.refusals import Refused, bad_argument, several
+from dibs.interfaces import payloads
+from dibs.interfaces.cli.call import Answer
+from dibs.interfaces.cli.progress import bar
+from dibs.interfaces.cli.say import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, BinaryIO, Self
+
+    from dibs.channels.ask import Ask
+    from dibs.interfaces.cli.call import Call
+
+BATCH = 500
+"""Requests that are taken in by one transaction."""
+
+SHOWN = 20
+
+
+class Tally:
+    """What was taken in so far."""
+
+    def __init__(self) -> None:
+        self.requests = self.added = 0
+        self.differing: dict[str, None] = {}
+        self.problems: list[Problem] = []
+
+    def take_in(self, call: Call, batch: list[c.Add]) -> None:
+        """In one transaction: how many are new, and which tasks were asked for otherwise before."""
+        if not batch:
+            return
+        outcome = call.board.execute(call.who(), c.Intake(tuple(batch)))
+        for key, _, event in task_events(outcome):
+            if isinstance(event, e.Received) and event.differs:
+                self.differing[key] = None
+        self.requests += len(batch)
+        self.added += sum(isinstance(event, e.Added) for event in outcome.events)
+
+    def told(self, *, complete: bool) -> Answer:
+        payload = {
+            "requests": self.requests,
+            "added": self.added,
+            "known": self.requests - self.added,
+            "differing": [*self.differing],
+            "problems": [one.named() for one in self.problems],
+            "complete": complete,
+        }
+        lines = tuple(self.lines(complete=complete))
+        return Answer(payloads.answer(intake=payload), lines, exit=1 if self.problems else 0)
+
+    def lines(self, *, complete: bool) -> Iterator[str]:
+        known = self.requests - self.added
+        yield f"{count(self.requests, 'request')}: {self.added} new, {known} known already"
+        if self.differing:
+            yield f"  came with another payload than before: {several([*self.differing], SHOWN)}"
+        yield from (f"  line {one.line}: {one.what}" for one in self.problems[:SHOWN])
+        if len(self.problems) > SHOWN:
+            yield f"  and {len(self.problems) - SHOWN} more: --json lists them all"
+        if not complete:
+            yield "it was stopped: the rest was not taken in; to run it again is safe"
+
+
+class Signals:
+    """Ctrl-C and SIGTERM end the reading at once; a batch is taken in first. A second one does not wait."""
+
+    def __init__(self) -> None:
+        self._came = 0
+        self._waits = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        import threading
+
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._come)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _come(self, number: int, _frame: object) -> None:
+        again, self._came = self._came, number
+        if again or not self._waits:
+            raise stopped_by(number)
+
+    def after(self, act: Callable[[Call, list[c.Add]], None], *of: Any) -> None:
+        """Lets it be done whole."""
+        self._waits = True
+        try:
+            act(*of)
+        finally:
+            self._waits = False
+        if self._came:
+            raise stopped_by(self._came)
+
+
+def stopped_by(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def in_bulk(call: Call, command_of: Callable[[Call, Ask], c.Add]) -> Answer | Iterator[Answer]:
+    tally = Tally()
+    try:
+        with Signals() as signals:
+            read(call, command_of, tally, signals)
+    except (Refused, KeyboardInterrupt, SystemExit) as problem:
+        if isinstance(problem, Refused) and not tally.requests and not tally.problems:
+            raise
+        return cut_short(tally.told(complete=False), problem)
+    return tally.told(complete=True)
+
+
+def cut_short(summary: Answer, problem: BaseException) -> Iterator[Answer]:
+    """What was done, and then why it is not all."""
+    yield summary
+    raise problem
+
+
+def read(
+    call: Call, command_of: Callable[[Call, Ask], c.Add], tally: Tally, signals: Signals
+) -> None:
+    batch: list[c.Add] = []
+    show = bar("bytes")
+    with stream(call["file"]) as file:
+        size = whole(file)
+        try:
+            for found in lines_of(file, call):
+                if isinstance(found, Problem):
+                    tally.problems.append(found)
+                    continue
+                batch.append(command_of(call, found))
+                if len(batch) == BATCH:
+                    signals.after(tally.take_in, call, batch)
+                    batch = []
+                    if show is not None and size:
+                        show(file.tell(), size)
+            signals.after(tally.take_in, call, batch)
+        finally:
+            if show is not None and size:
+                show(size, size)
+
+
+def lines_of(file: BinaryIO, call: Call) -> Iterator[Ask | Problem]:
+    try:
+        yield from asks(file, call["channel"] or "")
+    except OSError as error:
+        raise unreadable(call["file"], error) from None
+
+
+def stream(path: str) -> BinaryIO:
+    if path == "-":
+        if sys.stdin is None:
+            raise bad_argument("the lines are read from standard input, which is closed")
+        return sys.stdin.buffer
+    try:
+        return open(path, "rb")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: str, error: Exception) -> Refused:
+    return bad_argument(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def whole(file: BinaryIO) -> int:
+    """How many bytes there are; nothing if that cannot be known before."""
+    there = os.fstat(file.fileno())
+    return there.st_size if stat.S_ISREG(there.st_mode) else 0
