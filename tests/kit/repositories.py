@@ -7,13 +7,12 @@ import functools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from dibs.board.identity import HARNESSES
-
-DIBS = str(Path(sys.executable).parent / "dibs")
+from kit import forked
+from kit.forked import DIBS
 
 NOT_INHERITED = {mark for harness in HARNESSES for mark in (*harness.marks, harness.session)} | {
     "DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL", "DIBS_DEBUG", "DIBS_RUN", "DIBS_TASK",
@@ -83,15 +82,22 @@ class Repo:
         return clean_environment(**self.around | more)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """The program as whoever types it starts it."""
         return subprocess.Popen(
             [DIBS, *arguments], cwd=self.folder, env=self.environment(**environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def run(self, *arguments: str, **environment: str) -> Ran:
-        process = self.start(*arguments, **environment)
-        out, err = process.communicate(timeout=60)
-        return Ran(process.returncode, out, err)
+    def run(self, *arguments: str, fed: str = "", **environment: str) -> Ran:
+        """A process that has ended; forked where nothing depends on how it starts."""
+        around = self.environment(**environment)
+        if forked.can_be_forked([*arguments], around):
+            return Ran(*forked.run([*arguments], self.folder, around, fed))
+        done = subprocess.run(
+            [DIBS, *arguments], cwd=self.folder, env=around, input=fed, capture_output=True,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *arguments: str, **environment: str) -> Ran:
         ran = self.run(*arguments, **environment)
