@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from kit.boards import STORES, Bench, new_address
+from kit.postgres_ground import quickest_place
 from kit.repositories import Repo
 
 # Whoever runs the tests in the background may have switched signals off, which is inherited.
@@ -20,6 +21,11 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 # same for everybody; at a desk they are new every time.
 settings.register_profile("dibs", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("dibs")
+
+
+# The folders of tests are in memory, as their servers are: a sync is asked for, and costs nothing.
+if not os.statvfs(quickest_place()).f_flag & getattr(os, "ST_NOEXEC", 0):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", quickest_place())
 
 
 @pytest.fixture(params=STORES)

@@ -221,12 +221,7 @@ def be_dibs(orders: dict, files: list[int]) -> None:
         os.environ.update(orders["environment"])
         time.tzset()
         sys.argv = [DIBS, *orders["words"]]
-        sys.stdin, sys.stdout, sys.stderr = (
-            open(
-                file.fileno(), file.mode, encoding=file.encoding, errors=file.errors, closefd=False
-            )
-            for file in (sys.stdin, sys.stdout, sys.stderr)
-        )
+        sys.stdin, sys.stdout, sys.stderr = map(anew, (sys.stdin, sys.stdout, sys.stderr))
         from dibs.__main__ import start
 
         start()

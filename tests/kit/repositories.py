@@ -6,6 +6,7 @@ import atexit
 import functools
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -30,7 +31,20 @@ def clean_environment(**more: str) -> dict[str, str]:
 @functools.cache
 def home() -> str:
     """An empty home for all processes of a test run: nothing is ever set up in a real one."""
-    folder = tempfile.TemporaryDirectory(prefix="dibs-home-", ignore_cleanup_errors=True)
+    return folder_of_this_run("dibs-home-")
+
+
+@functools.cache
+def original() -> str:
+    """A repository with a first commit and nothing else: every other one is a copy of it."""
+    folder = Path(folder_of_this_run("dibs-original-"))
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    return str(folder)
+
+
+def folder_of_this_run(prefix: str) -> str:
+    folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)
     return folder.name
 
@@ -67,9 +81,7 @@ class Repo:
 
     @classmethod
     def create(cls, folder: Path, url: str = "") -> Repo:
-        folder.mkdir(parents=True)
-        git(folder, "init", "-q", "-b", "main")
-        git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+        shutil.copytree(original(), folder, symlinks=True)
         return cls(folder, url)
 
     def worktree(self, name: str) -> Repo:
