@@ -23,6 +23,13 @@ settings.register_profile("dibs", deadline=None, derandomize=bool(os.environ.get
 settings.load_profile("dibs")
 
 
+def pytest_xdist_auto_num_workers(config):
+    """One more than there are cores: while a test waits for a process, another has work."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return (os.cpu_count() or 1) + 1
+
+
 # The folders of tests are in memory, as their servers are: a sync is asked for, and costs nothing.
 if not os.statvfs(quickest_place()).f_flag & getattr(os, "ST_NOEXEC", 0):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", quickest_place())
