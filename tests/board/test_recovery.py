@@ -484,6 +484,19 @@ def test_reset_begins_anew_with_all_that_depends_on_it(bench, ana):
     assert bench.faults() == ()
 
 
+def test_a_task_that_is_older_than_what_it_waits_for_waits_again(bench, ana):
+    """Its row is written before the row of that one, which changes it a second time."""
+    add(bench), add(bench)
+    ana.do(c.Depend(A, on=(B,)))
+    codex = bench.agent()
+    codex.claim(B)
+    codex.do(c.Complete(B))
+    codex.claim(A)
+    ana.do(c.Reset((B,), redo=True, reason="wrong design", yes=True))
+    task = bench.task(A)
+    assert (task.state, task.lease, task.waits_on) == ("open", None, 1)
+
+
 def test_complete_tasks_downstream_stay_without_redo_and_dropped_ones_always(bench, ana):
     graph(bench)
     add(bench, after=(A,))

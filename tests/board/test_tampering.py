@@ -29,7 +29,7 @@ NOT_PROVEN = {
     ("board", "keys"),  # lower: the next key is looked for from there
     ("board", "moved_to"), ("board", "arriving"),  # where the board is; not what happened
     ("task", "renewals"), ("task", "suspect"), ("task", "version"),  # changed without an event
-    ("task", "ready"),  # follows from the others
+    ("event", "request"),  # serves whoever has to ask again, and proves nothing
 }  # fmt: skip
 """What no event tells. Sessions, requests, refusals and the clock's anchor are beside the ledger."""
 

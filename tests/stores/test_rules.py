@@ -60,7 +60,7 @@ TEXTS = (None, "", "x", "x" * 200, "x" * 201, DIGEST, "open", "in_progress", "bl
 def columns(table: str) -> dict[str, str]:
     body = re.search(rf"CREATE TABLE {table} \((.*?)^\) STRICT", SHARED, re.MULTILINE | re.DOTALL)
     found = re.findall(r"^    (\w+) +(INTEGER|TEXT)\b", body[1], re.MULTILINE)
-    return {column: kind for column, kind in found if column != "ready"}
+    return dict(found)
 
 
 @st.composite

@@ -105,7 +105,7 @@ REFUSED = {
     "a token is ended once": "INSERT INTO ended_lease SELECT * FROM ended_lease",
     "a place in a chain is taken once": (
         "INSERT INTO event SELECT board, seq + 1000, task, position, at, actor, session, token_epoch,"
-        " token_number, verb, cause, facts, digest FROM event LIMIT 1"
+        " token_number, verb, cause, facts, digest, request FROM event LIMIT 1"
     ),
 }
 
@@ -161,7 +161,17 @@ def test_no_question_walks_over_all_tasks(apart):
             assert not re.search(r"SCAN (task|dependency|event|ended_lease|stint|note)\b", step), (
                 name
             )
-            assert not re.search(r"SEARCH (task|dependency|event)\b.*\(board=\?\)", step), name
+            whole = re.search(r"SEARCH (task|dependency|event)\b.*\(board=\?\)", step)
+            assert not whole or "task_ready" in step, name  # that one has only what is asked for
+
+
+@of_a_file
+@pytest.mark.parametrize("query", ["ready_for", "tasks_ready"])
+def test_what_is_ready_is_read_from_its_own_index(apart, query):
+    """Not from that of all open tasks, most of which may wait for others."""
+    sql = re.sub(r"(?<!:):\w+", "1", queries.load("sqlite")[query])
+    plan = apart.store.connection.execute("EXPLAIN QUERY PLAN " + sql).fetchall()
+    assert "task_ready" in str(plan)
 
 
 def test_the_queries_that_differ_are_few_and_architecture_states_how_many(capsys):

@@ -91,7 +91,7 @@ def session_at(
 ) -> Session | None:
     """Where the session works: worth knowing when it takes a task up, has a process, or is watched."""
     takes_up = isinstance(command, c.Claim) or any(
-        isinstance(event, e.LeaseBegun | e.Bound) for event in decision.events
+        isinstance(event, (e.LeaseBegun, e.Bound)) for event in decision.events
     )
     place = who.place
     if place is None or caller.is_child:

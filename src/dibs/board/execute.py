@@ -6,7 +6,7 @@ from dibs.board.callers import caller_of, register, session_at
 from dibs.board.identity import Identity
 from dibs.board.known import NOTHING, Evidence, facts_for, fresh_uid
 from dibs.board.outcome import Outcome, actors_named
-from dibs.board.persist import Reading, persist
+from dibs.board.persist import Asked, Reading, persist
 from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core import events as e
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
             """Leases whose sessions have ended, by a list that the backlog keeps itself."""
             ...
 
-    Ids = tuple[str | None, str | None]
-    """A request id, and the same again if there may be an answer under it."""
 
 TAKES_UP = (c.Claim, c.Start, c.Takeover)
 LOOKS_ROUND = (c.Retry, c.Reset, c.Sweep)
@@ -120,14 +118,12 @@ class Board:
         return outcome.but(said=said + outcome.said + backlog.after(self, who, outcome))
 
     def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
-        asked = request_id
-        if asked is None and self.store.remote:
-            asked = fresh_uid()  # what was lost on its way is asked for again
-        tries = iter((request_id,))  # an id of our own cannot be known before the second try
+        own = (
+            request_id is None and self.store.remote
+        )  # what was lost on its way is asked for again
+        asked = Asked(fresh_uid() if own else request_id, own=own)
         light = isinstance(command, c.Renew) and request_id is None
-        outcome = persist(
-            self, lambda: self._execute(who, command, light, (asked, next(tries, asked)))
-        )
+        outcome = persist(self, lambda: self._execute(who, command, light, asked))
         return self._scrubbed(outcome) if isinstance(command, c.Redact) else outcome
 
     def _scrubbed(self, outcome: Outcome) -> Outcome:
@@ -136,12 +132,12 @@ class Board:
 
         return outcome.but(said=scrub(self))
 
-    def _execute(self, who: Identity, command: c.Command, light: bool, ids: Ids) -> Outcome:
+    def _execute(self, who: Identity, command: c.Command, light: bool, asked: Asked) -> Outcome:
         outcome = self._renew(who, command) if light else None
         seen = self._bury() if isinstance(command, LOOKS_ROUND) else NOTHING
         while outcome is None:
             try:
-                outcome = self._attempt(who, command, ids, seen)
+                outcome = self._attempt(who, command, asked, seen)
             except LookFirst as look:
                 from dibs.board.left_behind import uncommitted
 
@@ -204,11 +200,10 @@ class Board:
             tx.log_refusal(logged(tx.now, who, command, refusal))
 
     def _attempt(
-        self, who: Identity, command: c.Command, ids: Ids, seen: Evidence
+        self, who: Identity, command: c.Command, asked: Asked, seen: Evidence
     ) -> Outcome | None:
         """One transaction; nothing if it began a new epoch, in which to try again."""
-        request_id, asked_before = ids
-        ahead = questions(who, command, self._met.get(who.name), asked_before)
+        ahead = questions(who, command, self._met.get(who.name), asked.before)
         with self.store.write(what(command), ahead) as tx:
             caller, is_new = caller_of(tx, who, self.settings)
             self._met[who.name] = caller.actor.id
@@ -216,11 +211,12 @@ class Board:
                 begun_anew(tx, caller, tx.new_home, is_new=is_new)
                 tx.finish()
                 return None
-            known = replayed(tx, caller, command, asked_before)
+            known = replayed(tx, caller, command, asked)
             if known is not None:
                 if self.store.remote:
                     tx.touch()
                 return known
+            asked.begins(tx.board.seq)
             if isinstance(command, c.Sync) and command.lost:
                 is_new = begun_anew(tx, caller, REBUILT, command.lost, is_new=is_new)
             facts = facts_for(tx, caller, command, self.settings, seen)
@@ -235,21 +231,32 @@ class Board:
                 session = session_at(who, caller, command, decision)
                 if session is not None:
                     tx.keep_session(session)
-                outcome = self._write(tx, facts, command, decision)
-                keep_answer(tx, command, request_id, outcome, refusal)
-                tx.finish(changed=bool(decision.renews or request_id))
+                outcome = self._write(tx, facts, command, decision, asked)
+                tx.finish(changed=bool(decision.renews or asked.id))
         if refusal is not None:
             raise Refused(refusal)
         return outcome
 
     def _write(
-        self, tx: WriteTransaction, facts: Facts, command: c.Command, decision: Decision
+        self,
+        tx: WriteTransaction,
+        facts: Facts,
+        command: c.Command,
+        decision: Decision,
+        asked: Asked,
     ) -> Outcome:
-        if not isinstance(command, BOARD_COMMANDS):
-            return write(tx, facts.caller, facts, decision)
-        from dibs.board.affairs import administer
+        """What was decided, and what tells it to somebody who has to ask again."""
+        if asked.own and leaves_trace(command, decision):
+            tx.request_id = asked.id
+        if isinstance(command, BOARD_COMMANDS):
+            from dibs.board.affairs import administer
 
-        return administer(self, tx, facts, command, decision)
+            outcome = administer(self, tx, facts, command, decision)
+        else:
+            outcome = write(tx, facts.caller, facts, decision)
+        if asked.id is not None and tx.request_id is None:
+            keep_answer(tx, command, asked.id, outcome, decision.refusal)
+        return outcome
 
 
 def questions(
@@ -360,27 +367,36 @@ def look_first(
 
 
 def replayed(
-    tx: ReadTransaction, caller: Caller, command: c.Command, request_id: str | None
+    tx: ReadTransaction, caller: Caller, command: c.Command, asked: Asked
 ) -> Outcome | None:
+    request_id = asked.before
     if request_id is None:
         return None
-    from dibs.board.requests import digest_of, replay
+    from dibs.board.requests import digest_of, replay, retold
 
     known = tx.request(caller.actor.id, request_id)
     if known is None:
-        return None
+        return retold(tx, caller, request_id, asked.since) if asked.own else None
     return replay(tx, caller, known, digest_of(caller, command), request_id)
+
+
+def leaves_trace(command: c.Command, decision: Decision) -> bool:
+    """Whether its events alone tell the whole answer: then none is kept."""
+    return (
+        isinstance(command, c.TaskCommand)
+        and bool(decision.events)
+        and not decision.others
+        and decision.refusal is None
+    )
 
 
 def keep_answer(
     tx: WriteTransaction,
     command: c.Command,
-    request_id: str | None,
+    request_id: str,
     outcome: Outcome,
     refusal: Refusal | None,
 ) -> None:
-    if request_id is None:
-        return
     from dibs.board.requests import answered, digest_of
 
     caller = outcome.caller

@@ -33,6 +33,7 @@ STARTS = (c.Claim, c.Start, c.Takeover, c.Force, c.Next)
 """Commands by which a stint may begin."""
 
 OF_MANY = (c.Next, c.Reset, c.Sweep)
+OF_THE_BOARD = (c.SetClock, c.Pause, c.Resume)
 OF_TIME = (c.AddStint, c.AmendStint, c.ReportUsage, c.Approve, c.Reopen)
 WIDE = (c.Depend, c.Drop, c.Retry, c.Redact)
 """Commands about one task for which more than itself matters."""
@@ -77,7 +78,7 @@ def facts_for(
     if isinstance(command, c.SetActor):
         own = folded(command.actor) == folded(caller.actor.name)
         return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
-    if isinstance(command, c.SetClock | c.Pause | c.Resume):
+    if isinstance(command, OF_THE_BOARD):
         return facts
     if isinstance(command, OF_MANY):
         from dibs.board.many import facts_for_many

@@ -51,6 +51,26 @@ class Patience:
         return self._hops <= HOPS
 
 
+class Asked:
+    """One request, however often it is tried."""
+
+    def __init__(self, request_id: str | None, *, own: bool) -> None:
+        """`own`: we made the id, and nobody else can know it."""
+        self.id = request_id
+        self.own = own
+        self.since: int | None = None
+        """The last event that was there before anything was done under it."""
+
+    @property
+    def before(self) -> str | None:
+        """The id, if something may have been done under it."""
+        return None if self.own and self.since is None else self.id
+
+    def begins(self, last: int) -> None:
+        """A try, which sees that event as the last one."""
+        self.since = last if self.since is None else min(last, self.since)
+
+
 def persist(board: Board, act: Callable[[], Answered]) -> Answered:
     """What `act` answers; it begins anew when it was cut off, and where the board has gone."""
     patience = Patience(board.store.machine, board.settings.write_wait)

@@ -43,10 +43,36 @@ def brief(value: object) -> Any:
         return ledger.plain(value)
     defaults = value.defaults
     return {
-        field: brief(inner)
+        field: brief(inner) if isinstance(inner, tuple) else inner
         for field, inner in zip(value.fields, value)
         if field not in defaults or inner != defaults[field]
     }
+
+
+def retold(
+    tx: ReadTransaction, caller: Caller, request_id: str, since: int | None
+) -> Outcome | None:
+    """What was done under an id of our own, by the events that it left; nothing if there are none."""
+    found = tx.events_of_request(request_id, since or 0)
+    entries = tuple(entry for entry in found if entry.task is not None)
+    if not entries:
+        return None
+    last = entries[-1]
+    assert last.task is not None, "as chosen"
+    keys = tx.keys_of({last.task})
+    current = tx.task(keys[last.task])
+    task = current
+    if current is None or current.events != last.position:
+        until = (one for one in tx.events_of(last.task) if one.seq <= last.seq)
+        folded = ledger.fold(until, [one for one in tx.clock_events() if one.seq < last.seq])
+        assert folded is not None, "a task begins with its first event"
+        task = folded.task
+    events = tuple(entry.event for entry in entries)
+    named = actors_named(tx, task, events) | actors_named(tx, current)
+    return Outcome(
+        caller, entries[0].at, task, entries, events, named, tx.skewed,
+        replayed=True, keys=keys, current=current, seen=tx.now,
+    )  # fmt: skip
 
 
 def replay(

@@ -65,6 +65,11 @@ class History:
             yield from page
             last = rows.beyond(last, page[-1][0])
 
+    def events_of_request(self, request_id: str, after: int) -> list[Entry]:
+        """What was done under an id that no answer is kept for, after an event."""
+        found = self._ask("events_of_request", request=request_id, after=after)
+        return [rows.entry_of(row) for row in found]
+
     def first_event(self, task: TaskId) -> Event | None:
         page = self._ask("events_of_task", task=task, after=0, limit=1)
         return rows.entry_of(page[0]).event if page else None

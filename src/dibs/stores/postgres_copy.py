@@ -107,7 +107,7 @@ def columns_of(connection: Connection, table: str) -> tuple[str, ...]:
     """All that are written, but the first, which is the board's number."""
     asked = (
         "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 1 "
-        "AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
+        "AND NOT attisdropped ORDER BY attnum"
     )
     return tuple(name for (name,) in connection.execute(asked, (f"{SCHEMA}.{table}",)))
 

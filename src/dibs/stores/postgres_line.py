@@ -48,6 +48,7 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
         self.server: tuple[str, ...] | None = None
         """Which one it is, on which timeline: both stay the same as long as a session that writes."""
         self.encoding = self.info.encoding
+        self.rows = Transformer(self)
 
 
 class Answer:
@@ -95,7 +96,7 @@ class Line:
         self._wire = session.pgconn
         self._encoding = session.encoding
         self._patience = (wait + ANSWER_SECONDS) * 1000
-        self._rows = Transformer(session)
+        self._rows = session.rows
         self._awaited: deque[Answer] = deque()
         self._unasked = False
         """Whether something was said whose answer was not asked for."""

@@ -38,8 +38,8 @@ IDLE = "1min"
 ADDS = ("add_event", "add_note", "add_ended_lease", "add_request")
 """Changes that leave every other row alone: they can be said in one statement with any others of these."""
 
-SAVES = ("save_task", "save_seq")
-"""Changes of one row: in the same statement a second one of the same row would be lost without a word."""
+SAVES = ("save_task", "save_seq", "settle_dependants")
+"""Changes of rows: in the same statement a second one of the same row would be lost without a word."""
 
 TOGETHER = 8
 """So many changes are one statement at most: the server keeps each combination that it was told."""
@@ -151,8 +151,8 @@ class ReadContext(Guarded):
             self._say_changes(self._line)
             self._say(query, params)
             return
-        before = [other for other, _ in self._changes]
-        if len(before) == TOGETHER or (query in SAVES and query in before):
+        before = self._changes
+        if len(before) == TOGETHER or (query in SAVES and may_meet(query, params, before)):
             self._say_changes(self._line)
         self._changes.append((query, params))
 
@@ -257,6 +257,17 @@ class RenewalContext(WriteContext):
         self._expect("task_by_key", {"key": self._task}, by="lock_task")
         self._look()
         return self._transaction()
+
+
+def may_meet(query: str, params: Params, before: list[tuple[str, Params]]) -> bool:
+    """Whether a change may be of the same row as one before. No task depends on itself."""
+    told = dict(before)
+    if query in told:
+        return True
+    told[query] = params
+    if not told.keys() >= {"save_task", "settle_dependants"}:
+        return False
+    return bool(told["save_task"]["id"] != told["settle_dependants"]["task"])
 
 
 def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> str:

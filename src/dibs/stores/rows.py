@@ -66,7 +66,7 @@ def task_of(row: Row) -> Task:
     (
         _board, id_, uid, key, created, updated, creator, title, priority, audience, tier,
         capabilities, constraints, max_attempts, not_before, billable, charge_code, scope, channel, ref, state, epoch,
-        number, holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee,
+        number, holder, session, acquired, renewed, ttl, _expires, renewals, reason, stint, suspect, assignee,
         author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, said, gate,
         locked, head, events, version,
     ) = row  # fmt: skip

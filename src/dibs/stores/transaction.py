@@ -23,6 +23,7 @@ from dibs.core.model import (
     Task,
     TaskId,
     TaskKey,
+    Token,
 )
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
@@ -236,6 +237,8 @@ class ReadTransaction(Offers, History):
 class WriteTransaction(ReadTransaction):
     """The only writer. What it writes is committed together, or not at all."""
 
+    request_id: str | None = None
+    """Under which its events can be found, if its answer is not kept."""
     _reworded: frozenset[TaskId] = frozenset()
     """Tasks whose terms or scope changed, until they are saved."""
 
@@ -355,7 +358,7 @@ class WriteTransaction(ReadTransaction):
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """An event about the board itself."""
         board = self.board
-        entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, token=None)
+        entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, None)
         self.board = self.board.but(head=entry.digest, events=entry.position)
         return entry
 
@@ -412,27 +415,20 @@ class WriteTransaction(ReadTransaction):
             self._change("save_pause", paused_by=board.paused_by, paused_why=board.paused_why)
 
     def _enter(self, task: Task, event: e.Event, caller: Caller) -> tuple[Task, Entry]:
-        entry = self._entry(task.id, task.events + 1, task.head, event, caller, token=task.token)
+        entry = self._entry(task.id, task.events + 1, task.head, event, caller, task.token)
         return task.but(head=entry.digest, events=entry.position), entry
 
     def _entry(
-        self, task: TaskId, position: int, head: str, event: e.Event, caller: Caller, **token: Any
-    ) -> Entry:
+        self, task: TaskId, position: int, head: str, event: e.Event, caller: Caller,
+        token: Token | None,
+    ) -> Entry:  # fmt: skip
+        cause = event.cause if getattr(event, "ending", None) else ""
         entry = Entry(
-            seq=self.board.seq + 1,
-            task=task or None,
-            position=position,
-            at=self.now,
-            actor=caller.actor.id,
-            session=caller.session,
-            **token,
-            verb=event.verb,
-            cause=event.cause if getattr(event, "ending", None) else "",
-            facts=ledger.encode(event),
-            digest="",
-        )
+            self.board.seq + 1, task or None, position, self.now, caller.actor.id, caller.session,
+            token, event.verb, cause, ledger.encode(event), digest="",
+        )  # fmt: skip
         entry = entry.but(digest=ledger.chain(head, entry))
-        self._change("add_event", **rows.entry_columns(entry))
+        self._change("add_event", request=self.request_id, **rows.entry_columns(entry))
         text: str = getattr(event, "note", "")
         if text:
             kind = ledger.kind_of_note(event)

@@ -4,12 +4,13 @@
 uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving, paused_by,
 paused_why
 
+-- All columns in the order of the table: then a row is sent as it lies.
 -- part: task
 board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
 constraints, max_attempts, not_before, billable, charge_code, scope, channel, origin_ask_ref, state,
-token_epoch, token_number, holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect, assignee, author, preferred,
-parked_by, blocked_on, attempts, rests_until, waits_on, item_said, item_gate, item_locked, head, events,
-version
+token_epoch, token_number, holder, session, acquired, renewed, ttl, expires, renewals, reason, stint,
+suspect, assignee, author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, item_said,
+item_gate, item_locked, head, events, version
 
 -- part: event
 seq, task, position, at, actor, session, token_epoch, token_number, verb, cause, facts, digest
@@ -26,6 +27,14 @@ acknowledged, seq, stint_started, stint_ended, tokens, cost, spending
 
 -- part: stint
 seq, actor, started, ended, source, amends, tokens, cost, spending
+
+-- What can be offered, but for the hour: nobody holds it, and nothing keeps it from being begun. As one
+-- `CASE` no other index than `task_ready` suits it.
+-- part: ready
+CASE WHEN
+    state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL
+    AND coalesce(item_gate, '') = '' AND coalesce(item_locked, '') = ''
+THEN 1 ELSE 0 END = 1
 
 -- part: not_amended
 NOT IN (SELECT amends FROM stint WHERE board = :board AND amends IS NOT NULL)
@@ -216,14 +225,14 @@ WHERE board = :board AND id = :id
 
 -- name: ready_for
 SELECT priority, id, key, capabilities, scope FROM task
-WHERE board = :board AND ready = 1 AND (priority, id) > (:priority, :id)
+WHERE board = :board AND {ready} AND (priority, id) > (:priority, :id)
 AND tier <= :tier AND audience IN ('any', :kind)
 AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
 ORDER BY priority, id LIMIT :limit
 
 -- name: tasks_ready
 SELECT {task} FROM task
-WHERE board = :board AND ready = 1
+WHERE board = :board AND {ready}
 AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
 ORDER BY priority, id LIMIT :limit
 
@@ -415,10 +424,13 @@ ORDER BY seq LIMIT 100
 -- name: add_event
 INSERT INTO event
     (board, seq, task, position, at, actor, session, token_epoch, token_number, verb, cause, facts,
-     digest)
+     digest, request)
 VALUES
     (:board, :seq, :task, :position, :at, :actor, :session, :token_epoch, :token_number, :verb,
-     :cause, :facts, :digest)
+     :cause, :facts, :digest, :request)
+
+-- name: events_of_request
+SELECT {event} FROM event WHERE board = :board AND seq > :after AND request = :request ORDER BY seq
 
 -- name: events_of_task
 SELECT {event} FROM event WHERE board = :board AND task = :task AND position > :after
