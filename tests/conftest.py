@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from kit.boards import STORES, Bench, new_address
-from kit.postgres_ground import quickest_place
+from kit.postgres_ground import MEMORY, quickest_place
 from kit.repositories import Repo
 
 # Whoever runs the tests in the background may have switched signals off, which is inherited.
@@ -31,8 +31,9 @@ def pytest_xdist_auto_num_workers(config):
 
 
 # The folders of tests are in memory, as their servers are: a sync is asked for, and costs nothing.
-if not os.statvfs(quickest_place()).f_flag & getattr(os, "ST_NOEXEC", 0):
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", quickest_place())
+# Where nothing may be executed there, as in many containers, hooks and scripts could not run.
+if quickest_place() == MEMORY and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
 @pytest.fixture(params=STORES)
