@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from kit.boards import STORES, Bench, new_address
+from kit.postgres_ground import MEMORY, quickest_place
 from kit.repositories import Repo
 
 # Whoever runs the tests in the background may have switched signals off, which is inherited.
@@ -20,6 +21,19 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 # same for everybody; at a desk they are new every time.
 settings.register_profile("dibs", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("dibs")
+
+
+def pytest_xdist_auto_num_workers(config):
+    """One more than there are cores: while a test waits for a process, another has work."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return (os.cpu_count() or 1) + 1
+
+
+# The folders of tests are in memory, as their servers are: a sync is asked for, and costs nothing.
+# Where nothing may be executed there, as in many containers, hooks and scripts could not run.
+if quickest_place() == MEMORY and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
 @pytest.fixture(params=STORES)

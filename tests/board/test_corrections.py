@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dibs.board.stints import days_with, worked
@@ -284,6 +284,7 @@ minutes = st.integers(-5, 70)
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 5), minutes, minutes), max_size=12))
+@example(steps=[(True, 0, 0, 1), (False, 0, 0, 0)])
 def test_whatever_is_corrected_stints_of_one_actor_on_one_task_never_overlap(
     tmp_path_factory, steps
 ):
@@ -314,7 +315,7 @@ def test_whatever_is_corrected_stints_of_one_actor_on_one_task_never_overlap(
         one.number: ((one.start - START) // MINUTE, (one.end - START) // MINUTE)
         for one in worked(bench.board, 0, LATER).stints
     }
-    assert found == {one: (a, b) for one, (a, b) in model.items() if a < b}
+    assert found == {one: (a, b) for one, (a, b) in model.items() if a < b}, "what has a length"
     assert bench.faults() == ()
     bench.close()
 

@@ -20,7 +20,7 @@ from dibs.interfaces import surfaces
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.cli.arguments import COMMON, parser, quickly, read
 from kit.boards import of_a_file
-from kit.repositories import DIBS
+from kit.repositories import DIBS, Repo
 
 A = ("--agent", "codex-2", "--session", "s1")
 
@@ -64,8 +64,8 @@ def test_every_command_of_the_core_is_reached_by_a_verb():
 
 
 @pytest.mark.parametrize("name", sorted(verbs.MODULES))
-def test_every_verb_has_a_help_that_names_its_arguments(name, repo):
-    told = repo.ok(name, "--help").out
+def test_every_verb_has_a_help_that_names_its_arguments(name, tmp_path):
+    told = Repo(tmp_path).ok(name, "--help").out
     made = parser(name, verbs.meaning(name), loaded()[name].arguments)
     for action in made._actions:
         assert (action.option_strings or [action.metavar])[0] in told

@@ -34,11 +34,7 @@ def edit(repo: Repo, path: str, session: str = "c1", **more: object) -> dict[str
 def hook(repo: Repo, told: object, name: str = "claude", **environment: str) -> Ran:
     """`dibs hook` as a process of its own, started by whoever runs the tests."""
     text = told if isinstance(told, str) else json.dumps(told)
-    done = subprocess.run(
-        [DIBS, "hook", name], cwd=repo.folder, env=repo.environment(**environment), input=text,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return repo.run("hook", name, fed=text, **environment)
 
 
 def denial(ran: Ran) -> str:

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from kit.repositories import DIBS, Ran, clean_environment
+from kit import forked
+from kit.repositories import Ran, clean_environment
+from kit.running import until
 
 FILES = ("", "board.db", "board.db-wal", "board.db-shm", "write.lock")
 KILLED = -9
@@ -36,15 +40,30 @@ def why_not() -> str:
 
 
 def traced(place: Path, board: Path, arguments: tuple[str, ...], *how: str) -> tuple[Ran, str]:
-    """The command under `strace`: how it ended, and what it did to the board's files."""
+    """The command under `strace`: how it ended, and what it did to the board's files.
+
+    It is traced from its first step on, but not while Python starts: that is most of all calls, and
+    none of them is about the board.
+    """
     trace = board.with_suffix(".trace")
     watched = [part for name in FILES for part in ("-P", str(board / name).rstrip("/"))]
-    done = subprocess.run(
-        ["strace", "-f", "-qq", "-o", str(trace), *watched, *how, DIBS, *arguments],
-        cwd=place, env=clean_environment(DIBS_BOARD=str(board)), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    return Ran(done.returncode, done.stdout, done.stderr), trace.read_text()
+    tracers = []
+
+    def attend(pid: int) -> None:
+        command = ["strace", "-f", "-qq", "-o", str(trace), *watched, *how, "-p", str(pid)]
+        tracers.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))
+        until(lambda: is_traced(pid) or tracers[0].poll(), "a tracer")
+        os.kill(pid, signal.SIGCONT)
+
+    around = clean_environment(DIBS_BOARD=str(board))
+    ran = Ran(*forked.run([*arguments], place, around, attend=attend))
+    assert tracers[0].wait(60) == 0, "strace"
+    return ran, trace.read_text()
+
+
+def is_traced(pid: int) -> bool:
+    said = Path(f"/proc/{pid}/status").read_text()
+    return "(stopped)" not in said and "TracerPid:\t0\n" not in said
 
 
 def points(place: Path, board: Path, arguments: tuple[str, ...]) -> list[Point]:
@@ -66,11 +85,8 @@ def struck(
 
     `fault` is a signal (`KILL`), an error (`EIO`), or an error from that point on (`EIO+`).
     """
-    kill = fault == "KILL"
-    what = "signal=KILL" if kill else f"error={fault.rstrip('+')}"
+    what = "signal=KILL" if fault == "KILL" else f"error={fault.rstrip('+')}"
     when = f"{point.n}{'+' * fault.endswith('+')}"
     inject = ("-e", f"trace={point.call}", "-e", f"inject={point.call}:{what}:when={when}")
-    # With this the command is faster, but strace 6.1 then sends no signals.
-    faster = () if kill else ("--seccomp-bpf",)
-    ran, trace = traced(place, board, arguments, *faster, *inject)
+    ran, trace = traced(place, board, arguments, *inject)
     return ran, ran.code == KILLED or "(INJECTED)" in trace

@@ -6,14 +6,14 @@ import atexit
 import functools
 import json
 import os
+import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from dibs.board.identity import HARNESSES
-
-DIBS = str(Path(sys.executable).parent / "dibs")
+from kit import forked
+from kit.forked import DIBS
 
 NOT_INHERITED = {mark for harness in HARNESSES for mark in (*harness.marks, harness.session)} | {
     "DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL", "DIBS_DEBUG", "DIBS_RUN", "DIBS_TASK",
@@ -31,7 +31,20 @@ def clean_environment(**more: str) -> dict[str, str]:
 @functools.cache
 def home() -> str:
     """An empty home for all processes of a test run: nothing is ever set up in a real one."""
-    folder = tempfile.TemporaryDirectory(prefix="dibs-home-", ignore_cleanup_errors=True)
+    return folder_of_this_run("dibs-home-")
+
+
+@functools.cache
+def original() -> str:
+    """A repository with a first commit and nothing else: every other one is a copy of it."""
+    folder = Path(folder_of_this_run("dibs-original-"))
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    return str(folder)
+
+
+def folder_of_this_run(prefix: str) -> str:
+    folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)
     return folder.name
 
@@ -68,9 +81,7 @@ class Repo:
 
     @classmethod
     def create(cls, folder: Path, url: str = "") -> Repo:
-        folder.mkdir(parents=True)
-        git(folder, "init", "-q", "-b", "main")
-        git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+        shutil.copytree(original(), folder, symlinks=True)
         return cls(folder, url)
 
     def worktree(self, name: str) -> Repo:
@@ -83,15 +94,22 @@ class Repo:
         return clean_environment(**self.around | more)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """The program as whoever types it starts it."""
         return subprocess.Popen(
             [DIBS, *arguments], cwd=self.folder, env=self.environment(**environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def run(self, *arguments: str, **environment: str) -> Ran:
-        process = self.start(*arguments, **environment)
-        out, err = process.communicate(timeout=60)
-        return Ran(process.returncode, out, err)
+    def run(self, *arguments: str, fed: str = "", **environment: str) -> Ran:
+        """A process that has ended; forked where nothing depends on how it starts."""
+        around = self.environment(**environment)
+        if forked.can_be_forked([*arguments], around):
+            return Ran(*forked.run([*arguments], self.folder, around, fed))
+        done = subprocess.run(
+            [DIBS, *arguments], cwd=self.folder, env=around, input=fed, capture_output=True,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *arguments: str, **environment: str) -> Ran:
         ran = self.run(*arguments, **environment)
