@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from dibs.board.callers import caller_of, register, session_at
 from dibs.board.identity import Identity
-from dibs.board.known import NOTHING, Evidence, facts_for, fresh_uid
+from dibs.board.known import NOTHING, Evidence, facts_for
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.persist import Asked, Opened, persist
 from dibs.core import commands as c
@@ -114,7 +116,7 @@ class Board(Opened):
         own = (
             request_id is None and self.store.remote
         )  # what was lost on its way is asked for again
-        asked = Asked(fresh_uid() if own else request_id, own=own)
+        asked = Asked(os.urandom(12).hex() if own else request_id, own=own)
         light = isinstance(command, c.Renew) and request_id is None
         outcome = persist(self, lambda: self._execute(who, command, light, asked))
         return self._scrubbed(outcome) if isinstance(command, c.Redact) else outcome

@@ -154,7 +154,7 @@ class Board(Moves):
     def _do(self, command: c.Command, request_id: str | None = None) -> Answer:
         checked = None if request_id is None else checks.request_id(request_id)
         with self._use() as rules:
-            outcome = rules.execute(self.who, command, checked)
+            outcome = rules.execute(self._who or self.who, command, checked)
         notice(outcome)
         return records.answer(outcome)
 

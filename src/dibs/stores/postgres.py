@@ -137,7 +137,7 @@ class PostgresStore:
     def give_back(self, connection: Session) -> None:
         if self._pool is not None:
             self._pool.putconn(connection)
-        elif connection.closed or connection.info.transaction_status != pq.TransactionStatus.IDLE:
+        elif connection.pgconn.transaction_status != pq.TransactionStatus.IDLE:  # nor is one closed
             self._drop()
 
     def _opened_pool(self) -> ConnectionPool[Session]:

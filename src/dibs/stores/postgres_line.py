@@ -50,6 +50,8 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
         session that writes."""
         self.encoding = self.info.encoding
         self.rows = Transformer(self)
+        self.poll = select.poll()
+        self.poll.register(self.pgconn.socket, select.POLLIN)
 
 
 class Answer:
@@ -177,7 +179,7 @@ class Line:
 
     def _result(self) -> PGresult | None:
         while self._wire.is_busy():
-            self._wait(select.POLLIN)
+            self._wait(self._session.poll)
         return self._wire.get_result()
 
     def _sync(self) -> None:
@@ -185,11 +187,11 @@ class Line:
         self._awaited.append(Answer())
         self._unasked = False
         while self._wire.flush():
-            self._wait(select.POLLIN | select.POLLOUT)
+            ready = select.poll()
+            ready.register(self._wire.socket, select.POLLIN | select.POLLOUT)
+            self._wait(ready)
 
-    def _wait(self, what: int) -> None:
-        ready = select.poll()
-        ready.register(self._wire.socket, what)
+    def _wait(self, ready: select.poll) -> None:
         found = ready.poll(self._patience)
         if not found:
             self._session.close()

@@ -120,10 +120,9 @@ CREATE TABLE task (
     version        INTEGER NOT NULL,
     PRIMARY KEY (board, id),
     UNIQUE (board, uid),
+    -- Not its holder and author: they change with every piece of work, and called in that transaction.
     FOREIGN KEY (board, creator)   REFERENCES actor (board, id),
-    FOREIGN KEY (board, holder)    REFERENCES actor (board, id),
     FOREIGN KEY (board, assignee)  REFERENCES actor (board, id),
-    FOREIGN KEY (board, author)    REFERENCES actor (board, id),
     FOREIGN KEY (board, preferred) REFERENCES actor (board, id),
     FOREIGN KEY (board, parked_by) REFERENCES actor (board, id),
     CHECK ((channel IS NULL) = (origin_ask_ref IS NULL)),
@@ -194,7 +193,6 @@ CREATE TABLE ended_lease (
     cost         INTEGER CHECK (cost >= 0),  -- in millionths
     spending     TEXT    NOT NULL CHECK (spending IN ('', 'actual', 'estimated', 'unknown')),
     PRIMARY KEY (board, task, token_epoch, token_number),
-    FOREIGN KEY (board, task) REFERENCES task (board, id),
     CHECK ((stint_started IS NULL) = (stint_ended IS NULL) AND coalesce(stint_ended >= stint_started, 1 = 1))
 ) STRICT, WITHOUT ROWID;
 
