@@ -123,21 +123,7 @@ class ReadTransaction(Offers, History):
         self.skewed = skewed
         self._actors: dict[ActorId | str, Actor] = {} if actors is None else actors
 
-    def _one(self, query: str, **params: Any) -> rows.Row | None:
-        found = self._ask(query, **params)
-        return found[0] if found else None
-
     # Actors and sessions.
-
-    def actor_named(self, name: str) -> Actor | None:
-        key = folded(name)
-        if key not in self._actors:
-            row = self._one("actor_by_name", folded=key)
-            if row is None:
-                return None
-            actor = rows.actor_of(row)
-            self._actors[key] = self._actors.setdefault(actor.id, actor)
-        return self._actors[key]
 
     def actor(self, actor_id: ActorId) -> Actor:
         if actor_id not in self._actors:
@@ -146,9 +132,6 @@ class ReadTransaction(Offers, History):
                 raise unreadable(f"actor {actor_id}, who is not registered")
             self._actors[actor_id] = rows.actor_of(row)
         return self._actors[actor_id]
-
-    def actors(self) -> dict[ActorId, Actor]:
-        return {actor.id: actor for actor in map(rows.actor_of, self._ask("actors"))}
 
     def names(self) -> dict[ActorId, list[str]]:
         """Each actor's name and aliases."""
@@ -213,18 +196,10 @@ class ReadTransaction(Offers, History):
     def tasks_held(self, limit: int) -> list[Task]:
         return [rows.task_of(row) for row in self._ask("tasks_held", limit=limit)]
 
-    def tasks_held_by(self, actor: ActorId, session: str) -> list[Task]:
-        found = self._ask("tasks_held_by", actor=actor, session=session)
-        return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
-
     def tasks_worked_on_by(self, actor: ActorId) -> list[Task]:
         """Those on which the actor has an open stint."""
         found = self._ask("tasks_worked_on_by", actor=actor)
         return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
-
-    def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
-        """Tasks that were taken from a session, and it has not said that it knows."""
-        return [key for _, key in self._ask("tasks_lost_by", actor=actor, session=session)]
 
     def counts(self) -> dict[str, int]:
         return dict(self._ask("count_tasks"))
