@@ -570,10 +570,11 @@ one commit and finishes ten in another: a fifth of a commit for each. One by one
 What each does for it: a job of pgqueuer is one prepared statement that marks any free row, and one that
 moves it to a log. procrastinate calls a function for each, and keeps two entries of a log (it checks its
 connection and begins and commits in round trips of their own). dibs is asked for this task and no other;
-it reads, decides in the client, and writes three chained events, the row of the task twice (with its five
-indexes: state and holder stand in two of them), the row of the board twice, the lease that ended, and two
-answers under request ids. It says this in half as many round trips, and all that a transaction changes in
-one statement or two. Where processors are few, the sum of "client us" and "server us" is the limit.
+it reads, decides in the client, and writes three chained events, each with the id by which somebody who was
+cut off finds it again, the row of the task twice (with its five indexes: state and holder stand in two of
+them), the row of the board twice, and the lease that ended. It says this in half as many round trips, and all
+that a transaction changes in one statement. Where processors are few, the sum of "client us" and "server us"
+is the limit.
 
 Statements are prepared, as no pooler stands between. Behind one they are parsed and planned each time.
 

@@ -67,7 +67,7 @@ TAMPERING = {
     ),
     "an event is inserted": (
         "INSERT INTO event SELECT board, 999, task, 99, at, actor, session, token_epoch, token_number, verb,"
-        " cause, facts, digest FROM event WHERE seq = 9"
+        " cause, facts, digest, request FROM event WHERE seq = 9"
     ),
     "a state is changed": "UPDATE task SET state = 'dropped' WHERE id = 1",
     "a title is changed": "UPDATE task SET title = 'other' WHERE id = 2",

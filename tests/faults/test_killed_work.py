@@ -255,7 +255,7 @@ def test_nothing_is_left_behind_after_ttl_and_grace_and_two_ticks(repo, shop):
     begun, ticks = repo.json("status")["now"], [time.monotonic()]
     found: dict[str, int] = {}
     while len(found) < 3:
-        assert len(ticks) < 200, found
+        assert ticks[-1] < ticks[0] + 60, found
         for change in swept(repo):
             assert found.setdefault(change["key"], len(ticks)) == len(ticks), "ended twice"
         ticks.append(time.monotonic())
