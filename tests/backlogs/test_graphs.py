@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dibs.backlogs import files
 from dibs.backlogs.report import summary
 from dibs.core import commands as c
 
@@ -39,6 +40,14 @@ def test_a_claim_and_a_completion_are_written_to_the_line_of_the_task_alone(yard
     assert len(done["log"]) == 2
     lines = yard.text(GRAPH).splitlines()
     assert [lines[0], lines[1], lines[3], lines[4]] == others
+
+
+def test_a_graph_may_be_larger_than_any_item_file(yard):
+    """Its lines are many; that of one task is read again when it is claimed."""
+    graph(yard, line("a"), line("b", description="x" * files.LIMIT))
+    yard.sync()
+    yard.agent("codex", "s1").claim("a")
+    assert fields(yard, "a")["assigned"] == "codex"
 
 
 def test_old_graphs_with_stale_claims_heal_with_one_summary_line(yard):

@@ -135,7 +135,7 @@ def test_the_schema_has_the_states_kinds_and_limits_of_the_code():
 
 def test_every_query_is_known_to_the_database_and_used_by_the_code(apart, kind):
     used = set(re.findall(r'"([a-z_]+)"', " ".join(open_all())))
-    for name, sql in queries.load(kind).items():
+    for name, sql in queries.load(kind).all().items():
         apart.change("EXPLAIN " + re.sub(r"(?<!:):\w+", "NULL", sql))
         assert name in used, f"{name} is asked by nobody"
 
@@ -152,7 +152,7 @@ WHOLE = {
 @of_a_file
 def test_no_question_walks_over_all_tasks(apart):
     """A board's number is the same in every row: an index that is used for it alone is used in vain."""
-    for name, text in queries.load("sqlite").items():
+    for name, text in queries.load("sqlite").all().items():
         if name in WHOLE:
             continue
         sql = re.sub(r"(?<!:):\w+", "1", text)

@@ -182,7 +182,9 @@ class Backlog:
         problem = Problem(self.root, "it is not there", "what the board knows of it holds")
         for path in self.candidates(tx, dialect, task):
             try:
-                items, problems = dialect.read(path, files.read(self.root, path).data, tx.now)
+                items, problems = dialect.read(
+                    path, files.read(self.root, path, dialect.largest).data, tx.now
+                )
             except FileNotFoundError:
                 continue
             except (Unreadable, OSError) as error:

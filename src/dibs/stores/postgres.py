@@ -72,7 +72,7 @@ class PostgresStore:
         self._connection: Session | None = None
         self._pid = os.getpid()
         loaded = queries.load("postgres")
-        self.queries = {name: dialect.query(text) for name, text in loaded.items()}
+        self.queries = {name: dialect.query(text) for name, text in loaded.all().items()}
         self._actors: tuple[str, dict[Any, Any]] = ("", {})
 
     # Opening.

@@ -8,26 +8,40 @@ from os.path import dirname, join
 FOLDER = join(dirname(__file__), "sql")
 
 
-def load(database: str) -> dict[str, str]:
-    """Each query by its name, with its parts put in: the shared ones, and the database's own."""
+class Queries(dict[str, str]):
+    """Each query by its name. Its parts are put in when it is first asked for: a command asks for few."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._parts: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        for block in text.split("\n-- ")[1:]:
+            head, _, body = block.partition("\n")
+            kind, _, name = head.partition(": ")
+            if kind == "part":
+                self._parts[name] = self._whole(body)
+            elif kind == "name":
+                self._texts[name] = body
+
+    def __missing__(self, name: str) -> str:
+        query = self[name] = self._whole(self._texts[name])
+        return query
+
+    def _whole(self, text: str) -> str:
+        text = text.strip()
+        if "{" in text:
+            for part, columns in self._parts.items():
+                text = text.replace("{" + part + "}", columns)
+        return text
+
+    def all(self) -> dict[str, str]:
+        return {name: self[name] for name in self._texts}
+
+
+def load(database: str) -> Queries:
+    """The shared queries, and the database's own."""
     texts = [script(join(FOLDER, name)) for name in ("queries.sql", f"{database}.sql")]
-    return parse("\n".join(texts))
-
-
-def parse(text: str) -> dict[str, str]:
-    queries: dict[str, str] = {}
-    parts: dict[str, str] = {}
-    for block in text.split("\n-- ")[1:]:
-        head, _, body = block.partition("\n")
-        kind, colon, name = head.partition(": ")
-        body = body.strip()
-        if not colon or kind not in ("part", "name"):
-            continue
-        if "{" in body:
-            for part, columns in parts.items():
-                body = body.replace("{" + part + "}", columns)
-        (parts if kind == "part" else queries)[name] = body
-    return queries
+    return Queries("\n".join(texts))
 
 
 def migrations(database: str) -> dict[int, tuple[str, str]]:
