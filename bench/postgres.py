@@ -40,8 +40,8 @@ from kit.postgres_ground import DISK
 from kit.postgres_proxy import Proxy
 
 CLIENTS = (1, 8, 32)
-SECONDS = 2.0
-REPEATS = 3
+SECONDS = 1.0
+REPEATS = 8
 AHEAD = 0.1
 """A turn is told so long before it begins."""
 FIRST_AHEAD = 3.0
