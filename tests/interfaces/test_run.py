@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -470,8 +471,14 @@ def test_what_a_command_makes_of_a_signal_is_its_own_affair(repo):
 
 
 def test_who_is_stopped_at_the_terminal_stops_the_command_and_continues_it(repo):
+    """It starts no others: a shell that waits for one that was stopped before it began is not stopped."""
     key = repo.add()
-    with Running(repo, key, f"{here('it')}; {wait_for('word')}", *A) as run:
+    waits = (
+        "import os, time\nwhile not os.path.exists(os.environ['SEEN'] + '/word'): time.sleep(0.02)"
+    )
+    with Running(
+        repo, key, f"{here('it')}; exec {sys.executable} -c {shlex.quote(waits)}", *A
+    ) as run:
         pid = run.pid_of("it")
         run.send(signal.SIGTSTP)
         machine = this_machine()
