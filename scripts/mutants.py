@@ -392,7 +392,7 @@ TABLE = [
     # Paths, guards and hours.
     Mutant("paths: a rival's live lease bars", "core/guarding.py", "if barred is not None:", "if False:", f"{GUARDING}a_path_is_held_as_long_as_the_lease_is_live"),
     Mutant("paths: what is outside one's scope", "core/guarding.py", "            outside.append(path)", "            pass", f"{GUARDING}an_area_stands_for_its_globs"),
-    Mutant("paths: an expired lease does not bar", "board/known.py", "return not own and now <= rival.expires", "return not own", f"{GUARDING}a_path_is_held_as_long_as_the_lease_is_live"),
+    Mutant("paths: an expired lease does not bar", "core/facts.py", "return not own and now <= self.expires", "return not own", f"{GUARDING}a_path_is_held_as_long_as_the_lease_is_live"),
     Mutant("paths: who lost its lease does not commit", "core/guarding.py", "known.lost if action == COMMIT and not mine else (),", "(),", f"{GUARDING}who_lost_its_lease_and_holds_nothing_does_not_commit_until_it_knows"),
     Mutant("paths: an allowance is for one actor", "board/guarding.py", "tuple(one for one in allowed if one.actor == actor)", "tuple(allowed)", f"{GUARDING}a_person_lets_somebody_touch_what_another_holds_for_a_while"),
     Mutant("paths: an allowance ends", "stores/sql/queries.sql", "allowance.until >= :now", "allowance.until >= 0 AND :now > 0", f"{GUARDING}a_person_lets_somebody_touch_what_another_holds_for_a_while"),

@@ -113,9 +113,8 @@ class Board(Opened):
         return outcome.but(said=said + outcome.said + backlog.after(self, who, outcome))
 
     def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
-        own = (
-            request_id is None and self.store.remote
-        )  # what was lost on its way is asked for again
+        # On a server, what was lost on its way is asked for again: every change has an id there.
+        own = request_id is None and self.store.remote
         asked = Asked(os.urandom(12).hex() if own else request_id, own=own)
         light = isinstance(command, c.Renew) and request_id is None
         outcome = persist(self, lambda: self._execute(who, command, light, asked))

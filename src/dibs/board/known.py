@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dibs.core.ground import Ground
-    from dibs.core.instants import Instant
     from dibs.stores.transaction import ReadTransaction
 
 
@@ -182,16 +181,8 @@ def rivals_of(
     return tuple(
         rival
         for rival in held
-        if verdicts[rival.scope]
-        and rival.task != task
-        and is_another(rival, actor, session, tx.now)
+        if verdicts[rival.scope] and rival.task != task and rival.bars(actor, session, tx.now)
     )
-
-
-def is_another(rival: Rival, actor: ActorId, session: str | None, now: Instant) -> bool:
-    """Whether a lease is live, and of another session. What is assigned to the actor is its own."""
-    own = rival.actor == actor and (session is None or rival.session in (None, session))
-    return not own and now <= rival.expires
 
 
 def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[Rival, ...]) -> Facts:

@@ -68,9 +68,9 @@ class Rival(Value):
     expires: Instant
     scope: tuple[str, ...]
 
-    def bars(self, actor: ActorId, session: str, now: Instant) -> bool:
+    def bars(self, actor: ActorId, session: str | None, now: Instant) -> bool:
         """Whether it is live, and of another session. What is assigned to the actor is its own."""
-        own = self.actor == actor and self.session in (None, session)
+        own = self.actor == actor and (session is None or self.session in (None, session))
         return not own and now <= self.expires
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 
 from dibs.board.guarding import NOBODY
-from dibs.board.known import is_another
 from dibs.core import checks
 from dibs.core.ground import ALLOW, OFF, WARN
 from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held
@@ -166,7 +165,7 @@ class Unnamed:
         self.vouched = vouched
         ground = board.settings.rules.ground
         held = tx.held_scopes() if ground.conflict != OFF else []
-        rivals = tuple(one for one in held if is_another(one, NOBODY, "", tx.now))
+        rivals = tuple(one for one in held if one.bars(NOBODY, "", tx.now))
         self.known = Known(ground, rivals=rivals)
         self.actors: Mapping[ActorId, Actor] = tx.actors() if rivals else {}
         self.now = tx.now
