@@ -22,6 +22,48 @@ else:
 _GETTERS = [_tuplegetter(place, "") for place in range(40)]
 """One for each place: a field is read by its place, whatever the class."""
 
+OFTEN = 100
+"""A class that was made so often will be made again: then its constructor is worth writing out."""
+
+_made: dict[type, int] = {}
+
+
+def _make(cls: type[Value], *given: Any, **named: Any) -> Value:
+    """What makes a value until its class is made often: any class, from its fields and defaults."""
+    fields = cls.fields
+    made = _made[cls] = _made.get(cls, 0) + 1
+    if made == OFTEN:
+        _write_out(cls)
+    if len(given) < len(fields):
+        defaults = cls.defaults
+        try:
+            given += tuple(
+                [
+                    named.pop(field) if field in named else defaults[field]
+                    for field in fields[len(given) :]
+                ]
+            )
+        except KeyError as missing:
+            message = f"{cls.__name__} needs {missing.args[0]!r}"
+            raise TypeError(message) from None
+    if named or len(given) != len(fields):
+        message = f"{cls.__name__} has the fields {', '.join(fields)}"
+        raise TypeError(message)
+    return tuple.__new__(cls, given)
+
+
+def _write_out(cls: type[Value]) -> None:
+    """A constructor with the fields as its parameters, as `namedtuple` makes one at once for each class."""
+    fields, defaults = cls.fields, cls.defaults
+    last = fields[len(fields) - len(defaults) :]
+    if not fields or not all(field in defaults for field in last):
+        return
+    names = ", ".join(fields)
+    text = f"lambda cls, {names}: new(cls, ({names},))"
+    make = eval(text, {"new": tuple.__new__})  # noqa: S307 - of names that stand in our source
+    make.__defaults__ = tuple([defaults[field] for field in last])
+    cls.__new__ = make  # type: ignore[method-assign]
+
 
 class _ValueType(type):
     """Turns annotations into tuple fields; a subclass adds its own after those it inherits."""
@@ -39,8 +81,10 @@ class _ValueType(type):
                 space[field] = _GETTERS[place]
             fields, defaults = (*fields, *own), {**defaults, **given}
         space["__slots__"] = ()
+        space["__new__"] = _make
         space["fields"] = fields
         space["defaults"] = defaults
+        space["places"] = dict(zip(fields, range(len(fields))))
         return type.__new__(mcs, name, bases, space)
 
 
@@ -50,33 +94,15 @@ class Value(tuple, metaclass=_ValueType):  # type: ignore[type-arg]  # noqa: SLO
 
     fields: ClassVar[tuple[str, ...]]
     defaults: ClassVar[Mapping[str, Any]]
-
-    def __new__(cls, *given: Any, **named: Any) -> Self:
-        fields = cls.fields
-        if len(given) < len(fields):
-            defaults = cls.defaults
-            try:
-                given += tuple(
-                    [
-                        named.pop(field) if field in named else defaults[field]
-                        for field in fields[len(given) :]
-                    ]
-                )
-            except KeyError as missing:
-                message = f"{cls.__name__} needs {missing.args[0]!r}"
-                raise TypeError(message) from None
-        if named or len(given) != len(fields):
-            message = f"{cls.__name__} has the fields {', '.join(fields)}"
-            raise TypeError(message)
-        return tuple.__new__(cls, given)
+    places: ClassVar[Mapping[str, int]]
 
     def but(self, **changes: Any) -> Self:
         """This record with some fields changed."""
-        values, place_of = list(self), self.fields.index
+        values, places = list(self), self.places
         try:
             for field, value in changes.items():
-                values[place_of(field)] = value
-        except ValueError:
+                values[places[field]] = value
+        except KeyError:
             raise TypeError(f"{type(self).__name__} has no field {field!r}") from None
         return tuple.__new__(type(self), values)
 

@@ -34,6 +34,7 @@ NOT_PREPARED = ("26000", "42P05")
 _numbers = count(1)
 _NAMED = re.compile(r"%\((\w+)\)s")
 _DONE = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+_SYNCED = pq.ExecStatus.PIPELINE_SYNC
 
 
 class Session(psycopg.Connection["tuple[Any, ...]"]):
@@ -65,30 +66,28 @@ class Answer:
 
 
 @cache
-def protocol(*texts: str) -> tuple[bytes, bytes, tuple[tuple[int, str], ...]]:
+def protocol(*texts: str) -> tuple[bytes, bytes, tuple[tuple[str, ...], ...]]:
     """A name for a statement, the statement with its parameters numbered, and theirs in this order.
 
-    Several texts become one statement; each has parameters of its own, which its place stands beside.
+    Several texts become one statement; each has parameters of its own.
     """
-    wanted: dict[tuple[int, str], int] = {}
-
-    def numbered(place: int, text: str) -> str:
-        return _NAMED.sub(
-            lambda found: f"${wanted.setdefault((place, found[1]), len(wanted) + 1)}", text
-        )
-
-    *others, last = [numbered(place, text) for place, text in enumerate(texts)]
+    parts: list[str] = []
+    wanted: list[tuple[str, ...]] = []
+    for text in texts:
+        part, names = numbered(text, sum(map(len, wanted)) + 1)
+        parts.append(part)
+        wanted.append(names)
+    *others, last = parts
     beside = ", ".join(f"part_{place} AS ({part})" for place, part in enumerate(others))
     whole = f"WITH {beside} {last}" if others else last
     return b"dibs_%d" % next(_numbers), whole.replace("%%", "%").encode(), tuple(wanted)
 
 
-def written(values: list[Any], encoding: str) -> list[bytes | None]:
-    """Parameters as texts."""
-    texts = [None if value is None else str(value).encode(encoding) for value in values]
-    if b"\0" in b"".join(filter(None, texts)):  # it would end its text early
-        raise psycopg.DataError("a text with a zero byte cannot be stored")
-    return texts
+def numbered(text: str, first: int) -> tuple[str, tuple[str, ...]]:
+    """A text with numbers for the names of its parameters, and the names in this order."""
+    names = tuple(dict.fromkeys(_NAMED.findall(text)))
+    numbers = {name: f"${number}" for number, name in enumerate(names, first)}
+    return _NAMED.sub(lambda found: numbers[found[1]], text), names
 
 
 class Line:
@@ -112,8 +111,14 @@ class Line:
     def say_together(self, changes: list[tuple[str, Params]]) -> Answer:
         """Several changes as one statement: none of them sees what another one does."""
         name, statement, wanted = protocol(*[text for text, _ in changes])
-        params = [given for _, given in changes]
-        values = written([params[place][each] for place, each in wanted], self._encoding)
+        encoding = self._encoding
+        values = [
+            None if (value := params[each]) is None else str(value).encode(encoding)
+            for (_, params), names in zip(changes, wanted)
+            for each in names
+        ]
+        if b"\0" in b"".join(filter(None, values)):  # it would end its text early
+            raise psycopg.DataError("a text with a zero byte cannot be stored")
         session = self._session
         if session.own:
             if name not in session.prepared:
@@ -164,23 +169,22 @@ class Line:
         return self._rows.load_rows(0, answer.result.ntuples, tuple)
 
     def _next(self) -> None:
+        wire = self._wire
         answer = self._awaited.popleft()
-        result = answer.result = self._result()
+        while wire.is_busy():
+            self._wait(self._session.poll)
+        result = answer.result = wire.get_result()
         assert result is not None, "everything has an answer"
-        if result.status == pq.ExecStatus.PIPELINE_SYNC:
+        status = result.status
+        if status == _SYNCED:
             return
-        self._wire.get_result()  # nothing, at once: the end of this one
-        if result.status not in _DONE:
+        wire.get_result()  # nothing, at once: the end of this one
+        if status not in _DONE:
             self._session.prepared.discard(answer.prepares)
             problem = errors.error_from_result(result, encoding=self._encoding)
             if problem.sqlstate in NOT_PREPARED:
                 self._session.own = False
             raise problem
-
-    def _result(self) -> PGresult | None:
-        while self._wire.is_busy():
-            self._wait(self._session.poll)
-        return self._wire.get_result()
 
     def _sync(self) -> None:
         self._wire.pipeline_sync()
