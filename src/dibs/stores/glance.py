@@ -22,18 +22,18 @@ class Glance(Offers):
 
     def __init__(self, store: SqliteStore, now: Instant, seq: int) -> None:
         self._ask = store.ask
-        self._change = store.change
+        self._put = store.change
         self._actors = {}
         self._seq = seq
         self.now = now
 
     def renew(self, task: Task) -> None:
         """The lease runs on from now; nothing else of the task changes. In a `Renewal` only."""
-        self._change("save_task", **rows.task_columns(renew(task, self.now)))
+        self._put("save_task", rows.work_columns(renew(task, self.now)))
 
     def finish(self) -> None:
         """The floor of the board's clock rises, as with every change."""
-        self._change("save_seq", floor=self.now, seq=self._seq)
+        self._put("save_seq", {"floor": self.now, "seq": self._seq})
 
 
 class Look(ReadContext):

@@ -50,7 +50,7 @@ class PlainLink:
     def stream(self, query: str, **params: Any) -> Iterator[Any]:
         return iter(self.ask(query, **params))
 
-    def change(self, query: str, **params: Any) -> None:
+    def change(self, query: str, params: dict[str, Any]) -> None:
         params["board"] = self._number
         self._connection.execute(self._store.queries[query], params)
 
@@ -173,7 +173,7 @@ def receive(
         link = PlainLink(store, connection, number)
         home = {"uid": source.board.uid, "name": store.address.board}
         connection.execute(store.queries["add_home"], home)
-        link.change("save_settings", settings=source.settings or settings)
+        link.change("save_settings", {"settings": source.settings or settings})
         [row] = link.ask("look_at_board")
         now = Instant(store.instant(row[-1]))
         finish(WriteTransaction(link, BoardRow(*row[:-1]), now, skewed=False))

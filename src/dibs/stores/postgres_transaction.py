@@ -140,7 +140,7 @@ class ReadContext(Guarded):
             yield from page
         self._line.say(f"CLOSE {query}")
 
-    def change(self, query: str, **params: Any) -> None:
+    def change(self, query: str, params: Params) -> None:
         """Not waited for: an error comes with the next answer, at the latest the commit's."""
         assert self._line is not None, "inside a transaction"
         self._ahead.clear()

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.core.ledger import Entry
+    from dibs.core.model import TaskId
 
     Row = tuple[Any, ...]
     Columns = dict[str, Any]
@@ -96,29 +97,59 @@ def task_of(row: Row) -> Task:
     )  # fmt: skip
 
 
-NO_LEASE: Columns = dict.fromkeys((*Lease.fields, "holder", "expires"))
-
-
 def task_columns(task: Task) -> Columns:
     """All columns of a task but its board."""
-    terms, lease = task.terms, task.lease
-    return (
-        task.named()
-        | terms.named()
-        | {
-            "capabilities": listed(terms.capabilities),
-            "constraints": listed(terms.constraints),
-            "billable": int(terms.billable),
-            "scope": listed(task.scope),
-            "token_epoch": task.token.epoch,
-            "token_number": task.token.number,
-        }
-        | (
-            NO_LEASE
-            if lease is None
-            else lease.named() | {"holder": lease.actor, "expires": lease.expires}
-        )
-    )
+    terms = task.terms
+    return {
+        **task.named(),
+        **terms.named(),
+        "capabilities": listed(terms.capabilities),
+        "constraints": listed(terms.constraints),
+        "billable": int(terms.billable),
+        "scope": listed(task.scope),
+        **work_columns(task),
+    }
+
+
+def work_columns(task: Task) -> Columns:
+    """Those that change while it is worked on, and what its row is found by."""
+    return {
+        "id": task.id,
+        "updated": task.updated,
+        "state": task.state,
+        "token_epoch": task.token.epoch,
+        "token_number": task.token.number,
+        **(NO_LEASE if task.lease is None else lease_columns(task.lease)),
+        "assignee": task.assignee,
+        "author": task.author,
+        "preferred": task.preferred,
+        "parked_by": task.parked_by,
+        "blocked_on": task.blocked_on,
+        "attempts": task.attempts,
+        "rests_until": task.rests_until,
+        "head": task.head,
+        "events": task.events,
+        "version": task.version,
+    }
+
+
+def lease_columns(lease: Lease) -> Columns:
+    holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect = lease
+    return {
+        "holder": holder,
+        "session": session,
+        "acquired": acquired,
+        "renewed": renewed,
+        "ttl": ttl,
+        "expires": lease.expires,
+        "renewals": renewals,
+        "reason": reason,
+        "stint": stint,
+        "suspect": suspect,
+    }
+
+
+NO_LEASE: Columns = dict.fromkeys(("holder", "expires", *Lease.fields[1:]))
 
 
 def ended_lease_of(row: Row) -> EndedLease:
@@ -126,10 +157,13 @@ def ended_lease_of(row: Row) -> EndedLease:
     return EndedLease(Token(row[0], row[1]), *row[2:10], lost, acknowledged, *row[12:])  # type: ignore[call-arg]
 
 
-def ended_lease_columns(lease: EndedLease) -> Columns:
-    return lease.named() | {
-        "token_epoch": lease.token.epoch,
-        "token_number": lease.token.number,
+def ended_lease_columns(task: TaskId, lease: EndedLease) -> Columns:
+    epoch, number = lease.token
+    return {
+        **lease.named(),
+        "task": task,
+        "token_epoch": epoch,
+        "token_number": number,
         "lost": int(lease.lost),
     }
 
@@ -142,11 +176,23 @@ def entry_of(row: Row) -> Entry:
     return Entry(seq, task or None, position, at, actor, session, token, verb, cause, facts, digest)
 
 
-def entry_columns(entry: Entry) -> Columns:
-    return entry.named() | {
-        "task": entry.task or 0,
-        "token_epoch": entry.token and entry.token.epoch,
-        "token_number": entry.token and entry.token.number,
+def entry_columns(entry: Entry, request: str | None) -> Columns:
+    seq, task, position, at, actor, session, token, verb, cause, facts, digest = entry
+    epoch, number = (None, None) if token is None else token
+    return {
+        "seq": seq,
+        "task": task or 0,
+        "position": position,
+        "at": at,
+        "actor": actor,
+        "session": session,
+        "token_epoch": epoch,
+        "token_number": number,
+        "verb": verb,
+        "cause": cause,
+        "facts": facts,
+        "digest": digest,
+        "request": request,
     }
 
 

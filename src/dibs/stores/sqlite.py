@@ -98,7 +98,7 @@ class SqliteStore:
         anchor = anchor_here(self.machine)
         with connection:  # all of it or nothing: a board that was begun is no board
             self._migrate(connection)
-            self.change("add_board", uid=uid, created=anchor.anchor)
+            self.change("add_board", {"uid": uid, "created": anchor.anchor})
             self.save_anchor(anchor)
         return True
 
@@ -240,7 +240,7 @@ class SqliteStore:
         params["board"] = BOARD
         return iter(self._connection.execute(self._queries[query], params))
 
-    def change(self, query: str, **params: Any) -> None:
+    def change(self, query: str, params: dict[str, Any]) -> None:
         assert self._connection is not None, "inside a transaction"
         params["board"] = BOARD
         self._connection.execute(self._queries[query], params)
@@ -271,7 +271,7 @@ class SqliteStore:
     # The clock.
 
     def save_anchor(self, anchor: Anchor) -> None:
-        self.change("save_anchor", **anchor.but(skewed=int(anchor.skewed)).named())
+        self.change("save_anchor", anchor.but(skewed=int(anchor.skewed)).named())
 
     def set_clock(self, transaction: WriteTransaction) -> Duration:
         """Re-anchors to the wall clock; running leases move with it. Says by how much."""

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 
         def ask(self, query: str, **params: Any) -> list[rows.Row]: ...
 
-        def change(self, query: str, **params: Any) -> None: ...
+        def change(self, query: str, params: dict[str, Any]) -> None:
+            """`params` is given away: the link adds to it what it knows itself."""
+            ...
 
         def stream(self, query: str, **params: Any) -> Iterator[rows.Row]:
             """The same rows as of `ask`, a few at a time."""
@@ -116,7 +118,7 @@ class ReadTransaction(Offers, History):
         self._rises = rises
         self.new_home = new_home
         self._ask = link.ask
-        self._change = link.change
+        self._put = link.change
         self._stream = link.stream
         self._read = self.board = board
         self.now = now
@@ -217,6 +219,9 @@ class WriteTransaction(ReadTransaction):
     _reworded: frozenset[TaskId] = frozenset()
     """Tasks whose terms or scope changed, until they are saved."""
 
+    def _change(self, query: str, **params: Any) -> None:
+        self._put(query, params)
+
     def touch(self) -> None:
         """What is told again waits, as the first time, until it is safe."""
         self._change("touch_board")
@@ -249,7 +254,7 @@ class WriteTransaction(ReadTransaction):
         """The first row and the first event of a task."""
         task = added.task(TaskId(self.board.tasks + 1), caller.actor.id, self.now)
         task, entry = self._enter(task, added, caller)
-        self._change("add_task", **rows.task_columns(task))
+        self._put("add_task", rows.task_columns(task))
         if task.item is not None:
             self._save_item(task)
         self.board = self.board.but(tasks=task.id)
@@ -278,7 +283,7 @@ class WriteTransaction(ReadTransaction):
         """What an event leaves beside the row: ended leases, stints, dependencies."""
         over = ended_lease(event, self.now, seq)
         if over is not None:
-            self._change("add_ended_lease", task=task.id, **rows.ended_lease_columns(over))
+            self._put("add_ended_lease", rows.ended_lease_columns(task.id, over))
         stint = ended_stint(event, before, seq)
         if stint is not None:
             self._change("add_stint", task=task.id, **stint.named())
@@ -325,10 +330,9 @@ class WriteTransaction(ReadTransaction):
 
     def save(self, task: Task) -> None:
         """The second lock: a row is changed only in the version that was read."""
-        columns = rows.task_columns(task)
-        self._change("save_task", **columns)
+        self._put("save_task", rows.work_columns(task))
         if task.id in self._reworded:
-            self._change("save_terms", **columns)
+            self._put("save_terms", rows.task_columns(task))
 
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """An event about the board itself."""
@@ -403,7 +407,7 @@ class WriteTransaction(ReadTransaction):
             token, event.verb, cause, ledger.encode(event), digest="",
         )  # fmt: skip
         entry = entry.but(digest=ledger.chain(head, entry))
-        self._change("add_event", request=self.request_id, **rows.entry_columns(entry))
+        self._put("add_event", rows.entry_columns(entry, self.request_id))
         text: str = getattr(event, "note", "")
         if text:
             kind = ledger.kind_of_note(event)
