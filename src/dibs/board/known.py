@@ -64,6 +64,8 @@ def facts_for(
         deaths=seen.deaths,
         living=seen.living,
     )
+    if isinstance(command, c.TaskCommand) and not isinstance(command, c.AddStint):
+        return facts_for_task(tx, facts, command)
     if isinstance(command, c.Add):
         return facts_for_add(tx, facts, command, settings.key_prefix)
     if isinstance(command, c.Intake):
@@ -83,11 +85,13 @@ def facts_for(
         from dibs.board.many import facts_for_many
 
         return facts_for_many(tx, facts, command)
-    if isinstance(command, OF_TIME):
-        from dibs.board.correcting import facts_for_time
+    assert isinstance(command, OF_TIME), command.verb
+    from dibs.board.correcting import facts_for_time
 
-        return facts_for_time(tx, facts, command)
-    assert isinstance(command, c.TaskCommand), command.verb
+    return facts_for_time(tx, facts, command)
+
+
+def facts_for_task(tx: ReadTransaction, facts: Facts, command: c.TaskCommand) -> Facts:
     task = found(tx, command.task)
     if isinstance(command, c.Block) and command.on:
         check_cause(tx, command.on)

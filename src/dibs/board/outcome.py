@@ -75,10 +75,14 @@ def actors_named(
     tx: ReadTransaction, task: Task | None, events: tuple[e.Event, ...] = ()
 ) -> dict[ActorId, Actor]:
     """Everybody whom a task and its events name."""
-    endings = (getattr(event, name, None) for event in events for name in ("ending", "former"))
-    ids = {ending.actor for ending in endings if ending is not None}
-    ids |= {event.actor for event in events if isinstance(event, e.LeaseBegun)}
+    ids: list[ActorId | None] = []
+    for event in events:
+        endings = getattr(event, "ending", None), getattr(event, "former", None)
+        ids += [ending.actor for ending in endings if ending is not None]
+        if isinstance(event, e.LeaseBegun):
+            ids.append(event.actor)
     if task is not None:
-        ids |= {task.assignee, task.author, task.preferred, task.parked_by, task.creator}
-        ids |= {task.lease.actor} if task.lease else set()
+        ids += (task.assignee, task.author, task.preferred, task.parked_by, task.creator)
+        if task.lease is not None:
+            ids.append(task.lease.actor)
     return {actor_id: tx.actor(actor_id) for actor_id in ids if actor_id is not None}

@@ -106,18 +106,19 @@ class Line:
 
     def say(self, text: str, params: Params | None = None) -> Answer:
         """Queued, not sent. What comes of it is heard with its answer, or with one after it."""
-        return self.say_together([(text, params or {})])
+        name, statement, (names,) = protocol(text)
+        return self._queue(name, statement, [params[each] for each in names] if params else [])
 
     def say_together(self, changes: list[tuple[str, Params]]) -> Answer:
         """Several changes as one statement: none of them sees what another one does."""
         name, statement, wanted = protocol(*[text for text, _ in changes])
+        values = [params[each] for (_, params), names in zip(changes, wanted) for each in names]
+        return self._queue(name, statement, values)
+
+    def _queue(self, name: bytes, statement: bytes, values: list[Any]) -> Answer:
         encoding = self._encoding
-        values = [
-            None if (value := params[each]) is None else str(value).encode(encoding)
-            for (_, params), names in zip(changes, wanted)
-            for each in names
-        ]
-        if b"\0" in b"".join(filter(None, values)):  # it would end its text early
+        texts = [None if value is None else str(value).encode(encoding) for value in values]
+        if b"\0" in b"".join(filter(None, texts)):  # it would end its text early
             raise psycopg.DataError("a text with a zero byte cannot be stored")
         session = self._session
         if session.own:
@@ -125,9 +126,9 @@ class Line:
                 self._wire.send_prepare(name, statement)
                 session.prepared.add(name)
                 self._awaited.append(Answer(name))
-            self._wire.send_query_prepared(name, values)
+            self._wire.send_query_prepared(name, texts)
         else:
-            self._wire.send_query_params(statement, values)
+            self._wire.send_query_params(statement, texts)
         answer = Answer()
         self._awaited.append(answer)
         self._unasked = True
