@@ -207,12 +207,16 @@ class Server:
         self.made: list[str] = []
         self.templates: dict[str, str] = {}
 
-    def new_database(self, template: str = "template0", *, tcp: bool = False) -> str:
+    def new_database(
+        self, template: str = "template0", *, tcp: bool = False, encoding: str = "UTF8"
+    ) -> str:
         """The URL of a database that nobody else knows; `tcp`: not by socket, with a password."""
         name = f"dibs_test_{secrets.token_hex(6)}"
         self.made.append(name)
         quick = "STRATEGY FILE_COPY" if self.node else ""
-        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {quick}')
+        self.execute(
+            f'CREATE DATABASE "{name}" TEMPLATE "{template}" ENCODING \'{encoding}\' {quick}'
+        )
         return self.url_of(name, tcp=tcp)
 
     def template(self, purpose: str, prepare: Callable[[str], None]) -> str:

@@ -85,6 +85,9 @@ SURFACES = {
         'write to {file} a line [agents.codex], and below it: command = ["codex", "exec", "..."]',
     ),
     "not_let_in": Surface(USAGE, "look at the role, its password and the database in the address"),
+    "wrong_encoding": Surface(
+        USAGE, "name another one: CREATE DATABASE team ENCODING 'UTF8' TEMPLATE template0"
+    ),
     "driver_missing": Surface(USAGE, "pip install 'dibs[postgres]'"),
     "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),
     # Refused.

@@ -91,6 +91,15 @@ def not_let_in(where: str, detail: str) -> Refused:
     return refused("not_let_in", f"the server lets nobody in: {where} ({detail})", path=where)
 
 
+def wrong_encoding(where: str, encoding: str) -> Refused:
+    return refused(
+        "wrong_encoding",
+        f"the database has the encoding {encoding}, and a board needs UTF8: {where}",
+        path=where,
+        encoding=encoding,
+    )
+
+
 def not_granted(where: str, detail: str) -> Refused:
     return refused("not_granted", f"the server does not allow it: {where} ({detail})", path=where)
 

@@ -91,11 +91,13 @@ class PostgresStore:
             connection.execute(self.queries["add_home"], {"uid": uid, **name})
         return True
 
-    @staticmethod
-    def migrate(connection: psycopg.Connection[Any]) -> None:
+    def migrate(self, connection: psycopg.Connection[Any]) -> None:
         """In the caller's transaction, one program at a time: all steps that are missing."""
         from dibs.stores.definitions import definition
 
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise faults.wrong_encoding(self.where, str(encoding))
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
         connection.execute("CREATE TABLE IF NOT EXISTS dibs.migration (number BIGINT PRIMARY KEY)")
@@ -113,6 +115,7 @@ class PostgresStore:
             "autocommit": True,
             "prepare_threshold": None,
             "target_session_attrs": "read-write",
+            "client_encoding": "UTF8",  # as texts are here, whatever the role or the environment says
             **self.address.options(self.wait),
         }
 
