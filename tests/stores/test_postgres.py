@@ -91,8 +91,10 @@ def test_an_address_that_the_driver_cannot_read_is_told_without_its_words(url):
 def test_who_is_not_let_in_is_told_at_once():
     url = server().new_database(tcp=True)
     for wrong in (url.replace("correct", "wrong"), url.rpartition("/")[0] + "/nowhere"):
-        store = PostgresStore(Address(wrong))
-        assert code_of(lambda store=store: store.read().__enter__()) == "not_let_in"
+        with pytest.raises(Refused) as problem:
+            PostgresStore(Address(wrong)).read().__enter__()
+        assert problem.value.code == "not_let_in"
+        assert "the server did not let postgres in" in problem.value.refusal.message
 
 
 def test_a_board_without_a_name_is_the_main_one():

@@ -33,6 +33,12 @@ class Address(Value):
     def has_password(self) -> bool:
         return without_password(self.url) != self.url
 
+    @property
+    def user(self) -> str:
+        """Whom it names, if anybody: a service or the environment may do so too."""
+        named = _PARTS.fullmatch(self.url)
+        return unquote((named and named[2] or "").partition(":")[0])
+
     def to_keep(self) -> Address:
         """The address as it may be written down."""
         return Address(without_password(self.url), self.board)

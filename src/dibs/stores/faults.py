@@ -87,8 +87,11 @@ def bad_address(where: str) -> Refused:
     return refused("bad_argument", f"the address cannot be read by the driver: {where}")
 
 
-def not_let_in(where: str, detail: str) -> Refused:
-    return refused("not_let_in", f"the server lets nobody in: {where} ({detail})", path=where)
+def not_let_in(where: str, user: str, detail: str, *, before: bool = False) -> Refused:
+    """`before`: it did let in who asks; somebody may be changing a password, so it is tried again."""
+    message = f"the server did not let {user or 'you'} in: {where} ({detail})"
+    problem = refused("not_let_in", message, path=where)
+    return Interrupted(problem.refusal) if before else problem
 
 
 def wrong_encoding(where: str, encoding: str) -> Refused:

@@ -62,7 +62,7 @@ class Guarded:
         _: TracebackType | None,
     ) -> None:
         if isinstance(error, psycopg.Error):
-            raise fault_of(error, self._store.where, self._store.wait, self._committing) from error
+            raise fault_of(error, self._store, self._committing) from error
 
 
 class ReadContext(Guarded):
@@ -276,16 +276,17 @@ def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> 
     return "promotion" if timeline != timeline_now else ""
 
 
-def fault_of(error: psycopg.Error, where: str, wait: float, committing: bool) -> Refused:
+def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Refused:
     """What an error of the server or the network means to the caller."""
+    where = store.where
     state = error.sqlstate or ""
     detail = str(error).strip().partition("\n")[0]
     if isinstance(error, psycopg.ProgrammingError) and not state:
         return faults.bad_address(where)  # what the driver says of it may hold a password
     if not state and any(sign in detail for sign in NOT_LET_IN):
-        return faults.not_let_in(where, detail)
+        return faults.not_let_in(where, store.address.user, detail, before=store.number != 0)
     if state == "55P03":
-        return faults.busy(where, "another writer", wait)
+        return faults.busy(where, "another writer", store.wait)
     if state == "53100":
         return faults.disk_full(where)
     if state == "42501":

@@ -47,7 +47,9 @@ GLANCES = 40
 LOOK_AT_SERVER = 5 * SECOND
 """Between two looks whether the lease is still ours; at a file it is looked whenever we wake up."""
 
-TRY_AGAIN = frozenset(("busy", "unreachable", "disk_full", "read_only", "storage_failed"))
+TRY_AGAIN = frozenset(
+    ("busy", "unreachable", "not_let_in", "not_granted", "disk_full", "read_only", "storage_failed")
+)
 """Refusals that say nothing about the lease."""
 
 
