@@ -36,8 +36,8 @@ class Address(Value):
     @property
     def user(self) -> str:
         """Whom it names, if anybody: a service or the environment may do so too."""
-        named = _PARTS.fullmatch(self.url)
-        return unquote((named and named[2] or "").partition(":")[0])
+        _, user, _ = _PARTS.fullmatch(self.url).groups()  # type: ignore[union-attr]
+        return unquote((user or "").partition(":")[0])
 
     def to_keep(self) -> Address:
         """The address as it may be written down."""
