@@ -263,8 +263,13 @@ def server() -> Server:
 
 
 @contextmanager
-def pooler(node: Node, size: int = 2, users: tuple[str, ...] = ("postgres",)) -> Iterator[str]:
-    """The address of a pgbouncer in transaction mode: `size` sessions for any number of clients."""
+def pooler(
+    node: Node,
+    size: int = 2,
+    users: tuple[str, ...] = ("postgres",),
+    mode: str = "transaction",
+) -> Iterator[str]:
+    """The address of a pgbouncer: `size` sessions for any number of clients."""
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if not program:
         import pytest
@@ -274,7 +279,7 @@ def pooler(node: Node, size: int = 2, users: tuple[str, ...] = ("postgres",)) ->
     (folder / "users").write_text("".join(f'"{user}" ""\n' for user in users))
     (folder / "ini").write_text(
         f"[databases]\n* = host={node.folder} port={node.port}\n"
-        f"[pgbouncer]\npool_mode = transaction\ndefault_pool_size = {size}\n"
+        f"[pgbouncer]\npool_mode = {mode}\ndefault_pool_size = {size}\n"
         f"auth_type = trust\nauth_file = {folder}/users\nunix_socket_dir =\n"
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\n"
     )

@@ -77,9 +77,13 @@ def forked(pid: int) -> Refused:
     )
 
 
-def unreachable(where: str, detail: str, *, unknown: bool = False) -> Refused:
-    said = "whether it was done is not known; ask again with the same request id" if unknown else ""
-    message = f"the server does not answer: {where} ({detail})" + (f": {said}" if said else "")
+UNKNOWN = "whether it was done is not known; ask again with the same request id, if you gave one; else look first"
+
+
+def unreachable(
+    where: str, detail: str, *, unknown: bool = False, how: str = "does not answer"
+) -> Refused:
+    message = f"the server {how}: {where} ({detail})" + (f": {UNKNOWN}" if unknown else "")
     return Interrupted(refused("unreachable", message, path=where, unknown=unknown).refusal)
 
 

@@ -295,14 +295,22 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
         return faults.no_board(where)
     if state in NOTHING_DONE or state[:2] in ("08", "53", "57") or not state:
         unknown = committing and state not in NOTHING_DONE
-        return faults.unreachable(where, detail, unknown=unknown)
+        return faults.unreachable(where, detail, unknown=unknown, how=how(state, detail))
     return faults.storage_failed(where, detail)
+
+
+def how(state: str, detail: str) -> str:
+    """Whether the server is silent, or has answered that it does not do it now."""
+    if state == "25006" or "session is read-only" in detail:
+        return "takes no changes"
+    return "said no" if state or "FATAL:" in detail else "does not answer"
 
 
 NOT_LET_IN = (
     "authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry",
-    "definition of service", "is not permitted to log in",
+    "definition of service", "is not permitted to log in", "does not support SSL",
+    "certificate verify failed", "server certificate for",
 )  # fmt: skip
 """What a server says to who will never be let in with this address: it has no codes for it."""
 
-NOTHING_DONE = ("40001", "40P01", "25006", "25P03", *NOT_PREPARED)
+NOTHING_DONE = ("40001", "40P01", "25006", "25P03", "57014", *NOT_PREPARED)
