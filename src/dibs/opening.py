@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.backlog import Backlog
     from dibs.board.execute import Board
+    from dibs.core.instants import Duration
     from dibs.machine import Machine
 
     Kind = TypeVar("Kind", bound=Opened)
@@ -33,10 +34,11 @@ def open_board(
     return open_at(place, machine)
 
 
-def open_at(place: Place, machine: Machine | None = None) -> Board:
+def open_at(place: Place, machine: Machine | None = None, wait: Duration | None = None) -> Board:
+    """`wait`: how long for a server that is away, if not for as long as the settings say."""
     from dibs.board.execute import Board
 
-    return _open(Board, place, machine)
+    return _open(Board, place, machine, wait)
 
 
 def look_at(place: Place) -> Opened:
@@ -44,10 +46,12 @@ def look_at(place: Place) -> Opened:
     return _open(Opened, place, None)
 
 
-def _open(kind: type[Kind], place: Place, machine: Machine | None) -> Kind:
+def _open(
+    kind: type[Kind], place: Place, machine: Machine | None, wait: Duration | None = None
+) -> Kind:
     settings = load(place.folder)
     board = kind(store_at(place, settings, machine), settings)
-    board.settings = persist(board, lambda: settings_in(board.store, settings))
+    board.settings = persist(board, lambda: settings_in(board.store, settings), wait)
     return in_repository(board, place)
 
 
@@ -72,9 +76,11 @@ def create_at(place: Place, machine: Machine | None = None, uid: str = "") -> tu
     from dibs.board.known import fresh_uid
 
     settings = load(place.folder)
-    store = store_at(place, settings, machine)
-    made = store.create(uid or fresh_uid())
-    return in_repository(Board(store, settings_in(store, settings)), place), made
+    board = Board(store_at(place, settings, machine), settings)
+    own = uid or fresh_uid()
+    made = persist(board, lambda: board.store.create(own))
+    board.settings = persist(board, lambda: settings_in(board.store, settings))
+    return in_repository(board, place), made
 
 
 def settings_now(place: Place, board: Board) -> Settings:

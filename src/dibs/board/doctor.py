@@ -7,7 +7,18 @@ from dibs.board.upkeep import checkup
 from dibs.core.instants import MINUTE, about, iso
 from dibs.stores.store import Finding, check
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.core.refusals import Refusal
+
 CLOCK_TOLERANCE = 5 * MINUTE
+
+OUT_OF_REACH = {
+    "unreachable": "look whether it runs, and whether this machine reaches it",
+    "not_let_in": "look at the role, its password and the database in the address",
+    "not_granted": "ask who owns the database: dibs board grant ROLE",
+}
+"""Why a server cannot be asked, and where to look."""
 
 
 def findings(board: Board) -> list[Finding]:
@@ -39,3 +50,9 @@ def findings(board: Board) -> list[Finding]:
         ),
         Finding("backups", "dibs board backup FILE makes one", "note"),
     ]
+
+
+def of_server(refusal: Refusal) -> Finding | None:
+    """That the server cannot be asked, if it is for that."""
+    look = OUT_OF_REACH.get(refusal.code)
+    return None if look is None else check("server", f"{refusal.message}; {look}", fine=False)

@@ -74,9 +74,12 @@ class Asked:
         self.since = last if self.since is None else min(last, self.since)
 
 
-def persist(board: Opened, act: Callable[[], Answered]) -> Answered:
-    """What `act` answers; it begins anew when it was cut off, and where the board has gone."""
-    patience = Patience(board.store.machine, board.settings.write_wait)
+def persist(board: Opened, act: Callable[[], Answered], wait: Duration | None = None) -> Answered:
+    """What `act` answers; it begins anew when it was cut off, and where the board has gone.
+
+    `wait`: how long it is tried, if not for as long as the settings say.
+    """
+    patience = Patience(board.store.machine, board.settings.write_wait if wait is None else wait)
     doubt: Interrupted | None = None
     while True:
         try:

@@ -19,6 +19,7 @@ from dibs.core.instants import SECOND, Instant
 from dibs.core.model import COMPLETE, DROPPED, FAILED, Actor, ActorId, Task, TaskKey
 from dibs.core.refusals import Refused, refused, shown
 from dibs.core.values import Value
+from dibs.stores.faults import Interrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ def countdown(board: Board, seconds: float) -> Callable[[], float]:
     machine = board.store.machine
     end = machine.boottime() + seconds * SECOND
     return lambda: (end - machine.boottime()) / SECOND
+
+
+def goes_on(left: float) -> bool:
+    """Who said how long to wait waits so long for a server that is away, too; nobody does for ever."""
+    return 0 < left < FOREVER
 
 
 # What happens next.
@@ -147,16 +153,20 @@ def stream(board: Board, after: int, wanted: LogFilter, seconds: float = FOREVER
     """
     left = countdown(board, seconds)
     while True:
-        felt = pulse(board)
-        page = events_after(board, after, wanted=wanted)
-        after = page.reached
-        yield page
-        while not page.more:
-            if left() <= 0:
-                return
-            if wait_for_change(board, felt, min(BEAT, left())) != felt:
-                break
-            yield page.but(lines=())
+        try:
+            felt = pulse(board)
+            page = events_after(board, after, wanted=wanted)
+            after = page.reached
+            yield page
+            while not page.more:
+                if left() <= 0:
+                    return
+                if wait_for_change(board, felt, min(BEAT, left())) != felt:
+                    break
+                yield page.but(lines=())
+        except Interrupted:
+            if not goes_on(left()):
+                raise
 
 
 # Until a task is as somebody wants it.
@@ -187,11 +197,15 @@ def wait_until(board: Board, key: TaskKey, goal: str, seconds: float = FOREVER) 
     """
     left = countdown(board, seconds)
     while True:
-        felt = pulse(board)
-        seen, pause = persist(board, lambda: look(board, key, goal, in_vain=left() <= 0))
-        if seen is not None:
-            return seen
-        wait_for_change(board, felt, min(left(), pause))
+        try:
+            felt = pulse(board)
+            seen, pause = persist(board, lambda: look(board, key, goal, in_vain=left() <= 0))
+            if seen is not None:
+                return seen
+            wait_for_change(board, felt, min(left(), pause))
+        except Interrupted:
+            if not goes_on(left()):
+                raise
 
 
 def look(board: Board, key: TaskKey, goal: str, *, in_vain: bool) -> tuple[TaskView | None, float]:

@@ -104,6 +104,13 @@ class Call:
             self._board = open_at(self.place)
         return self._board
 
+    def open_within(self, wait: Duration | None) -> None:
+        """Opens the board; a server that is away is waited for so long, and no longer."""
+        if self._board is None:
+            from dibs.opening import open_at
+
+            self._board = open_at(self.place, wait=wait)
+
     def board_or_none(self) -> Board:
         """The place of a board, though there may be none there, or none that can be used."""
         from dibs.opening import place_of

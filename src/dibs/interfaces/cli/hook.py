@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 FAILS = 1
 """What every harness reads as a failure that blocks nothing; 2 would be a denial."""
 
+PROMPT_SECONDS = 2.0
+"""How long a prompt may take: it is there again after every command."""
+
 MOST = 64 * 2**20
 """Bytes of one event. A file that is written whole stands in it."""
 
@@ -71,7 +74,8 @@ def prime(call: Call) -> Answer:
 
 
 def statusline(call: Call) -> Answer:
-    """One line, or nothing: a prompt is no place for errors."""
+    """One line, or nothing: a prompt is no place for errors, nor for a wait."""
+    from dibs.core.instants import Duration
     from dibs.harness.hooks import may_be_board
     from dibs.harness.telling import line
 
@@ -79,11 +83,32 @@ def statusline(call: Call) -> Answer:
     harness = None if name is None else harness_named(name)
     try:
         if may_be_board(call.place, os.environ):
+            give_up_after(PROMPT_SECONDS)
+            call.open_within(Duration(0))
             who = who_or_nobody(call) if harness is None else who_by_harness(call, harness)
             text = line(call.board, who) if who is not None else ""
     except Refused as problem:
         text = "" if problem.code == "no_board" else "dibs?"
+    except TooLong:
+        text = "dibs?"
+    finally:
+        give_up_after(0)
     return Answer({"schema": 1, "text": text}, (text,) if text else ())
+
+
+class TooLong(BaseException):
+    """A server keeps silent. No `Exception`: whoever clears up after one would ask the server again."""
+
+
+def give_up_after(seconds: float) -> None:
+    """0: never."""
+    import signal
+
+    def stop(*_: object) -> None:
+        raise TooLong
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def who_or_nobody(call: Call) -> Identity | None:

@@ -194,10 +194,11 @@ def watch(call: Call) -> Iterator[Answer | None]:
         task=None if call["key"] is None else call.key,
         actor=None if call["actor"] is None else checks.actor_name(call["actor"]),
     )
+    left = opened_within(call)
     after = first_after(call)
     most = None if call["count"] is None else checks.whole(call["count"], "--count", 1, 10**9)
     told = 0
-    for page in watching.stream(call.board, after, wanted, seconds(call)):
+    for page in watching.stream(call.board, after, wanted, left):
         for line in page.lines:
             payload = payloads.answer(**payloads.event(line))
             yield Answer(payload, (pages.event_as_it_comes(line, page.actors, page.now),))
@@ -219,19 +220,25 @@ def first_after(call: Call) -> int:
     return 0 if call["from_start"] else watching.last_event(call.board)
 
 
-def seconds(call: Call) -> float:
-    from dibs.board import watching
-
+def opened_within(call: Call) -> float:
+    """Opens the board; how many seconds of the timeout are left. They hold for a server that is away, too."""
     if call["timeout"] is None:
+        from dibs.board import watching
+
         return watching.FOREVER
-    return checks.duration(call["timeout"], "--timeout") / SECOND
+    from time import monotonic
+
+    given, began = checks.duration(call["timeout"], "--timeout"), monotonic()
+    call.open_within(given or None)  # who does not want to wait has a server that is there
+    return max(0.0, given / SECOND - (monotonic() - began))
 
 
 def wait(call: Call) -> Answer:
     from dibs.board import watching
 
     goal = checks.one_of(call["goal"], "--for", tuple(watching.GOALS))
-    seen = watching.wait_until(call.board, call.key, goal, seconds(call))
+    key, left = call.key, opened_within(call)
+    seen = watching.wait_until(call.board, key, goal, left)
     payload = payloads.answer(task=payloads.task(seen.task, seen.actors, seen.now))
     return Answer(payload, (f"{seen.task.key} is {goal}",))
 

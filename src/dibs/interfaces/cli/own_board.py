@@ -218,10 +218,25 @@ def doctor(call: Call) -> Answer:
         return set_clock(call)
     if call["reason"]:
         raise bad_argument("--reason goes with --set-clock")
-    from dibs.board.doctor import findings
+    found = of_board(call) + of_git(call) + of_harnesses(call)
+    wrong = [finding for finding in found if finding.level == "wrong"]
+    lines = say.table([(f.level, f.what, f.found) for f in found], ("", "WHAT", "FOUND"))
+    told = [{"what": f.what, "found": f.found, "level": f.level} for f in found]
+    return Answer(payloads.answer(ok=not wrong, findings=told), lines, exit=REFUSED if wrong else 0)
+
+
+def of_board(call: Call) -> list[Any]:
+    """How the board is, and its files. A server that cannot be asked is a finding."""
+    from dibs.board.doctor import findings, of_server
     from dibs.opening import wrong_in_committed
 
-    found = findings(call.board)
+    try:
+        found = findings(call.board)
+    except Refused as problem:
+        server = of_server(problem.refusal)
+        if server is None:
+            raise
+        return [server]
     not_followed = wrong_in_committed(call.place, call.board.settings)
     if not_followed:
         from dibs.backlogs.checkup import committed
@@ -231,11 +246,7 @@ def doctor(call: Call) -> Answer:
         from dibs.backlogs.checkup import findings as of_files
 
         found += of_files(call.board)
-    found += of_git(call) + of_harnesses(call)
-    wrong = [finding for finding in found if finding.level == "wrong"]
-    lines = say.table([(f.level, f.what, f.found) for f in found], ("", "WHAT", "FOUND"))
-    told = [{"what": f.what, "found": f.found, "level": f.level} for f in found]
-    return Answer(payloads.answer(ok=not wrong, findings=told), lines, exit=REFUSED if wrong else 0)
+    return found
 
 
 def of_git(call: Call) -> list[Any]:
