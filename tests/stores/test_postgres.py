@@ -18,6 +18,7 @@ from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
 from dibs.stores.address import Address, parse, without_password
 from dibs.stores.postgres import PostgresStore
+from dibs.stores.postgres_health import standbys_found
 from dibs.stores.postgres_transaction import may_meet
 from kit.boards import Bench, database_apart
 from kit.postgres import server
@@ -400,6 +401,43 @@ def test_doctor_tells_what_the_server_promises(bench):
         found
     )
     assert (found["fsync"].level, found["standbys"].level) == ("ok", "note")
+
+
+STREAMING = ("b", "streaming", "sync")
+
+
+@pytest.mark.parametrize(
+    ("names", "commit", "standbys", "level", "told"),
+    [
+        ("", "on", [], "note", "none: a claim survives"),
+        ("", "on", [("b", "streaming", "async")], "note", "b streaming async"),
+        ("b", "on", [STREAMING], "ok", "b streaming sync"),
+        ("b", "on", [], "wrong", "none: every change hangs until 'b' is there"),
+        ("FIRST 2 (b, c)", "on", [STREAMING], "wrong", "b streaming sync: every change hangs"),
+        ("ANY 1 (b, c)", "on", [("b", "streaming", "quorum")], "ok", "b streaming quorum"),
+        ("2 (b, c)", "on", [STREAMING, ("c", "streaming", "sync")], "ok", "b streaming sync, c"),
+        ("b", "local", [], "wrong", "none: a claim survives the loss of power"),
+        ("b", "on", [("b", None, None)], "note", "b hidden"),
+    ],
+)
+def test_doctor_says_when_every_change_hangs(names, commit, standbys, level, told):
+    found = standbys_found(standbys, names, commit)
+    assert (found.what, found.level) == ("standbys", level)
+    assert told in found.found
+
+
+def test_a_standby_that_is_asked_for_and_not_there_is_found(bench):
+    """The server itself says both: what is asked for, and who is there."""
+    node = server().node
+    if node is None:
+        pytest.skip("the settings of a server that was named are not ours")
+    node.configure({"synchronous_standby_names": "absent"})
+    try:
+        found = {finding.what: finding for finding in bench.store.health()}
+    finally:
+        node.configure({"synchronous_standby_names": ""})
+    assert found["standbys"].level == "wrong"
+    assert "every change hangs until 'absent' is there" in found["standbys"].found
 
 
 def test_a_database_of_its_own_has_the_schema():

@@ -44,21 +44,37 @@ def replication(
         "SELECT coalesce(application_name, ''), state, sync_state FROM pg_stat_replication "
         "ORDER BY application_name"
     ).fetchall()
+    return (
+        check(SYNC, settings[SYNC], fine=settings[SYNC] in ("on", "remote_apply"), level="wrong"),
+        standbys_found(standbys, settings[NAMES], settings[SYNC]),
+    )
+
+
+def standbys_found(standbys: list[Any], names: str, commit: str) -> Finding:
+    """Who copies the server; `names` and `commit` say who is waited for, and whether."""
     told = ", ".join(
         f"{name} {state or 'hidden'} {sync or ''}".strip() for name, state, sync in standbys
     )
-    waited = any(sync in ("sync", "quorum") for _, _, sync in standbys)
-    wanted = settings[NAMES] != ""
-    hidden = any(state is None for _, state, _ in standbys)  # from who may not see them
-    return (
-        check(SYNC, settings[SYNC], fine=settings[SYNC] in ("on", "remote_apply"), level="wrong"),
-        check(
-            "standbys",
-            told or "none: a claim survives the loss of power, not of this server",
-            fine=waited,
-            level="wrong" if wanted and not hidden else "note",
-        ),
+    waited = sum(sync in ("sync", "quorum") for _, _, sync in standbys)
+    if any(state is None for _, state, _ in standbys):  # hidden from who may not see them
+        return check("standbys", told, fine=bool(waited), level="note")
+    if names and commit not in ("off", "local") and waited < wanted(names):
+        hangs = f"every change hangs until '{names}' is there ({NAMES})"
+        return Finding("standbys", f"{told or 'none'}: {hangs}", "wrong")
+    return check(
+        "standbys",
+        told or "none: a claim survives the loss of power, not of this server",
+        fine=bool(waited),
+        level="wrong" if names else "note",
     )
+
+
+def wanted(names: str) -> int:
+    """For how many of them a commit waits: `FIRST 2 (a, b)`, `ANY 1 (a, b)`, `2 (a, b)`, `a, b`."""
+    import re
+
+    number = re.match(r"\s*(?:FIRST\s|ANY\s)?\s*(\d+)\s*\(", names, re.IGNORECASE)
+    return int(number[1]) if number else 1
 
 
 def clock(one: Any, machine: Machine) -> Finding:
