@@ -118,6 +118,21 @@ def test_the_schema_refuses(held, rule):
     assert held.snapshot() == before
 
 
+def test_the_epoch_of_a_board_never_falls(apart):
+    """Else tokens would be given again."""
+    apart.change("UPDATE board SET epoch = 5, seq = seq")
+    for lower in (
+        "UPDATE board SET epoch = 4",
+        "UPDATE board SET seq = seq + 1, epoch = epoch - 1",
+    ):
+        before = apart.snapshot()
+        with pytest.raises((apsw.ConstraintError, psycopg.errors.CheckViolation)):
+            apart.change(lower)
+        assert apart.snapshot() == before
+    apart.change("UPDATE board SET epoch = 5")
+    apart.change("UPDATE board SET epoch = 6")
+
+
 def listed(column: str) -> set[str]:
     """The values that the schema's CHECK of a column allows."""
     found = re.search(rf"CHECK \({column} IN\s*\(([^)]*)\)\)", SCHEMA)

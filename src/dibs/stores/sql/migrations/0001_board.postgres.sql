@@ -19,6 +19,18 @@ BEGIN
     RAISE EXCEPTION '%', tg_argv[0] USING ERRCODE = 'check_violation';
 END $$;
 
+-- After the change, not before it: so what leaves the epoch alone, as most changes of a board do, costs nothing.
+CREATE FUNCTION dibs.refuse_epoch() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF new.epoch < old.epoch THEN
+        RAISE EXCEPTION 'an epoch never falls' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER an_epoch_never_falls AFTER UPDATE OF epoch ON dibs.board FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse_epoch();
+
 -- What the columns of a task say together, and what a change of it may not do, in one function:
 -- PostgreSQL reads the text of a CHECK or a WHEN anew for every statement, and keeps a function ready.
 CREATE FUNCTION dibs.refuse_task() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

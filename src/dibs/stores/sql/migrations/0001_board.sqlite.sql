@@ -9,6 +9,9 @@ CREATE TABLE clock (
     skewed   INTEGER NOT NULL CHECK (skewed IN (0, 1))
 ) STRICT;
 
+CREATE TRIGGER an_epoch_never_falls BEFORE UPDATE OF epoch ON board WHEN new.epoch < old.epoch
+BEGIN SELECT raise(ABORT, 'an epoch never falls'); END;
+
 CREATE TRIGGER a_token_never_falls BEFORE UPDATE ON task
 WHEN (new.token_epoch, new.token_number) < (old.token_epoch, old.token_number)
 BEGIN SELECT raise(ABORT, 'a token never falls'); END;
