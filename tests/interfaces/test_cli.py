@@ -296,7 +296,7 @@ def test_a_bug_is_exit_70_and_no_traceback_unless_it_is_wanted(repo, monkeypatch
             [sys.executable, "-c", script], cwd=repo.folder, env=repo.environment(DIBS_DEBUG=wanted),
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert ("Traceback" in ran.stderr) == bool(wanted)
+        assert ("Traceback" in ran.stderr, ran.returncode) == (bool(wanted), 70)
     assert "this is a bug in dibs" in subprocess.run(
         [sys.executable, "-c", script], cwd=repo.folder, env=repo.environment(), capture_output=True, text=True, check=False
     ).stderr  # fmt: skip

@@ -58,10 +58,10 @@ def grant(board: Board, role: str) -> None:
     server(board).grant(role)
 
 
-def load_settings(board: Board, text: str, who: Identity) -> None:
-    """The settings of a board on a server, for all machines alike."""
+def load_settings(board: Board, text: str, who: Identity, file: str) -> None:
+    """The settings of a board on a server, for all machines alike; they were read from a file."""
     store = server(board)
-    settings = from_text(text, store.where)
+    settings = from_text(text, file)
     with board.read() as tx:
         authorise(tx, board, who, c.SetSettings())
     store.save_settings(text)

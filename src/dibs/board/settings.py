@@ -280,7 +280,7 @@ def leaves(stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def from_text(text: str, where: str) -> Settings:
-    """Settings that are kept on a server, as they were written there."""
+    """Settings that are kept on a server, as they were written; `where` is named in what is wrong."""
     import tomllib
 
     try:
@@ -309,14 +309,13 @@ def checked(folder: str) -> tuple[dict[str, Any], list[Refused]]:
     values, wrong = {}, []
     for key, value in leaves(read_file(folder)):
         try:
-            values[field_of(key)] = check_one(folder, key, value)
+            values[field_of(key)] = check_one(join(folder, FILE), key, value)
         except Refused as problem:
             wrong.append(problem)
     return values, wrong
 
 
-def check_one(folder: str, key: str, value: Any) -> Any:
-    path = join(folder, FILE)
+def check_one(path: str, key: str, value: Any) -> Any:
     if key == "agents":
         from dibs.board.agents import agents_of
 

@@ -17,7 +17,8 @@ MAIN = "main"
 """The board's name where the address has none."""
 
 _PARTS = re.compile(r"(\w+://)(?:([^/?]*)@)?(.*)", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+LONGEST_NAME = 63
 
 
 class Address(Value):
@@ -67,10 +68,10 @@ def parse(text: str, what: str = "DIBS_URL") -> Address:
     if not is_address(url):
         raise bad_argument(f"{what} is no address; one looks like postgresql://host/database#board")
     name = unquote(board) or MAIN
-    if not _NAME.fullmatch(name):
+    if broken := rule_broken_by(name):
         raise bad_argument(
-            f"{what}: what stands behind # is no name of a board; it is letters, digits, '.', '_' and "
-            "'-' (in a password, # is written %23)"
+            f"{what}: what stands behind # is no name of a board; it {broken} (in a password, # is "
+            "written %23)"
         )
     if url.partition("?")[0].count("@") > 1:
         raise bad_argument(f"{what} has more than one @; in a password, @ is written %40")
@@ -80,6 +81,15 @@ def parse(text: str, what: str = "DIBS_URL") -> Address:
         if "," not in url:
             raise bad_argument(f"{what}: its port is not a number") from None
     return Address(url, name)
+
+
+def rule_broken_by(name: str) -> str:
+    """The first rule of a board's name that this one does not keep, if any."""
+    if not _NAME.fullmatch(name):
+        return "is letters, digits, '.', '_' and '-'"
+    if name[0] in "._-":
+        return "begins with a letter or a digit"
+    return f"has at most {LONGEST_NAME} characters" if len(name) > LONGEST_NAME else ""
 
 
 def is_secret(option: str) -> bool:

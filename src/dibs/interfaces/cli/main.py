@@ -41,9 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return told(problem, as_json=as_json)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - told, with its exit code
         if os.environ.get(TRACEBACKS):
-            raise
+            from traceback import print_exception
+
+            print_exception(error)
         bug = refused("bug", f"this is a bug in dibs: {type(error).__name__}: {error}")
         return told(bug, as_json=as_json)
 

@@ -74,17 +74,19 @@ def config(call: Call) -> Answer:
     wrong = tuple(problem.refusal.message for problem in problems)
     values = settings.Settings(**stated)
     source, hint = "settings", f"to change one, write it to {path}"
-    if is_on_a_server(call):
+    on_a_server = is_on_a_server(call)
+    url, says_url = address_in_force(call, values.url, on_a_server=on_a_server)
+    if on_a_server:
         from dibs.opening import settings_now
 
         values, source = settings_now(call.place, call.board), "board"
         stated = {name: value for name, value in values.named().items() if value != DEFAULTS[name]}
         hint = "to change them, write all of them to a file: dibs config --load FILE"
-    implied: dict[str, str] = {}
+    values, implied = values.but(url=url), {"url": says_url}
     if wants_names(call, values):
-        values, implied = values.but(identity=settings.STRICT), {"identity": "kano backlog"}
+        values, implied["identity"] = values.but(identity=settings.STRICT), "kano backlog"
     rows = [
-        (name, value, source if is_stated else implied.get(name, "default"), means)
+        (name, value, implied.get(name) or (source if is_stated else "default"), means)
         for name, value, is_stated, means in each_setting(values, stated)
     ]
     rows += area_rows(call, values, source)
@@ -93,6 +95,15 @@ def config(call: Call) -> Answer:
     payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
     not_followed = tuple(wrong_in_committed(call.place, values))
     return Answer(payload, lines, wrong + not_followed, exit=USAGE if wrong else 0)
+
+
+def address_in_force(call: Call, stated: str, *, on_a_server: bool) -> tuple[str, str]:
+    """Where the board is, if on a server, and who says so: the variable counts before the settings."""
+    if call.place.url:
+        return call.place.url, "DIBS_URL"
+    if stated or not on_a_server:
+        return stated, "settings" if stated else ""
+    return call.board.store.where, "moved"
 
 
 def wants_names(call: Call, values: Settings) -> bool:
@@ -149,7 +160,7 @@ def load_config(call: Call) -> Answer:
             text = file.read()
     except (OSError, ValueError) as error:
         raise bad_argument(f"{call['load']} cannot be read: {error}") from None
-    load_settings(call.board, text, call.who())
+    load_settings(call.board, text, call.who(), call["load"])
     where = call.board.store.where
     return Answer(payloads.answer(board=where), (f"the settings of {where} are those of the file",))
 
