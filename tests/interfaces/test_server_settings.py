@@ -86,3 +86,16 @@ def test_a_name_of_a_board_is_refused_with_the_rule_that_it_breaks(name):
 @pytest.mark.parametrize("name", ["a", "0", "a" * 63, "a.b_c-D"])
 def test_a_name_of_a_board_that_keeps_the_rules_is_taken(name):
     assert parse(f"postgresql://h/x#{name}") == Address("postgresql://h/x", name)
+
+
+@pytest.mark.parametrize(
+    ("url", "user"),
+    [
+        ("postgresql://ana:geheim@h/x", "ana"),
+        ("postgresql://a%40b@h/x", "a@b"),
+        ("postgresql://h/x", ""),
+        ("postgresql:///?service=team", ""),
+    ],
+)
+def test_whom_an_address_names(url, user):
+    assert Address(url).user == user
