@@ -287,6 +287,34 @@ def test_a_person_is_known_by_the_address_that_git_has(tree):
     assert person.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.1"]
 
 
+def test_under_strict_identity_too_a_person_is_known_by_the_address_that_git_has(tree):
+    """Somebody made the address known: that is no guess. Inside a harness it counts for nothing."""
+    tree.task("src")
+    tree.settings('identity = "strict"\n')
+    person = tree.by({})
+    person.git("config", "user.email", "ana@example.org")
+    person.ok("claim", "T-1", "--as", "ana")
+    assert "dibs actor set ana --alias ana@example.org" in person.cannot_commit("src/a")
+    person.ok("actor", "set", "ana", "--alias", "ana@example.org", "--as", "ana")
+    assert "src/a is held by ana" in tree.by({"CLAUDECODE": "1"}).cannot_commit("src/a")
+    person.git("commit", "-q", "-m", "change")
+    assert person.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.1"]
+
+
+@pytest.mark.parametrize("identity", ["normal", "strict"])
+def test_an_agent_that_nobody_can_name_is_told_what_to_set(tree, identity):
+    """Its own lease bars it then: that alone would make no sense to it."""
+    tree.task("src")
+    tree.settings(f'identity = "{identity}"\n')
+    tree.ok("claim", "T-1", "--agent", "claude", "--session", "c1")
+    nameless = tree.by({"CLAUDECODE": "1"})
+    for path, why in (("src/a", "src/a is held by claude"), ("docs/a", "you hold none")):
+        said = nameless.cannot_commit(path)
+        nameless.git("reset", "-q")
+        assert why in said
+        assert "export DIBS_AGENT and DIBS_SESSION" in said
+
+
 def test_somebody_whom_the_board_does_not_know_is_barred_only_by_what_others_hold(held):
     stranger = held.by({})
     stranger.commit("free/a")

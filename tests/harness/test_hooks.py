@@ -158,7 +158,7 @@ def test_a_subagents_session_stands_below_its_parents():
     told = {"hook_event_name": "PostToolUse", "session_id": "c1", "agent_type": "reviewer"}
     for more, session in (({}, "c1"), ({"agent_id": "a2"}, "c1/a2")):
         event = heard(HARNESSES["claude"], json.dumps({**told, **more}))
-        assert actor_in(event, {}, strict=False).session == session
+        assert actor_in(event, {}).session == session
 
 
 @of_a_file
@@ -179,13 +179,19 @@ def test_what_was_said_explicitly_comes_before_the_harness(repo):
 
 
 @of_a_file
-def test_under_strict_identity_nobody_is_guessed_and_others_scopes_still_bar(repo):
-    key, mine = repo.add("work", "--scope", "src/**"), repo.add()
+def test_under_strict_identity_the_harness_says_who_it_is(repo):
+    """Its session is no guess: what the session holds is its own, is renewed, and is given back."""
+    key, mine = repo.add("work", "--scope", "src/**"), repo.add("own", "--scope", "docs/**")
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
     (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
     assert "held by codex" in denial(hook(repo, edit(repo, "src/x.py")))
-    assert repo.json("show", mine)["task"]["renewals"] == 0
+    assert denial(hook(repo, edit(repo, "docs/x.md"))) == ""
+    assert "held by claude (session c1)" in denial(hook(repo, edit(repo, "docs/x.md", "c2")))
+    hook(repo, said("PostToolUse", repo))
+    assert repo.json("show", mine)["task"]["renewals"] == 3
+    hook(repo, said("SessionEnd", repo, reason="logout"))
+    assert repo.json("show", mine)["task"]["state"] == "open"
 
 
 # Where files lie.

@@ -86,6 +86,20 @@ def test_strict_identity_asks_for_names_also_after_hooks(claude, repo):
     begin(claude)
     (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
     assert claude.dibs("claim", key, CLAUDE_CODE_SESSION_ID="c1").code == 2
+    told = begin(claude)
+    assert "use --agent claude --session c1 with every dibs command" in told
+    assert claude.dibs("claim", key, "--agent", "claude", "--session", "c1").code == 0
+    assert f"You hold: {key}" in begin(claude)
+
+
+@of_a_file
+def test_strict_identity_is_content_with_names_in_the_shell(repo, tmp_path):
+    """As Claude Code's shells get them: they need not be typed as well."""
+    (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
+    start = said("SessionStart", repo, source="startup")
+    told = context(hook(repo, start, CLAUDE_ENV_FILE=str(tmp_path / "env")))
+    assert "You are claude (session c1).\n" in told
+    assert "with every dibs command" in context(hook(repo, start))
 
 
 @of_a_file

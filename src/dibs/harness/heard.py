@@ -120,14 +120,13 @@ def is_folder(path: object) -> bool:
 # Who acts.
 
 
-def actor_in(event: Heard, environment: Mapping[str, str], *, strict: bool) -> Identity | None:
+def actor_in(event: Heard, environment: Mapping[str, str]) -> Identity | None:
     """Who acts: what was said explicitly, else the harness and its session. Nobody, if unclear.
 
-    A subagent acts under its parent's session.
+    A subagent acts under its parent's session. What a harness says of its own session is no guess: it
+    counts under strict identity too.
     """
     name, session = environment.get("DIBS_AGENT"), environment.get("DIBS_SESSION")
-    if strict and (name is None or session is None):
-        return None
     session = session or event.session
     if event.subagent and "/" not in session:
         session = f"{session}/{event.subagent}"

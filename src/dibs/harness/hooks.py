@@ -162,7 +162,7 @@ class Hooks:
 
     def happens(self, board: Opened, event: Heard) -> dict[str, Any] | None:
         """A session begins or ends, or gives a sign of life."""
-        who = self.who(board, event)
+        who = self.who(event)
         if event.means == START:
             from dibs.harness.sessions import start
 
@@ -183,10 +183,8 @@ class Hooks:
                 remember(board.whole(), event, who)
         return None
 
-    def who(self, board: Opened, event: Heard) -> Identity | None:
-        from dibs.board.settings import STRICT
-
-        return actor_in(event, self.environment, strict=board.settings.identity == STRICT)
+    def who(self, event: Heard) -> Identity | None:
+        return actor_in(event, self.environment)
 
     def before(self, event: Heard, start: str) -> dict[str, Any] | None:
         """Each file is looked at on the board of its own repository, and of those around that."""
@@ -223,7 +221,7 @@ class Hooks:
         from dibs.board.guarding import look
         from dibs.core.guarding import EDIT
 
-        who = self.who(board, event)
+        who = self.who(event)
         try:
             looked = look(board, who, paths, EDIT)
         except Refused as problem:

@@ -79,7 +79,7 @@ def statusline(call: Call) -> Answer:
     harness = None if name is None else harness_named(name)
     try:
         if may_be_board(call.place, os.environ):
-            who = who_or_nobody(call) if harness is None else who_by_harness(call, harness)
+            who = who_or_nobody(call) if harness is None else who_by_harness(harness)
             text = line(call.board, who) if who is not None else ""
     except Refused as problem:
         text = "" if problem.code == "no_board" else "dibs?"
@@ -95,14 +95,12 @@ def who_or_nobody(call: Call) -> Identity | None:
         raise
 
 
-def who_by_harness(call: Call, harness: Harness) -> Identity | None:
+def who_by_harness(harness: Harness) -> Identity | None:
     """A harness that asks for a line says which session it is on the standard input."""
-    from dibs.board.settings import STRICT
     from dibs.harness.heard import Heard, actor_in, heard
 
     event: Heard | None = heard(harness, said())
-    strict = call.board.settings.identity == STRICT
-    return None if event is None else actor_in(event, os.environ, strict=strict)
+    return None if event is None else actor_in(event, os.environ)
 
 
 NAME = argument("name", metavar="NAME", help="the harness: claude, codex, gemini or cursor")
