@@ -24,7 +24,7 @@ from dibs.harness.table import BEFORE, HARNESSES, START
 from dibs.interfaces.surfaces import advice
 from kit.boards import of_a_file
 from kit.harnesses import context, denial, edit, hook, said
-from kit.repositories import Repo, git
+from kit.repositories import DIBS, Repo, git
 
 GOLDEN = Path(__file__).parent / "golden"
 CALLS = sorted(GOLDEN.glob("*/*.json"))
@@ -435,6 +435,49 @@ def test_no_event_whatever_it_holds_ends_in_a_traceback(shop, event, name):
     hooks = Hooks(HARNESSES[name], {}, advice)
     reply = hooks.answer(json.dumps({"cwd": str(shop.folder), **event}))
     assert (reply.exit, "Error" in reply.err) == (0, False), reply
+
+
+# Where nobody can hear the answer.
+
+FULL = "/dev/full"
+
+
+def unheard(repo, told, name="claude", out=">&-"):
+    """A hook as a process of its own, whose standard output is closed, or takes nothing."""
+    return subprocess.run(
+        ["sh", "-c", f'"$0" hook {name} {out}', DIBS], cwd=repo.folder, env=repo.environment(),
+        input=json.dumps(told), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@of_a_file
+@pytest.mark.parametrize("out", [">&-", f">{FULL}"])
+@pytest.mark.parametrize("name", sorted(HARNESSES))
+def test_a_denial_that_cannot_be_written_blocks_all_the_same(repo, out, name):
+    """By the exit code that every harness reads as a denial, and the reason beside it."""
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "other", "--session", "s1")
+    harness = HARNESSES[name]
+    event = next(one.event for one in harness.hooks if one.means == BEFORE)
+    tool = next(tool for tool, fields in harness.edits.items() if "file_path" in fields)
+    told = {**edit(repo, "src/x.py"), "hook_event_name": event, "tool_name": tool}
+    ran = unheard(repo, told, name, out)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("dibs: src/x.py is held by other (session s1)")
+    assert ran.stderr.count("\n") == 1
+    told["tool_input"] = {"file_path": str(repo.folder / "free.py")}
+    ran = unheard(repo, told, name, out)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@of_a_file
+def test_what_is_only_told_and_cannot_be_written_blocks_nothing(repo):
+    key = repo.add()
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
+    ran = unheard(repo, edit(repo, "x.py"), out=f">{FULL}")
+    assert ran.returncode == 1
+    assert "the answer cannot be written" in ran.stderr
 
 
 # What a patch names.

@@ -40,6 +40,10 @@ class Reply(Value):
     out: str = ""
     err: str = ""
     exit: int = 0
+    denial: str = ""
+    """Why something is denied, as `out` says it."""
+    is_empty: bool = False
+    """What is printed says nothing."""
 
 
 class Hooks:
@@ -63,12 +67,14 @@ class Hooks:
         self.leaves = leaves
         self._place: Place | None = None
         """The board that is being asked."""
+        self._denial = ""
         self._gone: Refused | None = None
         """That a board is not where it should be."""
 
     def answer(self, text: str) -> Reply:
         """What the harness is told. Without a board: nothing."""
         event = None
+        self._denial = ""
         try:
             event = heard(self.harness, text)
             if event is None:
@@ -81,8 +87,12 @@ class Hooks:
 
     def reply(self, said: dict[str, Any] | None) -> Reply:
         if not said:
-            return Reply(self.harness.nothing)
-        return Reply(written(said))
+            return Reply(self.harness.nothing, is_empty=True)
+        return Reply(written(said), denial=self._denial)
+
+    def denied(self, event: Heard, reason: str) -> dict[str, Any]:
+        self._denial = reason
+        return denied(self.harness, event.event, reason)
 
     def unheard(self) -> Reply:
         """What came is not JSON: nothing can be asked, so nothing is known to be wrong."""
@@ -94,14 +104,15 @@ class Hooks:
         """The board cannot be asked. Of one that is gone, a session is told when it begins, and edits are."""
         told = f"dibs: the board could not be asked: {problem}"
         if event is None:
-            return Reply(self.harness.nothing, told, FAILS)
+            return Reply(self.harness.nothing, told, FAILS, is_empty=True)
         is_gone = problem.code == "no_board"
         if event.means == BEFORE:
             return self.reply(self.unasked_edit(event, problem, told, is_gone=is_gone))
         if is_gone and event.means == START:
             follows = "Edits are denied" if self.is_closed() else "Edits are not guarded"
             return self.reply(begun(self.harness, event.event, f"{told}. {follows}."))
-        return Reply(self.harness.nothing) if is_gone else Reply(self.harness.nothing, told, FAILS)
+        nothing = Reply(self.harness.nothing, is_empty=True)
+        return nothing if is_gone else nothing.but(err=told, exit=FAILS)
 
     def unasked_edit(
         self, event: Heard, problem: Refused, told: str, *, is_gone: bool
@@ -109,7 +120,7 @@ class Hooks:
         """Nothing, where only the environment names a board: that it leads nowhere was said once."""
         if self.is_closed():
             reason = f"{told}. Next: {self.advice(problem.refusal)}"
-            return denied(self.harness, event.event, reason)
+            return self.denied(event, reason)
         if is_gone and self._place is not None and not is_expected(self._place, {}):
             return None
         return warned(self.harness, event.event, f"{told}. This edit is not guarded.")
@@ -194,7 +205,7 @@ class Hooks:
             if look is None:
                 continue
             if look.verdict.stops:
-                return denied(self.harness, event.event, self.told(look))
+                return self.denied(event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []
             warnings += shared_with(look)
             warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []

@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from dibs.core.refusals import Refusal
     from dibs.harness.table import Harness
 
-FAILS = 1
-"""What every harness reads as a failure that blocks nothing; 2 would be a denial."""
+BLOCKS, FAILS = 2, 1
+"""What every harness reads as a denial, and as a failure that blocks nothing."""
 
 MOST = 64 * 2**20
 """Bytes of one event. A file that is written whole stands in it."""
 
 
 def hook(call: Call) -> Answer:
-    """What a harness says is read from the standard input; what it is told is all that is printed."""
+    """What a harness says is read from the standard input; what it is told is all that is printed.
+
+    A denial that cannot be written is one all the same, by the exit code.
+    """
     from dibs.harness.hooks import Hooks, Reply
 
+    call.arguments["json"] = False  # it answers in the harness's own JSON
     try:
         harness = harness_named(call["name"])
     except (
@@ -36,8 +40,32 @@ def hook(call: Call) -> Answer:
     else:
         reply = Hooks(harness, os.environ, advice, leaves=True).answer(said())
     if reply.err:
-        print(reply.err, file=sys.stderr)
-    return Answer({}, file=f"{reply.out}\n" if reply.out else "", exit=reply.exit)
+        complain(reply.err)
+    wrong = unwritten(reply.out) if reply.out else ""
+    if not wrong or reply.is_empty:
+        return Answer({}, exit=reply.exit)
+    complain(reply.denial or f"dibs: the answer cannot be written: {wrong}")
+    return Answer({}, exit=BLOCKS if reply.denial else FAILS)
+
+
+def unwritten(text: str) -> str:
+    """Prints it; why it could not be, if so."""
+    if sys.stdout is None:
+        return "the standard output is closed"
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return str(error)
+    return ""
+
+
+def complain(text: str) -> None:
+    """Nobody may be there to read it: the exit code says it all the same."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def harness_named(name: str) -> Harness:
