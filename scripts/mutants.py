@@ -169,8 +169,8 @@ TABLE = [
     ("guards: a zombie commits", "core/guarding.py", "known.lost if action == COMMIT and not mine else ()", "()", COMMITS + "whoever_lost_its_lease_cannot_commit_until_it_says_that_it_knows"),
     ("guards: any path may be touched under a task", "core/guarding.py", "outside.append(path)", "pass", COMMITS + "a_commit_outside_of_ones_own_scope_is_refused"),
     ("guards: no edit is denied", "harness/hooks.py", "if look.verdict.stops:", "if False:", HOOKS + "an_edit_of_what_another_holds_is_denied_with_a_way_on"),
-    ("guards: a busy board opens what is held", "harness/hooks.py", "            if not looked.verdict.stops:\n                raise", "            raise", HOOKS + "a_proven_conflict_blocks_also_while_somebody_else_writes"),
-    ("guards: an edit is no sign of life", "harness/hooks.py", "if who is not None and looked.known.mine:", "if False:", HOOKS + "every_call_renews_what_the_session_holds_with_its_own_ttl"),
+    ("guards: a busy board opens what is held", "harness/hooks.py", "keys = several([task.key for task in mine])", "raise", HOOKS + "a_proven_conflict_blocks_also_while_somebody_else_writes"),
+    ("guards: an edit is no sign of life", "harness/hooks.py", "if who is not None and mine else []", "if False else []", HOOKS + "every_call_renews_what_the_session_holds_with_its_own_ttl"),
     ("guards: every renewal is plain", "board/renewing.py", " if renews_plainly(task, caller, tx.now, rules)]", "]", RENEWING + "the_short_way_is_gone_only_where_the_rules_say_the_same"),
     ("guards: a claim after a renewal is not synced", "stores/glance.py", 'self._store.opened.execute("PRAGMA synchronous = FULL")', "pass", RENEWING + "a_claim_after_a_renewal_waits_for_the_disk_as_ever"),
     # Moving.

@@ -142,7 +142,21 @@ def test_a_proven_conflict_blocks_also_while_somebody_else_writes(repo):
     with open(repo.database.parent / "write.lock", "r+") as lock:
         flock(lock, LOCK_EX)
         assert "held by codex" in denial(hook(repo, edit(repo, "src/x.py")))
-        assert "could not be asked" in context(hook(repo, edit(repo, "docs/x.md")))
+
+
+@of_a_file
+@pytest.mark.parametrize("failure", ["warn", "refuse"])
+def test_a_sign_of_life_that_cannot_be_written_is_no_reason_against_an_edit(repo, failure):
+    """The board was asked, and said yes: the edit is guarded. That the lease was not renewed is said."""
+    mine = repo.add("mine", "--scope", "src/**")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    settings = f'write_wait = "1s"\nguard_failure = "{failure}"\n'
+    (repo.database.parent / "settings.toml").write_text(settings)
+    with open(repo.database.parent / "write.lock", "r+") as lock:
+        flock(lock, LOCK_EX)
+        told = context(hook(repo, edit(repo, "src/x.py")))
+    assert told.startswith(f"dibs: the lease of {mine} was not renewed: the board is busy: ")
+    assert "not guarded" not in told
 
 
 @of_a_file

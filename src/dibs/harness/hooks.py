@@ -12,20 +12,21 @@ from os.path import abspath, basename, dirname, isabs, isdir, join
 
 from dibs.board.locate import FOLDER_IN_GIT, FOLDER_OUTSIDE, Repository, is_expected, locate
 from dibs.core.jsontext import written
-from dibs.core.refusals import Refused, refused
+from dibs.core.refusals import Refused, refused, several
 from dibs.core.values import Value
 from dibs.harness.heard import actor_in, heard
 from dibs.harness.table import BEFORE, END, START, STOP, begun, denied, warned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from dibs.board.guarding import Look
     from dibs.board.identity import Identity
     from dibs.board.locate import Place
     from dibs.board.persist import Opened
+    from dibs.core.model import Task
     from dibs.core.refusals import Refusal
     from dibs.harness.heard import Heard
     from dibs.harness.table import Harness
@@ -201,19 +202,22 @@ class Hooks:
         """Each file is looked at on the board of its own repository, and of those around that."""
         warnings: list[str] = []
         for place, paths in by_place(event.paths(), start, self.environment).items():
-            look = self.looked_at(place, event, [form for path in paths for form in path])
-            if look is None:
+            seen = self.looked_at(place, event, [form for path in paths for form in path])
+            if seen is None:
                 continue
+            look, unrenewed = seen
             if look.verdict.stops:
                 return self.denied(event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []
-            warnings += shared_with(look)
+            warnings += shared_with(look) + unrenewed
             warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
         if self._gone is not None and not warnings:
             raise self._gone
         return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
 
-    def looked_at(self, place: Place, event: Heard, paths: list[str]) -> Look | None:
+    def looked_at(
+        self, place: Place, event: Heard, paths: list[str]
+    ) -> tuple[Look, list[str]] | None:
         """Nothing, if there is no board after all: another one may have something to say."""
         board = None
         try:
@@ -228,7 +232,8 @@ class Hooks:
             if board is not None:
                 self.close(board)
 
-    def looked(self, board: Opened, event: Heard, paths: list[str]) -> Look:
+    def looked(self, board: Opened, event: Heard, paths: list[str]) -> tuple[Look, list[str]]:
+        """What stands against it; and a line if what the session holds could not be renewed."""
         from dibs.board.guarding import look
         from dibs.core.guarding import EDIT
 
@@ -238,26 +243,30 @@ class Hooks:
         except Refused as problem:
             if problem.code != "wrong_kind_of_name":
                 raise
-            return look(board, None, paths, EDIT)  # a person's name: nobody, whom others still bar
-        if who is not None and looked.known.mine:
-            self.renewed(board, who, looked)
-        return looked
-
-    def renewed(self, board: Opened, who: Identity, looked: Look) -> None:
-        """A conflict that is proven blocks, also if the sign of life cannot be written."""
-        from dibs.board.renewing import renew
-
-        try:
-            renew(board, who, looked.known.mine)
-        except Refused:
-            if not looked.verdict.stops:
-                raise
+            nobody = look(
+                board, None, paths, EDIT
+            )  # a person's name: nobody, whom others still bar
+            return nobody, []
+        mine = looked.known.mine
+        return looked, unrenewed(board, who, mine) if who is not None and mine else []
 
     def told(self, look: Look) -> str:
         """Why not, and what to do next: the model can act on it."""
         refusal = look.refusal
         assert refusal is not None, "something stands against it"
         return f"dibs: {refusal.message}. Next: {self.advice(refusal)}."
+
+
+def unrenewed(board: Opened, who: Identity, mine: Sequence[Task]) -> list[str]:
+    """An edit is a sign of life. That it could not be written down is no reason for or against it."""
+    from dibs.board.renewing import renew
+
+    try:
+        renew(board, who, mine)
+    except Refused as problem:
+        keys = several([task.key for task in mine])
+        return [f"dibs: the lease of {keys} was not renewed: {problem}."]
+    return []
 
 
 def shared_with(look: Look) -> list[str]:
