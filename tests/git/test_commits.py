@@ -315,6 +315,19 @@ def test_an_agent_that_nobody_can_name_is_told_what_to_set(tree, identity):
         assert "export DIBS_AGENT and DIBS_SESSION" in said
 
 
+def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(tree):
+    (tree.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
+    tree.task("@web")
+    tree.by(TWO).ok("claim", "T-1")
+    assert "web/a is held by claude" in tree.cannot_commit("web/a")
+    (tree.folder / "dibs.toml").write_text("[areas\n")
+    tree.settings('guard_failure = "refuse"\n')
+    assert "nobody knows what @web stands for" in tree.git_fails("commit", "-m", "change")
+    tree.settings("")
+    ran = tree.try_git("commit", "-m", "change")
+    assert (ran.code, "not guarded by the board: dibs.toml: " in ran.err) == (0, True)
+
+
 def test_somebody_whom_the_board_does_not_know_is_barred_only_by_what_others_hold(held):
     stranger = held.by({})
     stranger.commit("free/a")

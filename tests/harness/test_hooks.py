@@ -392,6 +392,29 @@ def test_a_setting_that_is_wrong_does_not_open_a_board_that_is_closed(repo, says
 
 
 @of_a_file
+@pytest.mark.parametrize("broken", ["[areas\n", "[areas]\nweb = ['../x']\n", "areas = 7\n"])
+def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, broken):
+    """What is held by their names is not known then. What is known to be held is denied as ever."""
+    (repo.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
+    key, plain, mine = repo.add("w", "--scope", "@web"), repo.add("w", "--scope", "src"), repo.add()
+    for each in (key, plain):
+        repo.ok("claim", each, "--agent", "codex", "--session", "s1")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
+    (repo.folder / "dibs.toml").write_text(broken)
+    told = context(hook(repo, edit(repo, "web/x")))
+    assert "dibs.toml: " in told and "nobody knows what @web stands for" in told
+    assert told.endswith("This edit is not guarded.")
+    assert repo.json("show", mine)["task"]["renewals"] == 2
+    (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
+    assert "nobody knows what @web stands for" in denial(hook(repo, edit(repo, "web/x")))
+    assert "held by codex" in denial(hook(repo, edit(repo, "src/x")))
+    (repo.database.parent / "settings.toml").write_text("[areas]\nweb = 'web'\n")
+    assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
+    assert denial(hook(repo, edit(repo, "free"))) == ""
+
+
+@of_a_file
 @pytest.mark.parametrize("lose", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
 def test_a_closed_board_whose_database_is_gone_lets_no_edit_through(repo, lose):
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')

@@ -12,8 +12,9 @@ from dibs.board.locate import find_repository
 from dibs.core.ground import ALLOW, OFF, REFUSE
 from dibs.core.guarding import Known, Verdict, judge, refusal_of, shared_at
 from dibs.core.model import ActorId, Caller
-from dibs.core.refusals import Refused
+from dibs.core.refusals import Refusal, Refused, several
 from dibs.core.reserved import Reserved
+from dibs.core.scopes import AREA
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from dibs.core.facts import Rival
     from dibs.core.instants import Instant
     from dibs.core.model import Actor, Allowance, Task
-    from dibs.core.refusals import Refusal
     from dibs.stores.offers import Offers
 
 NOBODY = ActorId(0)
@@ -43,6 +43,8 @@ class Look(Value):
     action: str
     shared: tuple[Allowance, ...] = ()
     """Who else may touch these paths now, by a person's word."""
+    doubt: Refusal | None = None
+    """Why it is not known all the same what others hold."""
 
     @property
     def refusal(self) -> Refusal | None:
@@ -61,7 +63,18 @@ def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str)
         ids = {rival.actor for _, rival in verdict.held} | {one.actor for one in shared}
         actors = tx.actors() if ids else {}
         named = {number: actors[number] for number in ids}
-        return Look(verdict, known, named, tx.now, action, tuple(shared))
+        doubt = doubt_of(board.unread, known) if board.unread else None
+        return Look(verdict, known, named, tx.now, action, tuple(shared), doubt)
+
+
+def doubt_of(unread: str, known: Known) -> Refusal | None:
+    """Areas by whose names others hold something, and of which nobody can say what they stand for."""
+    named = {pattern for rival in known.rivals for pattern in rival.scope if pattern[:1] == AREA}
+    unknown = sorted(named - set(known.ground.areas))
+    if not unknown:
+        return None
+    message = f"{unread}; so nobody knows what {several(unknown)} stands for"
+    return Refusal("bad_setting", message, {"areas": unknown})
 
 
 def looking(board: Opened, who: Identity | None) -> Reading:

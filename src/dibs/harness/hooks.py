@@ -35,6 +35,10 @@ BLOCKS, FAILS = 2, 1
 """Exit codes that every harness knows: the action is blocked; a failure that blocks nothing."""
 
 
+UNASKED = "dibs: the board could not be asked: {}"
+OPEN = "This edit is not guarded."
+
+
 class Reply(Value):
     """What is printed, and the exit code."""
 
@@ -103,7 +107,7 @@ class Hooks:
 
     def unasked(self, event: Heard | None, problem: Refused) -> Reply:
         """The board cannot be asked. Of one that is gone, a session is told when it begins, and edits are."""
-        told = f"dibs: the board could not be asked: {problem}"
+        told = UNASKED.format(problem)
         if event is None:
             return Reply(self.harness.nothing, told, FAILS, is_empty=True)
         is_gone = problem.code == "no_board"
@@ -124,7 +128,7 @@ class Hooks:
             return self.denied(event, reason)
         if is_gone and self._place is not None and not is_expected(self._place, {}):
             return None
-        return warned(self.harness, event.event, f"{told}. This edit is not guarded.")
+        return warned(self.harness, event.event, f"{told}. {OPEN}")
 
     def is_closed(self) -> bool:
         """Whether a board that cannot be asked lets nothing through, as far as its settings can be read.
@@ -209,6 +213,11 @@ class Hooks:
             if look.verdict.stops:
                 return self.denied(event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []
+            if look.doubt is not None and self.is_closed():
+                raise Refused(look.doubt)
+            warnings += (
+                [] if look.doubt is None else [f"{UNASKED.format(look.doubt.message)}. {OPEN}"]
+            )
             warnings += shared_with(look) + unrenewed
             warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
         if self._gone is not None and not warnings:
