@@ -252,6 +252,25 @@ def test_a_file_in_a_nested_repository_is_judged_on_the_boards_around_it_too(rep
 
 
 @of_a_file
+@pytest.mark.parametrize("tool", HARNESSES["cursor"].edits)
+@pytest.mark.parametrize(
+    "field", ["file_path", "path", "target_file", "notebook_path", "target_notebook"]
+)
+def test_whatever_cursor_calls_the_file_it_is_looked_up_in_each_of_its_folders(repo, tool, field):
+    """A path that is not whole may lie in any of them; and what the session holds, too."""
+    theirs, mine = repo.add("work", "--scope", "src/**"), repo.add()
+    repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
+    repo.ok("claim", mine, "--agent", "cursor", "--session", "cv1")
+    elsewhere = str(repo.folder.parent)
+    told = {"conversation_id": "cv1", "workspace_roots": [elsewhere, str(repo.folder)]}
+    called = {"tool_name": tool, "tool_input": {field: "src/x.py"}}
+    ran = hook(repo, {**told, **called, "hook_event_name": "preToolUse"}, "cursor")
+    assert "held by codex" in ran.json["agent_message"]
+    hook(repo, {**told, "hook_event_name": "postToolUse"}, "cursor")
+    assert repo.json("show", mine)["task"]["renewals"] == 2
+
+
+@of_a_file
 def test_a_work_tree_inside_another_of_its_repository_is_judged_by_its_own_paths(repo):
     """As harnesses put them: the same file there is the same path, and no second one."""
     key = repo.add("work", "--scope", "src/**")

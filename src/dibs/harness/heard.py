@@ -49,12 +49,15 @@ class Heard(Value):
         """Something goes on in the background: what is held is still needed."""
         return self.means in (STOP, END) and bool(self.data.get("background_tasks"))
 
-    def folder(self, environment: Mapping[str, str]) -> str:
-        """Where the agent stands. It need not be the root of anything."""
+    def folders(self, environment: Mapping[str, str]) -> list[str]:
+        """Where the agent stands: one folder, or several that it has open. None need be a root."""
         roots = self.data.get("workspace_roots")
-        named = [self.said("cwd"), *(roots if isinstance(roots, list) else ())]
-        named += [environment.get("CLAUDE_PROJECT_DIR", "")]
-        return next((one for one in named if is_folder(one)), "") or os.getcwd()
+        around = environment.get("CLAUDE_PROJECT_DIR", "")
+        for named in ([self.said("cwd")], roots if isinstance(roots, list) else [], [around]):
+            found = [one for one in named if is_folder(one)]
+            if found:
+                return found
+        return [os.getcwd()]
 
     def paths(self) -> list[str]:
         """The files that the tool is about to change, as it names them."""

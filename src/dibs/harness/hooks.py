@@ -153,10 +153,10 @@ class Hooks:
     # What each event leads to.
 
     def asked(self, event: Heard) -> dict[str, Any] | None:
-        start = event.folder(self.environment)
+        starts = event.folders(self.environment)
         if event.means == BEFORE:
-            return self.before(event, start)
-        board = self.opened(locate(start, self.environment))
+            return self.before(event, starts)
+        board = self.opened(first_of(starts, self.environment))
         if board is None:
             return None
         try:
@@ -202,10 +202,10 @@ class Hooks:
     def who(self, event: Heard) -> Identity | None:
         return actor_in(event, self.environment)
 
-    def before(self, event: Heard, start: str) -> dict[str, Any] | None:
+    def before(self, event: Heard, starts: Sequence[str]) -> dict[str, Any] | None:
         """Each file is looked at on the board of its own repository, and of those around that."""
         warnings: list[str] = []
-        for place, paths in by_place(event.paths(), start, self.environment).items():
+        for place, paths in by_place(event.paths(), starts, self.environment).items():
             seen = self.looked_at(place, event, [form for path in paths for form in path])
             if seen is None:
                 continue
@@ -296,19 +296,31 @@ def may_be_board(place: Place, environment: Mapping[str, str]) -> bool:
 
 
 def by_place(
-    paths: Iterable[str], start: str, environment: Mapping[str, str]
+    paths: Iterable[str], starts: Sequence[str], environment: Mapping[str, str]
 ) -> dict[Place, list[list[str]]]:
-    """The boards that files belong to, each with the forms of its files; where there is no board, none."""
+    """The boards that files belong to, each with the forms of its files; where there is no board, none.
+
+    A path that is not whole may start in any of the folders.
+    """
     found: dict[Place, list[list[str]]] = {}
-    for path in paths:
-        full = path if isabs(path) else join(abspath(start), path)
+    for full in (one for path in paths for one in whole(path, starts)):
         for place in places_of(nearest(dirname(full)), environment):
             ground = ground_of(place)
             if ground is not None and may_be_board(place, environment):
                 from dibs.board.guarding import forms
 
-                found.setdefault(place, []).append(forms(full, start, ground))
+                found.setdefault(place, []).append(forms(full, "", ground))
     return found
+
+
+def whole(path: str, starts: Sequence[str]) -> list[str]:
+    return [path] if isabs(path) else [join(abspath(start), path) for start in starts]
+
+
+def first_of(starts: Sequence[str], environment: Mapping[str, str]) -> Place:
+    """The place of the first folder that may have a board; else of the first."""
+    places = [locate(start, environment) for start in starts]
+    return next((one for one in places if may_be_board(one, environment)), places[0])
 
 
 def places_of(folder: str, environment: Mapping[str, str]) -> Iterator[Place]:
