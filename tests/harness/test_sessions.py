@@ -255,6 +255,33 @@ def test_E21_clear_hands_what_the_session_holds_to_the_next_without_a_gap(claude
     assert repo.ok("log", "--verify").code == 0
 
 
+BARS = {
+    "parked": ("park {key} --as ana", "was parked by ana"),
+    "waits": ("depend {key} --on {other} --as ana", "waits for {other}"),
+    "tier": ("edit {key} --tier 5 --as ana", "needs tier 5"),
+    "people": ("edit {key} --for human --as ana", "is for people"),
+}
+
+
+@of_a_file
+@pytest.mark.parametrize(("bar", "why"), BARS.values(), ids=BARS)
+def test_what_the_rules_keep_from_the_next_session_is_told_to_it(claude, repo, bar, why):
+    """A handoff is as a claim of who receives it. It is said where the task is, why, and how to end that."""
+    key, other, free = repo.add("work", "--scope", "src/**"), repo.add(), repo.add()
+    begin(claude)
+    for each in (key, free):
+        assert claude.dibs("claim", each).code == 0
+    repo.ok(*bar.format(key=key, other=other).split())
+    finish(claude, "c1", "clear")
+    text = begin(claude, "c2", "clear")
+    assert (task(repo, key)["session"], task(repo, free)["session"]) == ("c1", "c2")
+    [line] = [line for line in text.splitlines() if line.startswith("Not handed to you")]
+    assert f"{key} {why.format(other=other)}" in line
+    assert "--session c1" in line
+    assert claude.dibs("release", key, "--session", "c1", DIBS_AGENT="claude").code == 0
+    assert task(repo, key)["session"] is None
+
+
 @of_a_file
 def test_clear_takes_nothing_from_sessions_of_other_processes(claude, repo, tmp_path):
     mine, theirs = repo.add(), repo.add()

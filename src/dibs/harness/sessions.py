@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.board.callers import caller_of
 from dibs.board.identity import Surroundings
+from dibs.board.meeting import Succession, meet, part, predecessor, succeed, succeeded
 from dibs.board.renewing import OUT_OF_REACH, held_by, renew
 from dibs.board.settings import KEEP, STRICT
 from dibs.core import commands as c
@@ -32,30 +33,28 @@ def start(
     board: Board, place: Place, event: Heard, who: Identity | None, environment: Mapping[str, str]
 ) -> str:
     """The session is registered with its process; it is told what it holds, and what there is."""
-    handed: tuple[TaskKey, ...] = ()
+    came = Succession()
     known = True
     if who is not None:
         around = Surroundings(environment, board.store.machine, place.repository)
         who = at_work(who, event.harness, around)
-        handed = registered(board, event, who)
+        came = registered(board, event, who)
         known = name_in_shell(event, who, environment) or is_known_in_shell(
             event, who, environment, strict=board.settings.identity == STRICT
         )
-    return prime(board, who, handed, known=known)
+    return prime(board, who, came, known=known)
 
 
-def registered(board: Board, event: Heard, who: Identity) -> tuple[TaskKey, ...]:
+def registered(board: Board, event: Heard, who: Identity) -> Succession:
     """The board knows it; what the session before it in the same process held is its own now."""
-    from dibs.board.meeting import meet, predecessor, succeed, succeeded
-
     meet(board, who)
     if event.said("source") != CLEAR:
         renew(board, who, held_by(board, who))
-        return ()
+        return Succession()
     former = predecessor(board, who)
-    handed = succeed(board, former, who, CLEARED) if former else ()
+    came = succeed(board, former, who, CLEARED) if former else Succession()
     succeeded(board, who)
-    return handed
+    return came
 
 
 def is_known_in_shell(
@@ -130,8 +129,6 @@ def end(board: Board, event: Heard, who: Identity, environment: Mapping[str, str
 
     After `/clear` the next session takes it up. What somebody else named goes on without us.
     """
-    from dibs.board.meeting import part
-
     reason, held = event.said("reason"), held_by(board, who)
     if reason == CLEAR or event.subagent:
         renew(board, who, held)
