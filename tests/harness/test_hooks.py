@@ -133,6 +133,54 @@ def test_every_call_renews_what_the_session_holds_with_its_own_ttl(repo):
 
 
 @of_a_file
+@pytest.mark.parametrize("path", ["/elsewhere/x", "", "\0", None])
+def test_an_edit_of_nothing_on_the_board_is_a_sign_of_life_too(repo, path):
+    """Outside of the repository, or of no file at all: whatever it is about, somebody works."""
+    key = repo.add()
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    told = {**edit(repo, "x"), "tool_input": {"file_path": path}}
+    for name in ("Edit", "Bash"):
+        ran = hook(repo, {**told, "tool_name": name})
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert repo.json("show", key)["task"]["renewals"] == 2
+
+
+@of_a_file
+def test_an_edit_elsewhere_is_judged_there_and_renews_here(repo, tmp_path):
+    elsewhere = Repo.create(tmp_path / "elsewhere")
+    elsewhere.ok("init")
+    theirs, mine = elsewhere.add("work", "--scope", "src/**"), repo.add()
+    elsewhere.ok("claim", theirs, "--agent", "codex", "--session", "s1")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    told = {**edit(elsewhere, "src/x.py"), "cwd": str(repo.folder)}
+    assert "held by codex" in denial(hook(repo, told))
+    assert denial(hook(repo, {**told, "tool_input": {"file_path": f"{elsewhere.folder}/y"}})) == ""
+    assert repo.json("show", mine)["task"]["renewals"] == 2
+    hook(repo, {**edit(repo.worktree("other"), "y"), "cwd": str(repo.folder)})
+    assert repo.json("show", mine)["task"]["renewals"] == 3
+
+
+@of_a_file
+def test_half_a_character_in_a_path_hides_it_from_nobody(repo):
+    """As JavaScript lets texts have: the file that it makes has another name, in the same folder."""
+    key = repo.add("work", "--scope", "src")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    for path in ("src/\ud800", "src/\udc00x\ud83d/a", "src/\udc80"):
+        assert "held by codex" in denial(
+            hook(repo, {**edit(repo, "x"), "tool_input": {"file_path": path}})
+        )
+
+
+@of_a_file
+def test_a_number_that_is_too_long_to_be_one_hides_nothing_beside_it(repo):
+    key = repo.add("work", "--scope", "src")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    text = json.dumps({**edit(repo, "src/x"), "long": "N"}).replace('"N"', "7" * 5000)
+    assert "held by codex" in denial(hook(repo, text))
+    assert hook(repo, text.replace("77", "7 7", 1)).code == 1
+
+
+@of_a_file
 def test_a_proven_conflict_blocks_also_while_somebody_else_writes(repo):
     """The lease cannot be renewed then: that is no reason to let the edit through."""
     mine, theirs = repo.add(), repo.add("theirs", "--scope", "src/**")

@@ -72,21 +72,39 @@ class Heard(Value):
                 found += files_of_patch(value)
             elif isinstance(value, str):
                 found.append(value)
-        return [path for path in dict.fromkeys(found) if is_path(path)]
+        return [path for path in map(sound, dict.fromkeys(found)) if is_path(path)]
 
 
 def heard(harness: Harness, text: str) -> Heard | None:
     """The event, or nothing if it is not JSON or none that has a meaning to us."""
-    try:
-        data = read(text.removeprefix("\ufeff"))
-    except ValueError:
-        data = None
+    data = data_in(text.removeprefix("\ufeff"))
     if not isinstance(data, dict):
         return None
     event = data.get("hook_event_name")
     event = event if isinstance(event, str) else ""
     found = Heard(harness, event, harness.meaning(event), data)
     return found.but(means="") if is_of_another(found) else found
+
+
+def data_in(text: str) -> object:
+    """What a text holds; nothing, if it is not JSON."""
+    try:
+        return read(text)
+    except ValueError:
+        return long_numbers_and_all(text)
+
+
+def long_numbers_and_all(text: str) -> object:
+    """The same, though a number in it has more digits than Python reads: no number matters to us."""
+    import json
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        return json.loads(text, parse_int=len, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_of_another(found: Heard) -> bool:
@@ -106,6 +124,15 @@ def files_of_patch(value: object) -> Iterator[str]:
             for head in FILES_OF_A_PATCH:
                 if bare.startswith(head):
                     yield bare.removeprefix(head)
+
+
+def sound(path: str) -> str:
+    """With a mark in the place of half a character, as who writes the file will have it."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= one <= "\udfff" else one for one in path)
+    return path
 
 
 def is_path(path: str) -> bool:

@@ -204,8 +204,11 @@ class Hooks:
 
     def before(self, event: Heard, starts: Sequence[str]) -> dict[str, Any] | None:
         """Each file is looked at on the board of its own repository, and of those around that."""
-        warnings: list[str] = []
-        for place, paths in by_place(event.paths(), starts, self.environment).items():
+        found = by_place(event.paths(), starts, self.environment)
+        own = first_of(starts, self.environment)
+        asked = any((one.folder, one.url) == (own.folder, own.url) for one in found)
+        warnings = [] if asked else self.lives_at(own, event)
+        for place, paths in found.items():
             seen = self.looked_at(place, event, [form for path in paths for form in path])
             if seen is None:
                 continue
@@ -223,6 +226,27 @@ class Hooks:
         if self._gone is not None and not warnings:
             raise self._gone
         return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
+
+    def lives_at(self, place: Place, event: Heard) -> list[str]:
+        """A sign of life where the agent stands, though what it edits lies elsewhere."""
+        who = self.who(event)
+        if who is None or not may_be_board(place, self.environment):
+            return []
+        from dibs.board.renewing import held_by, renew
+        from dibs.opening import look_at
+
+        board = None
+        try:
+            board = look_at(place)
+            renew(board, who, held_by(board, who))
+        except Refused as problem:
+            if problem.code in ("no_board", "wrong_kind_of_name"):
+                return []
+            return [f"dibs: what this session holds was not renewed: {problem}."]
+        finally:
+            if board is not None:
+                self.close(board)
+        return []
 
     def looked_at(
         self, place: Place, event: Heard, paths: list[str]
