@@ -397,7 +397,7 @@ TABLE = [
     Mutant("paths: an allowance is for one actor", "board/guarding.py", "tuple(one for one in allowed if one.actor == actor)", "tuple(allowed)", f"{GUARDING}a_person_lets_somebody_touch_what_another_holds_for_a_while"),
     Mutant("paths: an allowance ends", "stores/sql/queries.sql", "allowance.until >= :now", "allowance.until >= 0 AND :now > 0", f"{GUARDING}a_person_lets_somebody_touch_what_another_holds_for_a_while"),
     Mutant("paths: areas are read", "core/ground.py", "if not any(pattern in self.areas for pattern in scope):", "if True:", f"{GUARDING}an_area_stands_for_its_globs"),
-    Mutant("paths: links are followed", "board/guarding.py", "(full, realpath(full),", "(full,", f"{GUARDING}a_path_is_what_it_is_within_the_repository"),
+    Mutant("paths: links are followed", "board/guarding.py", ", realpath(full)):", "):", f"{GUARDING}a_path_is_what_it_is_within_the_repository"),
     Mutant("hours: an open stint", "core/approving.py", "is_over, has_nothing_open, is_not_approved", "is_over, is_not_approved", f"{APPROVALS}nothing_is_approved_while_a_stint_of_it_is_open"),
     Mutant("hours: nobody approves the own", "core/approving.py", "is_known, is_anothers, is_over", "is_known, is_over", f"{APPROVALS}hours_are_not_approved_by_whoever_or_too_early"),
     Mutant("hours: approved once", "core/approving.py", "has_nothing_open, is_not_approved)", "has_nothing_open)", f"{APPROVALS}a_period_is_approved_once_until_somebody_opens_it_again"),

@@ -133,7 +133,20 @@ def test_names_that_are_not_plain_text_are_paths_like_all_others(held):
 def test_the_link_and_what_it_leads_to_are_both_held(held):
     os.symlink("../held", held.folder / "free/link")
     held.git("add", "free/link")
-    assert "held is held by claude" in held.git_fails("commit", "-m", "link")
+    said = held.git_fails("commit", "-m", "link")
+    assert "held is held by claude" in said
+    assert "(free/link leads to held)" in said
+
+
+def test_a_link_that_leads_out_of_ones_own_scope_is_named(tree):
+    tree.task("docs")
+    tree.ok("claim", "T-1")
+    (tree.folder / "docs").mkdir()
+    os.symlink("../src/b", tree.folder / "docs/link")
+    tree.git("add", "docs/link")
+    said = tree.git_fails("commit", "-m", "link")
+    assert "src/b lies outside the scope" in said
+    assert "(docs/link leads to src/b)" in said
 
 
 def test_a_link_that_leads_elsewhere_is_only_itself(held):
@@ -238,7 +251,7 @@ def test_a_repository_of_fifty_thousand_files(held):
     assert "held/new.py is held by claude" in held.git_fails("commit", "-m", "change")
     last = f"100644 {blob}\theld/49999.txt\n"
     assert held.try_git("update-index", "--index-info", fed=last).code == 0
-    assert "1 more are held too" in held.git_fails("commit", "-m", "change")
+    assert "1 more is held too" in held.git_fails("commit", "-m", "change")
 
 
 # Who commits.

@@ -228,7 +228,11 @@ def test_a_session_that_lost_its_task_is_told_so(repo):
     key = repo.add()
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
-    assert f"{key} was taken from this session" in context(hook(repo, edit(repo, "x.py")))
+    told = context(hook(repo, edit(repo, "x.py")))
+    assert f"{key} was taken from this session: stop working on it" in told
+    assert told.endswith(f"say so with dibs release {key}.")
+    repo.ok("release", key, "--agent", "claude", "--session", "c1")
+    assert denial(hook(repo, edit(repo, "x.py"))) == ""
 
 
 @of_a_file
@@ -266,6 +270,11 @@ def test_a_link_and_another_work_tree_lead_to_the_same_file(repo):
     (repo.folder / "src").mkdir()
     (repo.folder / "alias").symlink_to("src")
     assert "held by codex" in denial(hook(repo, edit(repo, "alias/new.py")))
+    (repo.folder / "link").symlink_to("src/x.py")
+    told = denial(hook(repo, edit(repo, "link")))
+    assert told.startswith("dibs: src/x.py is held by codex")
+    assert "(link leads to src/x.py)" in told
+    assert "leads to" not in denial(hook(repo, edit(repo, "src/x.py")))
     other = repo.worktree("other")
     assert "held by codex" in denial(hook(other, edit(other, "src/x.py")))
     assert "held by codex" in denial(hook(repo, edit(other, "src/x.py")))
@@ -358,6 +367,19 @@ def test_a_hook_that_is_called_wrongly_blocks_nothing_and_says_so(repo, words):
     assert (ran.code, ran.out) == (1, "")
     assert "(dibs hook --help)" in ran.err
     assert repo.run(*words.split(), "--json").error["code"] == "bad_argument"
+
+
+@of_a_file
+@pytest.mark.parametrize(
+    "words", ["--agent claude-7", "--session c9", "--as ana", "--request-id r1", "--agent a --json"]
+)
+def test_a_hook_takes_no_names_the_harness_says_who_it_is(repo, words):
+    """They would be passed over without a word."""
+    for said_ in (["hook", "claude", *words.split()], [*words.split(), "hook", "claude"]):
+        ran = repo.run(*said_, fed=json.dumps(edit(repo, "x.py")))
+        assert (ran.code, ran.out) == (1, "")
+        assert f"dibs hook takes no {words.split()[0]}" in ran.err
+        assert "DIBS_AGENT" in ran.err
 
 
 def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):

@@ -45,13 +45,22 @@ class Look(Value):
     """Who else may touch these paths now, by a person's word."""
     doubt: Refusal | None = None
     """Why it is not known all the same what others hold."""
+    links: Mapping[str, str] = {}
+    """Of a path that nobody named: what was named, and leads to it."""
 
     @property
     def refusal(self) -> Refusal | None:
         """The first of what stands against it, also if it is only worth a warning."""
-        if self.verdict.is_clear:
+        verdict = self.verdict
+        if verdict.is_clear:
             return None
-        return refusal_of(self.verdict, self.known, self.actors, self.now, self.action)
+        found = refusal_of(verdict, self.known, self.actors, self.now, self.action)
+        named = [path for path, _ in verdict.held] or [path for path, _ in verdict.forbidden]
+        led = [path for path in named or verdict.outside if path in self.links]
+        if verdict.lost or not led:
+            return found
+        leads = f"{self.links[led[0]]} leads to {led[0]}"
+        return Refusal(found.code, f"{found.message} ({leads})", found.facts)
 
 
 def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str) -> Look:
@@ -154,9 +163,10 @@ def in_repository(paths: Iterable[str], start: str, repository: Repository) -> d
 
 
 def forms(path: str, start: str, repository: Repository) -> list[str]:
+    """As it is named, then what that leads to."""
     full = normpath(path if isabs(path) else join(abspath(start), path))
     found: list[str] = []
-    for one in (full, realpath(full), join(realpath(dirname(full)), os.path.basename(full))):
+    for one in (full, join(realpath(dirname(full)), os.path.basename(full)), realpath(full)):
         form = below(one, repository)
         if form and form not in found:
             found.append(form)

@@ -43,8 +43,10 @@ def commit(
     Refused, if it is not known what others hold.
     """
     merges = is_merge(repository)
-    paths = [] if merges else paths_of(staged(), repository)
+    links = {} if merges else paths_of(staged(), repository)
+    paths = list(links)
     seen = look(board, who, paths, COMMIT)
+    seen = seen.but(links={path: link for path, link in links.items() if link})
     if merges and not seen.verdict.lost:
         return Guarded()
     if seen.verdict.stops:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dibs.board.identity import Identity
     from dibs.board.locate import Place
     from dibs.board.persist import Opened
-    from dibs.core.model import Task
+    from dibs.core.model import Task, TaskKey
     from dibs.core.refusals import Refusal
     from dibs.harness.heard import Heard
     from dibs.harness.table import Harness
@@ -213,6 +213,7 @@ class Hooks:
             if seen is None:
                 continue
             look, unrenewed = seen
+            look = look.but(links={led: path[0] for path in paths for led in path[1:]})
             if look.verdict.stops:
                 return self.denied(event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []
@@ -222,7 +223,7 @@ class Hooks:
                 [] if look.doubt is None else [f"{UNASKED.format(look.doubt.message)}. {OPEN}"]
             )
             warnings += shared_with(look) + unrenewed
-            warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
+            warnings += [taken(look.known.lost)] if look.known.lost else []
         if self._gone is not None and not warnings:
             raise self._gone
         return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
@@ -311,7 +312,13 @@ def shared_with(look: Look) -> list[str]:
     return [f"dibs: {shared_line(one, look.actors, look.now)}." for one in look.shared]
 
 
-TAKEN = "dibs: {} was taken from this session: stop working on it, and say so with dibs release."
+def taken(keys: Sequence[TaskKey]) -> str:
+    was, it = ("was", "it") if len(keys) == 1 else ("were", "them")
+    release = several([f"dibs release {key}" for key in keys])
+    return (
+        f"dibs: {several(keys)} {was} taken from this session: stop working on {it},"
+        f" and say so with {release}."
+    )
 
 
 def may_be_board(place: Place, environment: Mapping[str, str]) -> bool:

@@ -32,6 +32,7 @@ def hook(call: Call) -> Answer:
 
     call.arguments["json"] = False  # it answers in the harness's own JSON
     try:
+        refuse_names(call)
         harness = harness_named(call["name"])
     except (
         Refused
@@ -46,6 +47,16 @@ def hook(call: Call) -> Answer:
         return Answer({}, exit=reply.exit)
     complain(reply.denial or f"dibs: the answer cannot be written: {wrong}")
     return Answer({}, exit=BLOCKS if reply.denial else FAILS)
+
+
+NAMES = {"agent": "--agent", "person": "--as", "session": "--session", "request_id": "--request-id"}
+
+
+def refuse_names(call: Call) -> None:
+    for dest, name in NAMES.items():
+        if call[dest] is not None:
+            who = "the harness says who it is, and so may DIBS_AGENT and DIBS_SESSION"
+            raise bad_argument(f"dibs hook takes no {name}: {who}")
 
 
 def unwritten(text: str) -> str:
