@@ -504,6 +504,22 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, brok
 
 
 @of_a_file
+def test_whether_a_path_lies_in_ones_own_area_is_not_known_either_then(repo):
+    """To call it outside of the scope would be a guess."""
+    (repo.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
+    key = repo.add("work", "--scope", "@web")
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    assert denial(hook(repo, edit(repo, "web/x"))) == ""
+    assert "lies outside the scope" in denial(hook(repo, edit(repo, "docs/x")))
+    (repo.folder / "dibs.toml").write_text("[areas\n")
+    for path in ("web/x", "docs/x"):
+        told = context(hook(repo, edit(repo, path)))
+        assert "nobody knows what @web stands for. This edit is not guarded." in told
+    (repo.folder / "dibs.toml").unlink()
+    assert "lies outside the scope" in denial(hook(repo, edit(repo, "web/x")))
+
+
+@of_a_file
 @pytest.mark.parametrize("lose", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
 def test_a_closed_board_whose_database_is_gone_lets_no_edit_through(repo, lose):
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')

@@ -72,18 +72,27 @@ def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str)
         ids = {rival.actor for _, rival in verdict.held} | {one.actor for one in shared}
         actors = tx.actors() if ids else {}
         named = {number: actors[number] for number in ids}
-        doubt = doubt_of(board.unread, known) if board.unread else None
-        return Look(verdict, known, named, tx.now, action, tuple(shared), doubt)
+        seen = Look(verdict, known, named, tx.now, action, tuple(shared))
+        return doubted(seen, board.unread) if board.unread else seen
 
 
-def doubt_of(unread: str, known: Known) -> Refusal | None:
-    """Areas by whose names others hold something, and of which nobody can say what they stand for."""
-    named = {pattern for rival in known.rivals for pattern in rival.scope if pattern[:1] == AREA}
-    unknown = sorted(named - set(known.ground.areas))
-    if not unknown:
-        return None
+def doubted(seen: Look, unread: str) -> Look:
+    """With areas by whose names something is held, and of which nobody can say what they stand for.
+
+    Whether a path lies outside of one's own is not known then, either.
+    """
+    known = seen.known
+    mine, others = (
+        {pattern for one in held for pattern in one.scope if pattern[:1] == AREA}
+        - {*known.ground.areas}
+        for held in (known.mine, known.rivals)
+    )
+    if not mine and not others:
+        return seen
+    unknown = sorted(mine | others)
     message = f"{unread}; so nobody knows what {several(unknown)} stands for"
-    return Refusal("bad_setting", message, {"areas": unknown})
+    verdict = seen.verdict.but(outside=()) if mine else seen.verdict
+    return seen.but(verdict=verdict, doubt=Refusal("bad_setting", message, {"areas": unknown}))
 
 
 def looking(board: Opened, who: Identity | None) -> Reading:
