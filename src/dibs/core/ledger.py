@@ -148,10 +148,19 @@ def token(text: str) -> Token:
 
 def chain(head: str, entry: Entry) -> str:
     """The digest of an entry that follows `head`."""
-    seq, task, position, at, actor, session, token, verb, cause, facts, _ = entry
-    written = str(token) if token else None
+    *facts, _ = entry
+    return chained(head, *facts).digest
+
+
+def chained(
+    head: str, seq: int, task: TaskId | None, position: int, at: Instant, actor: ActorId,
+    session: str, token: Token | None, verb: str, cause: str, facts: str,
+) -> Entry:  # fmt: skip
+    """The entry that follows `head`."""
+    written = None if token is None else str(token)
     said = canonical([seq, task, position, at, actor, session, written, verb, cause, facts])
-    return digest_of(f"{head}\n{said}")
+    digest = digest_of(f"{head}\n{said}")
+    return Entry(seq, task, position, at, actor, session, token, verb, cause, facts, digest)
 
 
 class Folded(Value):

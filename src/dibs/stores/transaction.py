@@ -402,11 +402,10 @@ class WriteTransaction(ReadTransaction):
         token: Token | None,
     ) -> Entry:  # fmt: skip
         cause = event.cause if getattr(event, "ending", None) else ""
-        entry = Entry(
-            self.board.seq + 1, task or None, position, self.now, caller.actor.id, caller.session,
-            token, event.verb, cause, ledger.encode(event), digest="",
+        entry = ledger.chained(
+            head, self.board.seq + 1, task or None, position, self.now, caller.actor.id,
+            caller.session, token, event.verb, cause, ledger.encode(event),
         )  # fmt: skip
-        entry = entry.but(digest=ledger.chain(head, entry))
         self._put("add_event", rows.entry_columns(entry, self.request_id))
         text: str = getattr(event, "note", "")
         if text:
