@@ -170,6 +170,7 @@ def test_leave_counts_for_its_holder_while_its_lease_runs(bench):
     leave = c.Allow("T-1", ("src/hot",), "claude", Duration(15 * MINUTE), "hotfix")
     assert found() == ["outside_scope"]
     bench.person("ana").do(leave.but(to="codex"))
+    bench.advance(1)
     assert found() == ["outside_scope"]
     bench.person("ana").do(leave)
     bench.advance(1)
