@@ -196,7 +196,8 @@ def test_a_board_is_not_moved_within_its_database(tmp_path, monkeypatch):
     bench.add()
     with pytest.raises(Refused) as problem:
         carry(bench, new_store("postgres", tmp_path, bench.machine), monkeypatch)
-    assert problem.value.code == "board_exists"
+    assert problem.value.code == "in_this_database"
+    assert problem.value.refusal.facts["there"] == bench.store.where
     bench.close()
 
 

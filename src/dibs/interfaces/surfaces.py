@@ -181,7 +181,11 @@ SURFACES = {
         REFUSED,
         "if it was here and is lost: dibs sync --board {board}; if this is another clone: dibs init --new",
     ),
-    "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),
+    "board_exists": Surface(REFUSED, "take another place: a folder, or another name after #"),
+    "in_this_database": Surface(
+        REFUSED,
+        "use it there: DIBS_URL={there}; for another name, move it to a folder and from there",
+    ),
     "paused": Surface(AGAIN, "dibs claim KEY takes one task all the same; dibs status"),
     "at_limit": Surface(AGAIN, "finish what is held first: dibs list --held"),
     "nothing_ready": Surface(AGAIN, "dibs next --wait 10m waits for work; dibs status says why"),

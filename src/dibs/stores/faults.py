@@ -116,6 +116,11 @@ def board_exists(where: str, uid: str) -> Refused:
     )
 
 
+def in_this_database(where: str, there: str, uid: str) -> Refused:
+    message = f"the board {uid} cannot be in {where}: it is in this database already, {there}"
+    return refused("in_this_database", message, path=where, there=there, board=uid)
+
+
 def driver_missing(where: str) -> Refused:
     return refused(
         "driver_missing", f"{where} is on PostgreSQL, and its driver is not installed", path=where

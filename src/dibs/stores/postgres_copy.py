@@ -204,14 +204,18 @@ def _there(
 ) -> list[tuple[int, int]]:
     """The boards of this name or this id, if they may be replaced by a copy of the board `uid`."""
     found = connection.execute(
-        "SELECT board, uid, moved_to, arriving FROM dibs.board JOIN dibs.home USING (board) "
+        "SELECT board, name, uid, moved_to, arriving FROM dibs.board JOIN dibs.home USING (board) "
         "WHERE name = %s OR uid = %s ORDER BY board",
         (store.address.board, uid),
     ).fetchall()
-    for _, there, moved_to, arriving in found:
-        if there != uid or not (is_elsewhere(moved_to, arriving) or replace):
+    for _, name, there, moved_to, arriving in found:
+        is_free = is_elsewhere(moved_to, arriving)
+        if there == uid and name != store.address.board and not is_free:
+            known_as = str(store.address.but(board=name))
+            raise faults.in_this_database(store.where, known_as, uid)
+        if there != uid or not (is_free or replace):
             raise faults.board_exists(store.where, there)
-    return [(number, arriving) for number, _, _, arriving in found]
+    return [(number, arriving) for number, *_, arriving in found]
 
 
 def check_free(store: PostgresStore, uid: str) -> None:
