@@ -65,3 +65,58 @@ def test_a_move_within_a_database_is_refused_with_what_to_do_instead(shop, url, 
     shop.ok("board", "move", "--to", str(tmp_path / "folder"), *ANA, **web)
     shop.ok("board", "move", "--to", f"{url}#shop", *ANA, **web)
     shop.ok("add", "one", *ANA, **at(f"{url}#shop"))
+
+
+# A place to which the board went, and where it is not.
+
+
+@pytest.fixture
+def away(shop, url, tmp_path):
+    """A board that was moved from a database into a folder, with somebody at work: both places."""
+    here, there = f"{url}#web", str(tmp_path / "away")
+    shop.ok("init", **at(here))
+    shop.ok("add", "one", *ANA, **at(here))
+    shop.ok("claim", "T-1", *CODEX, **at(here))
+    shop.ok("board", "move", "--to", there, *ANA, **at(here))
+    return here, there
+
+
+LINES = (("renew", "T-1", *CODEX), ("list",), ("add", "two", *ANA), ("init",))
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(line[:2]))
+def test_another_board_where_the_board_went_is_not_taken_for_it(shop, away, tmp_path, line):
+    here, there = away
+    other = tmp_path / "other"
+    shop.ok("init", **at(str(other)))
+    shop.ok("add", "another's", *ANA, **at(str(other)))
+    (tmp_path / "away").rename(tmp_path / "lost")
+    other.rename(tmp_path / "away")
+    code, what, said = refusal(shop.run(*line, "--json", **at(here)))
+    assert (code, what) == (75, "board_moved") and f"another board is in {there}" in said
+    assert titles(shop, there) == ["another's"]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(line[:2]))
+def test_where_the_board_went_is_told_to_a_machine_that_lacks_the_place(shop, away, tmp_path, line):
+    here, there = away
+    (tmp_path / "away").rename(tmp_path / "elsewhere")
+    code, what, said = refusal(shop.run(*line, "--json", **at(here)))
+    assert (code, what) == (75, "board_moved") and there in said
+    [known] = shop.ok("board", "list", "--json", **at(here)).json["boards"]
+    assert known["state"] == f"moved to {there}"
+
+
+def test_a_copy_that_has_not_arrived_says_where_the_board_still_is(shop, url, tmp_path):
+    import psycopg
+
+    shop.ok("init")
+    web = at(f"{url}#web")
+    shop.ok("board", "move", "--to", web["DIBS_URL"], *ANA)
+    with psycopg.connect(url, autocommit=True) as connection:  # as a move leaves it that is killed
+        connection.execute("UPDATE dibs.board SET arriving = 1")
+    shop.folder.rename(tmp_path / "on-another-machine")
+    far = Repo(tmp_path)
+    for line in LINES:
+        code, what, said = refusal(far.run(*line, "--json", **web))
+        assert (code, what) == (75, "board_moved") and str(shop.folder) in said

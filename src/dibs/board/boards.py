@@ -33,7 +33,8 @@ def all_boards(board: Board) -> list[Known]:
     try:
         board.settle()
     except Refused as problem:
-        if problem.code != "no_board" or not board.store.remote:
+        gone = problem.code == "board_moved"  # too far to follow: the list says where to
+        if not gone and (problem.code != "no_board" or not board.store.remote):
             raise
     store = board.store
     if isinstance(store, SqliteStore):

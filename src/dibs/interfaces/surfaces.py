@@ -173,7 +173,9 @@ SURFACES = {
     ),
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
-    "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
+    "board_moved": Surface(
+        AGAIN, "say where the board is: export DIBS_URL=ADDRESS, or DIBS_BOARD=FOLDER"
+    ),
     "board_lost": Surface(
         REFUSED, "dibs sync builds it anew from the files; dibs board takes it from a backup"
     ),

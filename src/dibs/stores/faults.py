@@ -110,6 +110,12 @@ def board_moved(where: str, to: str, uid: str) -> Refused:
     return Moved(refused("board_moved", message, path=where, to=to, board=uid).refusal)
 
 
+def lost_on_the_way(moved: Moved, why: str) -> Refused:
+    """Where it went is known, and cannot be followed: nobody is led further."""
+    refusal = moved.refusal
+    return refused("board_moved", f"{refusal.message}, {why}", **refusal.facts)
+
+
 def board_exists(where: str, uid: str) -> Refused:
     return refused(
         "board_exists", f"there is a board in {where} already: {uid}", path=where, board=uid
