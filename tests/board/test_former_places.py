@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from kit.boards import database_apart
@@ -120,3 +122,66 @@ def test_a_copy_that_has_not_arrived_says_where_the_board_still_is(shop, url, tm
     for line in LINES:
         code, what, said = refusal(far.run(*line, "--json", **web))
         assert (code, what) == (75, "board_moved") and str(shop.folder) in said
+
+
+# Every former place.
+
+
+def lead_on(shop: Repo, *places: str) -> None:
+    for place in places:
+        shop.ok("renew", "T-1", *CODEX, **at(place))
+
+
+def test_every_former_place_leads_to_the_board_however_often_it_moved(shop, url, tmp_path):
+    home, folder = str(shop.folder / ".git/dibs"), str(tmp_path / "folder")
+    shop.ok("init")
+    shop.ok("add", "one", *ANA)
+    shop.ok("claim", "T-1", *CODEX)
+    route = [home, f"{url}#ch", folder, f"{url}#ch2", folder, f"{url}#ch", folder, f"{url}#ch3"]
+    for stage, (source, target) in enumerate(itertools.pairwise(route)):
+        shop.ok("board", "move", "--to", target, *ANA, **at(source))
+        lead_on(shop, *route[: stage + 2])
+    assert shop.ok("log", "--verify", "--json", **at(home)).json["ok"]
+
+
+def test_former_places_lead_on_where_a_move_was_given_up_for_another(shop, url, tmp_path):
+    """A copy that never arrived goes; who was led to it is led to the next one."""
+    import psycopg
+
+    folder = str(tmp_path / "folder")
+    shop.ok("init", **at(f"{url}#ch"))
+    shop.ok("add", "one", *ANA, **at(f"{url}#ch"))
+    shop.ok("claim", "T-1", *CODEX, **at(f"{url}#ch"))
+    shop.ok("board", "move", "--to", folder, *ANA, **at(f"{url}#ch"))
+    shop.ok("board", "move", "--to", f"{url}#ch2", *ANA, **at(folder))
+    with psycopg.connect(
+        url, autocommit=True
+    ) as connection:  # as a kill before the fence leaves it
+        connection.execute("UPDATE dibs.board SET arriving = 1 WHERE arriving = 2")
+    unfence(folder)
+    lead_on(shop, f"{url}#ch", f"{url}#ch2", folder)
+    shop.ok("board", "move", "--to", f"{url}#ch3", *ANA, **at(folder))
+    lead_on(shop, f"{url}#ch", folder, f"{url}#ch3")
+    (tmp_path / "folder").rename(tmp_path / "on-another-machine")
+    lead_on(shop, f"{url}#ch")
+
+
+def unfence(folder: str) -> None:
+    import apsw
+
+    connection = apsw.Connection(f"{folder}/board.db")
+    connection.execute("UPDATE board SET moved_to = '', arriving = 0")
+    connection.close()
+
+
+def test_a_backup_of_a_board_that_moved_away_is_led_to_from_its_former_name(shop, url, tmp_path):
+    folder, saved = tmp_path / "folder", str(tmp_path / "saved.db")
+    web, new = at(f"{url}#web"), at(f"{url}#new")
+    shop.ok("init", **web)
+    shop.ok("add", "one", *ANA, **web)
+    shop.ok("board", "backup", saved, **web)
+    shop.ok("board", "move", "--to", str(folder), *ANA, **web)
+    folder.rename(tmp_path / "lost")
+    shop.ok("board", "restore", saved, "--reason", "the disk", *ANA, **new)
+    shop.ok("add", "two", *ANA, **new)
+    assert len(titles(shop, f"{url}#web")) == 2

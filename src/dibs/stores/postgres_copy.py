@@ -9,7 +9,7 @@ from psycopg import sql
 
 from dibs.core.instants import Instant
 from dibs.stores import faults
-from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
+from dibs.stores.copying import ASIDE, KEYS, TABLES, Reckoning, contents_of, id_of
 from dibs.stores.dialect import SCHEMA
 from dibs.stores.postgres import PostgresStore
 from dibs.stores.transaction import (
@@ -183,25 +183,29 @@ def receive(
 
 
 def _clear(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
-    """Takes away a copy that never arrived; gives another name to what is replaced.
+    """Takes away a copy that never arrived; what the board leaves behind leads to the new one.
 
     Says which settings the board had: a backup of a file knows of none.
     """
-    name, settings = store.address.board, ""
-    for number, arriving in _there(store, connection, uid, replace=replace):
+    settings = ""
+    for number, name, arriving in _there(store, connection, uid, replace=replace):
         if arriving == ARRIVING:
             for table in ("home", *TABLES[:0:-1], "board"):
                 gone = sql.SQL("DELETE FROM {} WHERE board = %s")
                 connection.execute(gone.format(sql.Identifier(SCHEMA, table)), (number,))
         else:
             [(settings,)] = PlainLink(store, connection, number).ask("settings")
-            _put_aside(store, connection, number, name)
+            _put_aside(store, connection, number, name, uid)
+    connection.execute(
+        "UPDATE dibs.board SET moved_to = %s WHERE starts_with(uid, %s)",
+        (str(store.address.to_keep()), uid + ASIDE),
+    )
     return settings
 
 
 def _there(
     store: PostgresStore, connection: Connection, uid: str, *, replace: bool
-) -> list[tuple[int, int]]:
+) -> list[tuple[int, str, int]]:
     """The boards of this name or this id, if they may be replaced by a copy of the board `uid`."""
     found = connection.execute(
         "SELECT board, name, uid, moved_to, arriving FROM dibs.board JOIN dibs.home USING (board) "
@@ -213,9 +217,9 @@ def _there(
         if there == uid and name != store.address.board and not is_free:
             known_as = str(store.address.but(board=name))
             raise faults.in_this_database(store.where, known_as, uid)
-        if there != uid or not (is_free or replace):
+        if id_of(there) != uid or not (is_free or replace):
             raise faults.board_exists(store.where, there)
-    return [(number, arriving) for number, *_, arriving in found]
+    return [(number, name, arriving) for number, name, *_, arriving in found]
 
 
 def check_free(store: PostgresStore, uid: str) -> None:
@@ -225,13 +229,18 @@ def check_free(store: PostgresStore, uid: str) -> None:
             _there(store, connection, uid, replace=False)
 
 
-def _put_aside(store: PostgresStore, connection: Connection, number: int, name: str) -> None:
-    """The board that was there stays, under another name; whoever has it open is sent on."""
+def _put_aside(
+    store: PostgresStore, connection: Connection, number: int, name: str, uid: str
+) -> None:
+    """The board that was there stays, for whoever has it open or knows its name: they are sent on.
+
+    Only the name that the new one needs is given to it, and another one to what had it.
+    """
     PlainLink(store, connection, number).ask("take_turn", wait=store.patience, idle=IDLE)
-    aside = f"{name}-until-{number}"
+    aside = f"{ASIDE}{number}"
     connection.execute(
-        "UPDATE dibs.board SET uid = uid || '-until-' || board, moved_to = %s, arriving = 0 "
-        "WHERE board = %s",
-        (str(store.address.to_keep()), number),
+        "UPDATE dibs.board SET uid = %s, arriving = 0 WHERE board = %s", (uid + aside, number)
     )
-    connection.execute("UPDATE dibs.home SET name = %s WHERE board = %s", (aside, number))
+    if name == store.address.board:
+        renamed = (name + aside, number)
+        connection.execute("UPDATE dibs.home SET name = %s WHERE board = %s", renamed)
