@@ -91,8 +91,7 @@ class PostgresStore:
             connection.execute(self.queries["add_home"], {"uid": uid, **name})
         return True
 
-    @staticmethod
-    def migrate(connection: psycopg.Connection[Any]) -> None:
+    def migrate(self, connection: psycopg.Connection[Any]) -> None:
         """In the caller's transaction, one program at a time: all steps that are missing."""
         from dibs.stores.definitions import definition
 
@@ -100,6 +99,8 @@ class PostgresStore:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
         connection.execute("CREATE TABLE IF NOT EXISTS dibs.migration (number BIGINT PRIMARY KEY)")
         [(known,)] = connection.execute("SELECT coalesce(max(number), 0) FROM dibs.migration")
+        if known > queries.newest():
+            raise faults.newer_schema(self.where, known, queries.newest())
         for number, (shared, own) in queries.migrations("postgres").items():
             if number > known:
                 connection.execute(definition(shared, own).encode())

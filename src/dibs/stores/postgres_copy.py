@@ -140,6 +140,10 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
         link = PlainLink(store, connection, number)
         link.ask("take_turn", wait=store.patience, idle=IDLE)
         seen = ServerSnapshot(store, connection, number)
+        here = {"moved_to": seen.board.moved_to, "arriving": seen.board.arriving}
+        link.change(
+            "save_place", here
+        )  # whoever may not say where it goes is refused before it goes
         yield seen, WriteTransaction(link, seen.board, seen.now, skewed=False)
         connection.execute("COMMIT")
 
@@ -154,9 +158,7 @@ def receive(
 ) -> Contents:
     """All rows in one transaction, `finish` in the same. What was there must be ours to replace."""
     with store.guarded(), store.connect() as connection, connection.transaction():
-        connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
-        store.migrate(connection)
-        settings = _clear(store, connection, source.board.uid, replace=replace)
+        settings = _make_room(store, connection, source.board.uid, replace=replace)
         [(number,)] = connection.execute("SELECT coalesce(max(board), 0) + 1 FROM dibs.board")
         reckoning = Reckoning(progress)
         for table in TABLES:
@@ -180,6 +182,13 @@ def receive(
     store.close()
     store.number = 0
     return reckoning.contents
+
+
+def _make_room(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
+    """The schema is there and the place is free; the settings that the board had there."""
+    connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
+    store.migrate(connection)
+    return _clear(store, connection, uid, replace=replace)
 
 
 def _clear(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
@@ -223,10 +232,13 @@ def _there(
 
 
 def check_free(store: PostgresStore, uid: str) -> None:
-    """Refuses a place to which the board could not be moved."""
-    with store.guarded(), store.connect() as connection, connection.transaction():
-        if connection.execute("SELECT to_regclass('dibs.board')").fetchall() != [(None,)]:
-            _there(store, connection, uid, replace=False)
+    """Refuses a place to which the board could not be moved: all is tried but rows, and taken back."""
+    with store.guarded(), store.connect() as connection, connection.transaction() as trial:
+        _make_room(store, connection, uid, replace=False)
+        for table in (*TABLES, "home"):
+            nothing = sql.SQL("INSERT INTO {0} SELECT * FROM {0} WHERE false")
+            connection.execute(nothing.format(sql.Identifier(SCHEMA, table)))
+        raise psycopg.Rollback(trial)
 
 
 def _put_aside(
