@@ -16,12 +16,12 @@ from dibs.board.execute import Board
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
-from dibs.core.instants import HOUR
+from dibs.core.instants import HOUR, SECOND
 from dibs.core.model import TaskKey, Token
 from dibs.core.refusals import Refused
 from dibs.stores.copying import contents_of
 from dibs.stores.sqlite import SqliteStore
-from kit.boards import STORES, Bench, FakeMachine, new_address, new_store
+from kit.boards import START, STORES, Bench, FakeMachine, new_address, new_store
 from kit.repositories import DIBS, Repo
 
 K = TaskKey("T-1")
@@ -114,6 +114,25 @@ def test_times_are_shifted_by_the_difference_of_the_clocks_in_one_clock_event(
         assert tx.task(K).lease.expires - tx.now == left
         assert [entry.verb for entry in tx.events()].count("clock_set") == 1
     assert verify(at(store)).faults == ()
+
+
+def test_the_time_that_a_move_takes_is_no_difference_of_clocks(busy, target, monkeypatch):
+    """The ledger is verified on both sides, and rows are copied: leases run on meanwhile."""
+    left = busy.task().lease.expires - busy.now()
+    verified = moving.sound
+
+    def slowly(tx, where):
+        busy.advance(7)
+        verified(tx, where)
+
+    monkeypatch.setattr(moving, "sound", slowly)
+    monkeypatch.setattr("dibs.stores.copying.STEP", 5)
+    moved = carry(busy, target, monkeypatch, progress=lambda *_: busy.advance(1))
+    assert moved.shifted == 0
+    with at(target).read() as tx:
+        passed = left - (tx.task(K).lease.expires - tx.now)
+        assert passed > 14 * SECOND
+        assert tx.task(K).lease.expires == START + 600 * SECOND + left
 
 
 def test_whoever_has_the_old_place_open_is_led_to_the_new_one(busy, target, monkeypatch):

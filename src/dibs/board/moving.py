@@ -125,11 +125,10 @@ def _move(
             copier(target).check_free(target, seen.board.uid)
             return report
         shifted: list[Duration] = []
-        began = source.machine.boottime()
 
         def finish(there: WriteTransaction) -> None:
-            passed = source.machine.boottime() - began  # copying takes its time, on both clocks
-            by = Duration(there.now - seen.now - passed)
+            # Copying takes its time, on both clocks: each was read beside this machine's own.
+            by = Duration(there.now - seen.now - (source.machine.boottime() - seen.read_at))
             shifted.append(by)
             caller = known_there(there, board, who)
             there.shift_leases(by)

@@ -97,6 +97,8 @@ class ServerSnapshot(Rows):
         super().__init__(connection, number)
         link = PlainLink(store, connection, number)
         [row] = link.ask("look_at_board")
+        self.read_at = store.machine.boottime()
+        """When `now` was read, by this machine's clock."""
         self.board = BoardRow(*row[:-1])
         faults.moved_away(self.board, store.where)
         self.now = Instant(max(store.instant(row[-1]), self.board.floor))

@@ -32,10 +32,17 @@ class FileSnapshot:
     """A file's board inside a transaction."""
 
     def __init__(
-        self, connection: apsw.Connection, board: BoardRow, now: Instant, settings: str
+        self,
+        connection: apsw.Connection,
+        board: BoardRow,
+        now: Instant,
+        settings: str,
+        read_at: int = 0,
     ) -> None:
+        """`read_at`: when `now` was read, by this machine's clock."""
         self._connection = connection
         self.board, self.now, self.settings = board, now, settings
+        self.read_at = read_at
 
     def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         found = self._connection.execute(f"PRAGMA table_info({table})")
@@ -66,7 +73,9 @@ def looking(store: SqliteStore) -> Iterator[tuple[FileSnapshot, ReadTransaction]
 def fenced(store: SqliteStore) -> Iterator[tuple[FileSnapshot, WriteTransaction]]:
     """Nobody writes meanwhile; the transaction is committed at the end."""
     with store.write("move") as tx:
-        yield FileSnapshot(store.connection, tx.board, tx.now, settings_of(store.folder)), tx
+        read_at = store.machine.boottime()
+        settings = settings_of(store.folder)
+        yield FileSnapshot(store.connection, tx.board, tx.now, settings, read_at), tx
 
 
 def settings_of(folder: str) -> str:
