@@ -185,3 +185,86 @@ def test_a_backup_of_a_board_that_moved_away_is_led_to_from_its_former_name(shop
     shop.ok("board", "restore", saved, "--reason", "the disk", *ANA, **new)
     shop.ok("add", "two", *ANA, **new)
     assert len(titles(shop, f"{url}#web")) == 2
+
+
+# What was replaced.
+
+
+@pytest.fixture
+def replaced(shop, url, tmp_path):
+    """A board in a database, brought back from a backup after more was done: the name of what it was."""
+    web, saved = at(f"{url}#web"), str(tmp_path / "saved.db")
+    shop.ok("init", **web)
+    shop.ok("add", "one", *ANA, **web)
+    shop.ok("board", "backup", saved, **web)
+    shop.ok("add", "two", *ANA, **web)
+    shop.ok("claim", "T-2", *CODEX, **web)
+    shop.ok("board", "restore", saved, "--reason", "a mistake", *ANA, **web)
+    names = [b["name"] for b in shop.ok("board", "list", "--json", **web).json["boards"]]
+    [kept] = [name for name in names if name != "web"]
+    return f"{url}#{kept}"
+
+
+def test_what_was_replaced_in_a_database_can_be_read(shop, url, replaced, tmp_path):
+    assert titles(shop, replaced) == ["one", "two"]
+    assert titles(shop, f"{url}#web") == ["one"]
+    shown = shop.ok("show", "T-2", "--json", **at(replaced)).json["task"]
+    assert (shown["holder"]["name"], shown["token"]) == ("codex", "1.1")
+    verbs = [e["verb"] for e in shop.ok("log", "--json", **at(replaced)).json["events"]]
+    assert "claimed" in verbs and "epoch_raised" not in verbs
+    assert shop.ok("log", "--verify", "--json", **at(replaced)).json["ok"]
+    exported = shop.ok("export", str(tmp_path / "kept.jsonl"), "--json", **at(replaced)).json
+    assert exported["tasks"] == 2
+
+
+WRITES = (
+    ("add", "three", *ANA), ("renew", "T-2", *CODEX), ("claim", "T-1", *CODEX), ("next", *CODEX),
+    ("board", "restore", "--in-place", "--reason", "r", *ANA), ("board", "move", "--to", "../x", *ANA),
+    ("config", "--load", "../settings.toml", *ANA),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", WRITES, ids=lambda line: " ".join(line[:2]))
+def test_what_was_replaced_takes_no_changes_and_passes_none_on(shop, url, replaced, line):
+    (shop.folder / "../settings.toml").write_text("")
+    before = shop.ok("log", "--json", **at(f"{url}#web")).json["events"]
+    code, what, said = refusal(shop.run(*line, "--json", **at(replaced)))
+    assert (code, what) == (75, "board_moved") and f"{url}#web" in said
+    assert shop.ok("log", "--json", **at(f"{url}#web")).json["events"] == before
+
+
+def test_a_restore_on_a_server_can_be_undone(shop, url, replaced, tmp_path):
+    web, saved = at(f"{url}#web"), str(tmp_path / "undone.db")
+    shop.ok("add", "in between", *ANA, **web)
+    shop.ok("board", "backup", saved, **at(replaced))
+    shop.ok("board", "restore", saved, "--reason", "undone", *ANA, **web)
+    assert titles(shop, f"{url}#web") == ["one", "two"]
+    assert titles(shop, replaced) == ["one", "two"]
+    assert len(shop.ok("board", "list", "--json", **web).json["boards"]) == 3
+    shop.fails(5, "renew", "T-2", *CODEX, **web)
+    shop.ok("claim", "T-2", *CODEX, **web)
+    assert shop.ok("log", "--verify", "--json", **web).json["ok"]
+
+
+def test_what_was_exported_of_a_replaced_board_is_a_board_again(shop, replaced, tmp_path):
+    file, folder = str(tmp_path / "kept.jsonl"), str(tmp_path / "folder")
+    shop.ok("export", file, **at(replaced))
+    shop.ok("import", file, *ANA, **at(folder))
+    assert titles(shop, folder) == ["one", "two"]
+    shop.ok("claim", "T-2", *CODEX, **at(folder))
+
+
+def test_whoever_had_the_replaced_board_open_goes_on_in_the_new_one(url, tmp_path):
+    import dibs
+
+    shop = Repo.create(tmp_path / "shop", f"{url}#web")
+    saved = str(tmp_path / "saved.db")
+    shop.ok("init")
+    shop.add("one")
+    shop.ok("board", "backup", saved)
+    with dibs.open_board(str(shop.folder), person="ana", environment=shop.around) as board:
+        board.add("two")
+        shop.ok("board", "restore", saved, "--reason", "a mistake", *ANA)
+        assert [task.title for task in board.list()] == ["one"]
+        board.add("three")
+    assert titles(shop, f"{url}#web") == ["one", "three"]

@@ -63,7 +63,7 @@ def load_settings(board: Board, text: str, who: Identity) -> None:
     """The settings of a board on a server, for all machines alike."""
     store = server(board)
     settings = from_text(text, store.where)
-    with board.read() as tx:
+    with store.write("config") as tx:
         authorise(tx, board, who, c.SetSettings())
     store.save_settings(text)
     board.settings = settings

@@ -183,7 +183,7 @@ SURFACES = {
         REFUSED,
         "if it was here and is lost: dibs sync --board {board}; if this is another clone: dibs init --new",
     ),
-    "board_exists": Surface(REFUSED, "take another place: a folder, or another name after #"),
+    "board_exists": Surface(REFUSED, "take another place: another folder, or another name after #"),
     "in_this_database": Surface(
         REFUSED,
         "use it there: DIBS_URL={there}; for another name, move it to a folder and from there",

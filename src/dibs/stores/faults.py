@@ -110,6 +110,11 @@ def board_moved(where: str, to: str, uid: str) -> Refused:
     return Moved(refused("board_moved", message, path=where, to=to, board=uid).refusal)
 
 
+def replaced(where: str, to: str, uid: str) -> Refused:
+    message = f"{where} was replaced: it can be read, and takes no changes; the board is in {to}"
+    return refused("board_moved", message, path=where, to=to, board=uid)
+
+
 def lost_on_the_way(moved: Moved, why: str) -> Refused:
     """Where it went is known, and cannot be followed: nobody is led further."""
     refusal = moved.refusal

@@ -22,6 +22,7 @@ from dibs.stores.postgres_transaction import (
     ReadContext,
     RenewalContext,
     WriteContext,
+    at_home,
 )
 from dibs.stores.store import Finding
 from dibs.stores.transaction import BoardRow
@@ -258,8 +259,7 @@ class PostgresStore:
                 board = BoardRow(*found.fetchall()[0][:-1])
             finally:
                 self.give_back(connection)
-        faults.moved_away(board, self.where)
-        return board.seq
+        return at_home(self, board).seq
 
     def instant(self, stamp: int) -> int:
         """The server's clock. Tests put another in its place."""

@@ -12,6 +12,7 @@ from dibs.stores import faults
 from dibs.stores.copying import ASIDE, KEYS, TABLES, Reckoning, contents_of, id_of
 from dibs.stores.dialect import SCHEMA
 from dibs.stores.postgres import PostgresStore
+from dibs.stores.postgres_transaction import at_home
 from dibs.stores.transaction import (
     ARRIVING,
     BoardRow,
@@ -91,18 +92,32 @@ class Rows:
 
 
 class ServerSnapshot(Rows):
-    """A board in a database at one instant."""
+    """A board in a database at one instant; what was replaced as it was before that."""
 
-    def __init__(self, store: PostgresStore, connection: Connection, number: int) -> None:
+    def __init__(
+        self,
+        store: PostgresStore,
+        connection: Connection,
+        number: int,
+        *,
+        changes: bool = False,
+    ) -> None:
         super().__init__(connection, number)
         link = PlainLink(store, connection, number)
         [row] = link.ask("look_at_board")
         self.read_at = store.machine.boottime()
         """When `now` was read, by this machine's clock."""
-        self.board = BoardRow(*row[:-1])
-        faults.moved_away(self.board, store.where)
+        self.board = at_home(store, BoardRow(*row[:-1]), changes=changes)
         self.now = Instant(max(store.instant(row[-1]), self.board.floor))
         [(self.settings,)] = link.ask("settings")
+
+    def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+        columns, rows = super().rows(table)
+        if table != "board":
+            return columns, rows
+        [row] = rows
+        known = {**dict(zip(columns, row, strict=True)), **self.board.named()}
+        return columns, iter([tuple(known[column] for column in columns)])
 
 
 def columns_of(connection: Connection, table: str) -> tuple[str, ...]:
@@ -141,7 +156,7 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
         connection.execute("BEGIN")
         link = PlainLink(store, connection, number)
         link.ask("take_turn", wait=store.patience, idle=IDLE)
-        seen = ServerSnapshot(store, connection, number)
+        seen = ServerSnapshot(store, connection, number, changes=True)
         here = {"moved_to": seen.board.moved_to, "arriving": seen.board.arriving}
         link.change(
             "save_place", here
