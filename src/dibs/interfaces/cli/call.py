@@ -8,7 +8,7 @@ import sys
 from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Place, locate
 from dibs.core import checks
-from dibs.core.refusals import Refused, refused
+from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.interfaces.cli.arguments import Argument, argument
 
@@ -196,6 +196,13 @@ class Call:
     def request_id(self) -> str | None:
         given = self["request_id"]
         return None if given is None else checks.request_id(given)
+
+    def refuse_request_id(self) -> None:
+        """Of a verb that keeps no answers: it would promise something that is not so."""
+        if self["request_id"] is not None:
+            raise bad_argument(
+                "--request-id is of no use here: it would be done again all the same"
+            )
 
     def do(self, command: Command) -> Answer:
         """Carries a command out, and says what came of it."""

@@ -144,6 +144,7 @@ def load_config(call: Call) -> Answer:
     """The settings of a board on a server, from a file: for all machines at once."""
     from dibs.board.boards import load_settings
 
+    call.refuse_request_id()
     try:
         with open(call["load"], encoding="utf-8") as file:
             text = file.read()
