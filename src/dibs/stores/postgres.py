@@ -6,6 +6,7 @@ but those of one transaction; statements are prepared only where the session is 
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 
@@ -42,6 +43,9 @@ WAIT_SECONDS = 5.0
 
 MIGRATION_LOCK = 0x64696273
 """An advisory lock of our own: two programs never migrate at once."""
+
+# What the driver cannot tidy up behind an interrupt is no news for whoever interrupted it.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 _inherited: set[Session] = set()
 """Connections stay referenced until they are closed: after a fork, the child must not end them."""
