@@ -179,3 +179,23 @@ def test_a_folder_on_a_file_system_that_cannot_keep_a_board_is_refused(tmp_path)
             moving.move(Board(bench.store, Settings()), str(away), bench.person().identity, dry=dry)
         assert problem.value.code == "network_file_system"
         assert problem.value.refusal.facts["path"] == str(away)
+
+
+@pytest.mark.parametrize("how", ["init", "move"])
+def test_a_folder_that_was_made_beforehand_is_made_private(shop, tmp_path, how):
+    away = tmp_path / "away"
+    away.mkdir(mode=0o755)
+    if how == "init":
+        shop.ok("init", DIBS_BOARD=str(away))
+    else:
+        shop.ok("board", "move", "--to", str(away), *ANA)
+    assert away.stat().st_mode & 0o777 == 0o700
+    assert shop.ok("doctor", DIBS_BOARD=str(away))
+
+
+def test_the_mode_of_a_folder_with_other_things_in_it_is_left_as_it_is(shop, tmp_path):
+    away = tmp_path / "away"
+    away.mkdir(mode=0o755)
+    (away / "notes").write_text("for everybody")
+    shop.ok("board", "move", "--to", str(away), *ANA)
+    assert away.stat().st_mode & 0o777 == 0o755

@@ -109,6 +109,9 @@ class SqliteStore:
         except OSError as error:
             raise faults.storage_failed(self.folder, os.strerror(error.errno or 0)) from None
         self._check_folder()
+        with Guarded(self):  # one that was made for the board beforehand becomes private
+            if os.stat(self.folder).st_uid == os.geteuid() and not os.listdir(self.folder):
+                os.chmod(self.folder, 0o700)
 
     def _check_name(self) -> None:
         if any("\ud800" <= character <= "\udfff" for character in self.folder):
