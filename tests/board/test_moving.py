@@ -22,6 +22,7 @@ from dibs.core.refusals import Refused
 from dibs.stores.copying import contents_of
 from dibs.stores.sqlite import SqliteStore
 from kit.boards import START, STORES, Bench, FakeMachine, new_address, new_store
+from kit.postgres_ground import until
 from kit.repositories import DIBS, Repo
 
 K = TaskKey("T-1")
@@ -375,6 +376,27 @@ def test_restoring_is_for_people_with_a_reason(busy, tmp_path, who):
 
 
 # With real processes.
+
+
+def test_what_a_killed_restore_left_in_the_way_is_removed_by_the_next_command_of_its_kind(tmp_path):
+    """A copy of a whole board is not left lying about; nor is one removed that is in use."""
+    repo, passing = Repo.create(tmp_path / "repo"), tmp_path / "passing"
+    passing.mkdir()
+    around = {"TMPDIR": str(passing)}
+    repo.ok("init")
+    repo.add()
+    repo.ok("board", "backup", str(tmp_path / "saved.db"))
+    with SqliteStore(str(repo.database.parent)).write("a long one"):
+        line = ("board", "restore", str(tmp_path / "saved.db"), "--reason", "r", "--as", "ana")
+        process = repo.start(*line, **around)
+        until(lambda: list(passing.glob("*/board.db")), "a copy")
+        repo.ok("board", "backup", str(tmp_path / "meanwhile.db"), **around)
+        assert list(passing.glob("*/board.db"))
+        process.kill()
+        process.communicate()
+    assert list(passing.glob("*/board.db"))
+    repo.ok("board", "backup", str(tmp_path / "after.db"), **around)
+    assert list(passing.iterdir()) == []
 
 
 def test_a_keeper_renews_at_the_new_place(tmp_path):
