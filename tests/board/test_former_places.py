@@ -86,25 +86,25 @@ def away(shop, url, tmp_path):
 LINES = (("renew", "T-1", *CODEX), ("list",), ("add", "two", *ANA), ("init",))
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(line[:2]))
-def test_another_board_where_the_board_went_is_not_taken_for_it(shop, away, tmp_path, line):
+def test_another_board_where_the_board_went_is_not_taken_for_it(shop, away, tmp_path):
     here, there = away
     other = tmp_path / "other"
     shop.ok("init", **at(str(other)))
     shop.ok("add", "another's", *ANA, **at(str(other)))
     (tmp_path / "away").rename(tmp_path / "lost")
     other.rename(tmp_path / "away")
-    code, what, said = refusal(shop.run(*line, "--json", **at(here)))
-    assert (code, what) == (75, "board_moved") and f"another board is in {there}" in said
+    for line in LINES:
+        code, what, said = refusal(shop.run(*line, "--json", **at(here)))
+        assert (code, what) == (75, "board_moved") and f"another board is in {there}" in said, line
     assert titles(shop, there) == ["another's"]
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(line[:2]))
-def test_where_the_board_went_is_told_to_a_machine_that_lacks_the_place(shop, away, tmp_path, line):
+def test_where_the_board_went_is_told_to_a_machine_that_lacks_the_place(shop, away, tmp_path):
     here, there = away
     (tmp_path / "away").rename(tmp_path / "elsewhere")
-    code, what, said = refusal(shop.run(*line, "--json", **at(here)))
-    assert (code, what) == (75, "board_moved") and there in said
+    for line in LINES:
+        code, what, said = refusal(shop.run(*line, "--json", **at(here)))
+        assert (code, what) == (75, "board_moved") and there in said, line
     [known] = shop.ok("board", "list", "--json", **at(here)).json["boards"]
     assert known["state"] == f"moved to {there}"
 
@@ -217,6 +217,20 @@ def test_what_was_replaced_in_a_database_can_be_read(shop, url, replaced, tmp_pa
     assert exported["tasks"] == 2
 
 
+READS = (
+    "status", "why T-2", "who T-2", "doctor", "config", "actor list", "stint list", "timesheet",
+    "wait T-1 --for free", "log --head", "export --events", "board list", "init",
+)  # fmt: skip
+
+
+def test_every_question_about_what_was_replaced_is_answered(shop, url, replaced):
+    before = shop.ok("log", "--json", **at(f"{url}#web")).json["events"]
+    for line in READS:
+        shop.ok(*line.split(), **at(replaced))
+    assert titles(shop, replaced) == ["one", "two"]
+    assert shop.ok("log", "--json", **at(f"{url}#web")).json["events"] == before
+
+
 WRITES = (
     ("add", "three", *ANA), ("renew", "T-2", *CODEX), ("claim", "T-1", *CODEX), ("next", *CODEX),
     ("board", "restore", "--in-place", "--reason", "r", *ANA), ("board", "move", "--to", "../x", *ANA),
@@ -224,12 +238,12 @@ WRITES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("line", WRITES, ids=lambda line: " ".join(line[:2]))
-def test_what_was_replaced_takes_no_changes_and_passes_none_on(shop, url, replaced, line):
+def test_what_was_replaced_takes_no_changes_and_passes_none_on(shop, url, replaced):
     (shop.folder / "../settings.toml").write_text("")
     before = shop.ok("log", "--json", **at(f"{url}#web")).json["events"]
-    code, what, said = refusal(shop.run(*line, "--json", **at(replaced)))
-    assert (code, what) == (75, "board_moved") and f"{url}#web" in said
+    for line in WRITES:
+        code, what, said = refusal(shop.run(*line, "--json", **at(replaced)))
+        assert (code, what) == (75, "board_moved") and f"{url}#web" in said, line
     assert shop.ok("log", "--json", **at(f"{url}#web")).json["events"] == before
 
 
