@@ -202,13 +202,13 @@ def release(case: Case, command: c.Release) -> Decision:
     if case.another_holds and former is None:
         return Decision(refusal=g.held(case))
     events: list[Event] = []
-    lost = former is not None and former.lost
-    if former is not None and lost and not former.acknowledged:
+    if former is not None and former.lost and not former.acknowledged:
         events.append(e.Acknowledged(lost=former.token))
     if case.lease is None and case.task.assignee == case.caller.actor.id:
         events.append(e.Released(note=note))
     elif note:
-        events.append(e.Noted(note=note, late=command.verb if lost else ""))
+        late = command.verb if former is not None and former.lost else ""
+        events.append(e.Noted(note=note, late=late))
     return Decision(tuple(events))
 
 
