@@ -184,15 +184,17 @@ def _dates(text: str) -> tuple[date, date]:
     raise ValueError(text)
 
 
-def moment(name: str, text: str, what: str, now: Instant) -> Instant:
-    """What people type: `2026-11-15 09:00` or `09:00` (today) on the wall there; with a zone of its own,
-    `2026-11-15T08:00:00Z`; or `2h` (ago). What the wall shows twice, or never, is asked back.
+def moment(name: str, text: str, what: str, now: Instant, day_of: Instant | None = None) -> Instant:
+    """What people type: `2026-11-15 09:00` or `09:00` (today, or on the day of an instant) on the wall
+    there; with a zone of its own, `2026-11-15T08:00:00Z`; or `2h` (ago). What the wall shows twice, or
+    never, is asked back.
     """
     where = zone(name)
     if text[-1:] in UNITS and text[:-1].isdigit():
         return Instant(max(0, now - duration(text, what)))
     try:
-        dated = f"{_wall(where, now):%Y-%m-%d} {text}" if ":" in text[:3] else text
+        today = _wall(where, now if day_of is None else day_of)
+        dated = f"{today:%Y-%m-%d} {text}" if ":" in text[:3] else text
         typed = datetime.fromisoformat(dated)
         first = _instant(typed if typed.tzinfo else typed.replace(tzinfo=where))
         second = _instant(typed if typed.tzinfo else typed.replace(tzinfo=where, fold=1))
