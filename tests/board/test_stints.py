@@ -151,6 +151,32 @@ def test_a_day_reads_like_a_diary(done):
     assert "effort" in lines
 
 
+NIGHT = ("stint", "add", "T-1", "--from", "2025-10-25 22:30", "--to", "2025-10-26 03:30")
+IN_BERLIN = ("--tz", "Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("day", "hours", "worked"), [("2025-10-25", 24, 1.5), ("2025-10-26", 25, 4.5)]
+)
+def test_a_day_in_json_says_what_the_text_says(done, day, hours, worked):
+    """A stint over midnight counts on each day with its part: the clock went back in that night."""
+    done.ok(*NIGHT, *IN_BERLIN, "--reason", "forgotten", "--yes", "--as", "ana")
+    told = done.json("day", "ana", day, *IN_BERLIN)
+    assert told["length_seconds"] == hours * 3600
+    sums = {name: told[f"{name}_seconds"] for name in ("effort", "working", "overlap")}
+    assert sums == {"effort": worked * 3600, "working": worked * 3600, "overlap": 0}
+    [stint] = told["stints"]
+    assert stint["seconds"] == worked * 3600
+    assert (stint["started_at"], stint["ended_at"]) == ("2025-10-25T20:30:00Z", "2025-10-26T02:30:00Z")  # fmt: skip
+    text = done.ok("day", "ana", day, *IN_BERLIN).out
+    assert f"effort {int(worked)}:30:00, working {int(worked)}:30:00" in text
+
+
+def test_a_day_without_work_adds_up_to_nothing_in_json(done):
+    told = done.json("day", "ana", "2025-10-20", *IN_BERLIN)
+    assert (told["stints"], told["effort_seconds"], told["length_seconds"]) == ([], 0, 86400)
+
+
 BAD = {
     "timesheet --tz Mars/Phobos": "time zone",
     "timesheet --week 2026-W60": "--week",

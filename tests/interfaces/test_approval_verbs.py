@@ -78,3 +78,28 @@ REFUSALS = {
 def test_what_cannot_be_approved_is_refused(worked, given, exit_, code):
     ran = worked.run("approve", *given, "--json")
     assert (ran.code, ran.error["code"]) == (exit_, code)
+
+
+AGAIN = {
+    "approve": f"approve ana {' '.join(WEEK)}",
+    "reopen": f"reopen ana {' '.join(WEEK)} --reason lunch",
+    "actor": "actor set ana --tier 2",
+    "pause": "dispatch --pause --reason lunch",
+    "resume": "dispatch --resume",
+}
+
+
+@pytest.mark.parametrize("line", AGAIN.values(), ids=AGAIN)
+def test_what_was_answered_before_is_marked_where_it_is_not_about_a_task(worked, line):
+    if line.startswith("reopen"):
+        worked.ok("approve", "ana", *WEEK, *BO)
+    command = (*line.split(), "--request-id", "r1", *BO)
+    first = worked.json(*command)
+    assert (first["replayed"], first["warnings"]) == (False, [])
+    again = worked.ok(*command, "--json")
+    assert again.json["replayed"] is True
+    [warning] = again.json["warnings"]
+    assert "this was answered before" in warning
+    assert "this was answered before" in worked.ok(*command).err
+    told = {"replayed": 0, "warnings": 0}
+    assert {**again.json, **told} == {**first, **told}

@@ -51,13 +51,13 @@ def pause(call: Call) -> Answer:
     who, why = matching.paused_by(call.board)
     done = f"paused by {who}" + (f": {why}" if why else "")
     lines = (done if outcome.entries else f"it was {done}", "to go on: dibs dispatch --resume")
-    return Answer(payloads.answer(paused=True, by=who, reason=why or None), lines)
+    return call.told_beside(outcome, lines, paused=True, by=who, reason=why or None)
 
 
 def resume(call: Call) -> Answer:
     outcome = call.execute(c.Resume())
     line = "work is offered again" if outcome.entries else "nobody had paused it"
-    return Answer(payloads.answer(paused=False, changed=bool(outcome.entries)), (line,))
+    return call.told_beside(outcome, (line,), paused=False, changed=bool(outcome.entries))
 
 
 # What would be, and what is.

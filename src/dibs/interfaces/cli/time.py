@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.board import stints, views
 from dibs.core import checks, rounding
 from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked, chosen
-from dibs.core.instants import Instant, iso
+from dibs.core.instants import SECOND, Instant, iso
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads, zones
 from dibs.interfaces.cli.arguments import argument
@@ -133,7 +133,7 @@ def listed(call: Call, record: Record, asked: Asked) -> Answer:
 
 
 def day(call: Call) -> Answer:
-    from dibs.interfaces.sheets.day import Day, Moment, timeline
+    from dibs.interfaces.sheets.day import Day, Moment, in_it, part, timeline, total
 
     zone, now = zone_of(call), views.now(call.board)
     since, until = (
@@ -147,29 +147,40 @@ def day(call: Call) -> Answer:
         Moment(one.at, one.what, one.key, one.text)
         for one in stints.moments(call.board, actor.id, since, until)
     ]
-    label = zones.wall(zone)(since)[0]
+    that_day = Day(actor.name, zones.wall(zone)(since)[0], zone, since, until)
     clock = zones.clock(zone, since, until)
-    lines = timeline(
-        Day(actor.name, label, zone, since, until), record.stints, happened, clock, record.titles
-    )
-    told = payloads.answer(
-        actor=actor.name,
-        day=label,
-        zone=zone,
-        stints=[stint_told(one, record) for one in record.stints],
-        events=[{"at": iso(one.at), "what": one.what, "task": one.key} for one in happened],
-    )
+    lines = timeline(that_day, record.stints, happened, clock, record.titles)
+
+    def told() -> dict[str, object]:
+        worked = in_it(that_day, record.stints)
+        row = total(that_day, worked)
+        return payloads.answer(
+            actor=actor.name,
+            day=that_day.label,
+            zone=zone,
+            length_seconds=(until - since) / SECOND,
+            effort_seconds=row.effort / SECOND,
+            working_seconds=row.working / SECOND,
+            overlap_seconds=row.overlap / SECOND,
+            stints=[stint_told(one, record, part(that_day, one)) for one in worked],
+            events=[{"at": iso(one.at), "what": one.what, "task": one.key} for one in happened],
+        )
+
     return Answer(told, lines)
 
 
-def stint_told(one: Worked, record: Record) -> dict[str, object]:
+def stint_told(
+    one: Worked, record: Record, within: tuple[Instant, Instant] | None = None
+) -> dict[str, object]:
+    """`within`: the part of it whose seconds are asked for."""
+    start, end = within or (one.start, one.end)
     return {
         "number": one.number,
         "actor": record.actors[one.actor].name,
         "task": one.key,
         "started_at": iso(one.start),
         "ended_at": None if one.source == "open" else iso(one.end),
-        "seconds": (one.end - one.start) / 1_000_000,
+        "seconds": (end - start) / SECOND,
         "source": one.source,
         "cause": one.cause or None,
         "tokens": one.tokens,
