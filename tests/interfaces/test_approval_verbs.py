@@ -103,3 +103,13 @@ def test_what_was_answered_before_is_marked_where_it_is_not_about_a_task(worked,
     assert "this was answered before" in worked.ok(*command).err
     told = {"replayed": 0, "warnings": 0}
     assert {**again.json, **told} == {**first, **told}
+
+
+def test_a_pause_that_is_asked_for_again_after_it_is_over_has_the_same_answer(worked):
+    pause = ("dispatch", "--pause", "--reason", "lunch", *BO)
+    first = worked.json(*pause, "--request-id", "r1")
+    worked.json(*pause, "--request-id", "r2")
+    worked.ok("dispatch", "--resume", *ANA)
+    again = worked.json(*pause, "--request-id", "r1")
+    assert (again["by"], again["reason"]) == (first["by"], first["reason"]) == ("bo", "lunch")
+    assert "nobody has paused it any more" in worked.ok(*pause, "--request-id", "r2").out

@@ -48,10 +48,18 @@ def dispatch(call: Call) -> Answer | Iterator[Answer]:
 
 def pause(call: Call) -> Answer:
     outcome = call.execute(c.Pause(reason=call.reason))
-    who, why = matching.paused_by(call.board)
+    did = bool(outcome.entries)  # else somebody had paused it before; by now it may be over
+    who, why = (
+        (outcome.caller.actor.name, call.reason.strip()) if did else matching.paused_by(call.board)
+    )
     done = f"paused by {who}" + (f": {why}" if why else "")
-    lines = (done if outcome.entries else f"it was {done}", "to go on: dibs dispatch --resume")
-    return call.told_beside(outcome, lines, paused=True, by=who, reason=why or None)
+    lines: tuple[str, ...] = (
+        done if did else f"it was {done}",
+        "to go on: dibs dispatch --resume",
+    )
+    if not who:
+        lines = ("nobody has paused it any more",)
+    return call.told_beside(outcome, lines, paused=bool(who), by=who or None, reason=why or None)
 
 
 def resume(call: Call) -> Answer:
