@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from shlex import split
 
 import pytest
 
@@ -189,6 +190,17 @@ BAD = {
     "timesheet --round 7m": "rounding",
     "timesheet --bill-by hope": "bill_by",
     "timesheet --actor nobody-known": "nobody-known",
+    "timesheet --tz ''": "time zone",
+    "day ana --tz ''": "time zone",
+    "stint list --tz ''": "time zone",
+    "stint add T-1 --from 09:00 --to 09:30 --tz '' --as ana": "time zone",
+    "approve ana --week 2026-W02 --tz '' --as bo": "time zone",
+    "timesheet --verify --week 2026-W47": "--week goes with timesheet, not with timesheet --verify",
+    "timesheet --verify --by day": "--by goes with timesheet, not with",
+    "timesheet --verify --format csv": "--format goes with timesheet, not with",
+    "timesheet --format toggl --round 15m-up-day": "--round goes with --format table",
+    "timesheet --format ics --by day": "--by goes with --format table",
+    "timesheet --format ics --bill-by working": "--bill-by goes with --format table",
     "stint burn": "say list",
     "day nobody-known": "nobody-known",
     "day": "say --agent",
@@ -197,6 +209,6 @@ BAD = {
 
 @pytest.mark.parametrize("line", BAD)
 def test_what_makes_no_sense_is_refused(repo, line):
-    ran = repo.run(*line.split())
+    ran = repo.run(*split(line))
     assert ran.code == 2, ran.out
     assert BAD[line] in ran.err

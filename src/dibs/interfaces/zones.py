@@ -41,16 +41,30 @@ def zone(name: str) -> tzinfo:
 
 
 def here() -> str:
-    """The name of this machine's time zone; UTC if it has none."""
+    """The name of this machine's time zone: what TZ says, else what it is set to; UTC if it has none.
+
+    A zone without a name (`CET-1CEST`), or one that is not known here, is not taken for another.
+    """
     import os
 
-    linked = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
-    for name in (os.environ.get("TZ", "").lstrip(":"), linked):
-        try:
-            return ZoneInfo(name).key
-        except (ValueError, LookupError, OSError):
-            continue
-    return "UTC"
+    given = os.environ.get("TZ", "").lstrip(":")
+    name = given if given and not given.startswith("/") else _named_by(given or "/etc/localtime")
+    try:
+        return ZoneInfo(name).key
+    except (ValueError, LookupError, OSError):
+        if not given:
+            return "UTC"
+        raise bad_argument(
+            f"TZ is {quoted(given)}, which is not the name of a time zone that is known here; "
+            "say --tz Europe/Berlin"
+        ) from None
+
+
+def _named_by(path: str) -> str:
+    """The name of a zone, by the file that describes it."""
+    from os.path import realpath
+
+    return realpath(path).partition("/zoneinfo/")[2]
 
 
 def local_days(name: str) -> LocalDays:

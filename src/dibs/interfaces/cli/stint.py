@@ -86,7 +86,7 @@ def add(call: Call) -> Answer:
         raise bad_argument("say when: --from and --to")
     name = "" if call["actor"] is None else checks.actor_name(call["actor"])
     actor = stints.actor_called(call.board, name or call.who().name)
-    zone = call["tz"] or (actor.zone if actor else "UTC")
+    zone = call["tz"] if call["tz"] is not None else actor.zone if actor else "UTC"
     now = views.now(call.board)
     started = zones.moment(zone, call["since"], "--from", now)
     ended = zones.moment(zone, call["until"], "--to", now, started)
@@ -97,7 +97,8 @@ def add(call: Call) -> Answer:
 
 def amend(call: Call) -> Answer:
     before = stints.before(call.board, number(call))
-    old, zone, now = before.stint, call["tz"] or before.actor.zone, views.now(call.board)
+    old, now = before.stint, views.now(call.board)
+    zone = before.actor.zone if call["tz"] is None else call["tz"]
     since, until = call["since"], call["until"]
     started = None if since is None else zones.moment(zone, since, "--from", now, old.started)
     begins = old.started if started is None else started

@@ -8,7 +8,7 @@ from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked, chosen
 from dibs.core.instants import SECOND, Instant, iso
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads, zones
-from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.arguments import argument, refuse_strangers
 from dibs.interfaces.cli.call import Answer, Call, Verb
 from dibs.interfaces.cli.tasks import billable
 from dibs.interfaces.sheets import money
@@ -20,6 +20,21 @@ if TYPE_CHECKING:
     from dibs.core.worked import Worked
 
 FORMATS = ("table", "csv", "json", "ics", "markdown", "toggl")
+LISTS = ("ics", "toggl")
+"""They have each stint by itself, as it was; the others have sums."""
+
+SUMMED: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("by", "bill_by", "round"), tuple(f"--format {name}" for name in FORMATS if name not in LISTS)
+)
+NOT_VERIFIED: dict[str, tuple[str, ...]] = dict.fromkeys(
+    (
+        "since", "until", "week", "month", "tz", "by", "charge_code", "billable", "not_billable",
+        "bill_by", "round", "format",
+    ),
+    ("timesheet",),
+)  # fmt: skip
+"""With what each option goes: an approved period is compared as it was approved."""
+
 TZ = argument("--tz", metavar="ZONE", help="the time zone: Europe/Berlin (this machine's)")
 PERIOD = (
     argument("--from", dest="since", metavar="DAY", help="the first day"),
@@ -31,7 +46,7 @@ PERIOD = (
 
 
 def zone_of(call: Call) -> str:
-    name: str = call["tz"] or zones.here()
+    name: str = zones.here() if call["tz"] is None else call["tz"]
     zones.zone(name)
     return name
 
@@ -56,16 +71,19 @@ def period(call: Call, zone: str, now: Instant) -> tuple[Instant, Instant]:
 
 
 def timesheet(call: Call) -> Answer:
+    arguments = VERBS["timesheet"].arguments
     if call["verify"]:
         from dibs.interfaces.cli.approval import verify
 
+        refuse_strangers(call.arguments, arguments, NOT_VERIFIED, "timesheet --verify")
         return verify(call)
-    zone, now = zone_of(call), views.now(call.board)
-    since, until = period(call, zone, now)
     if call["format"] not in FORMATS:
         raise bad_argument(
             f"the format is {checks.quoted(call['format'])}; it is one of {', '.join(FORMATS)}"
         )
+    refuse_strangers(call.arguments, arguments, SUMMED, f"--format {call['format']}")
+    zone, now = zone_of(call), views.now(call.board)
+    since, until = period(call, zone, now)
     rule = rounding.named(call["round"])
     asked = Asked(
         since,
@@ -77,7 +95,7 @@ def timesheet(call: Call) -> Answer:
         charge_code=call["charge_code"] and checks.charge_code(call["charge_code"]),
         billable=billable(call),
     )
-    if call["format"] in ("ics", "toggl"):
+    if call["format"] in LISTS:
         return listed(call, stints.worked(call.board, since, until, call["actor"]), asked)
     made = stints.summed(call.board, asked, zones.local_days(zone), call["actor"])
     if not made.rows:
@@ -200,7 +218,12 @@ VERBS = {
             argument("--billable", action="store_true", help="only what is billed"),
             argument("--not-billable", action="store_true", help="only what is not billed"),
             argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
-            argument("--round", metavar="RULE", default="none", help="none, 6m, 15m-up-day ..."),
+            argument(
+                "--round",
+                metavar="RULE",
+                default="none",
+                help="none, 6m, 15m-up-day ...; of sums, not of ics and toggl",
+            ),
             argument("--format", metavar="NAME", default="table", help=", ".join(FORMATS)),
             argument(
                 "--verify", action="store_true", help="compare all approved periods with the stints"
