@@ -173,6 +173,13 @@ def test_a_day_in_json_says_what_the_text_says(done, day, hours, worked):
     assert f"effort {int(worked)}:30:00, working {int(worked)}:30:00" in text
 
 
+def test_one_word_that_is_a_date_is_the_day(done):
+    told = done.json("day", "2026-02-02", "--as", "ana")
+    assert (told["actor"], told["day"]) == ("ana", "2026-02-02")
+    assert done.json("day", "ana", "--tz", "UTC")["actor"] == "ana"
+    assert "DAY is '2026-02-31'" in done.fails(2, "day", "2026-02-31", "--as", "ana").err
+
+
 def test_a_day_without_work_adds_up_to_nothing_in_json(done):
     told = done.json("day", "ana", "2025-10-20", *IN_BERLIN)
     assert (told["stints"], told["effort_seconds"], told["length_seconds"]) == ([], 0, 86400)

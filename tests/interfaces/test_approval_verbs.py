@@ -33,6 +33,11 @@ def test_a_week_is_approved_and_opened_again(worked):
     assert worked.ok("log", "--verify").code == 0
 
 
+def test_the_log_says_in_which_zone_a_period_was_approved(worked):
+    worked.ok("approve", "ana", "--week", "2026-W02", "--tz", "Asia/Tokyo", *BO)
+    assert "ana, 2026-W02 (Asia/Tokyo)" in worked.ok("log").out
+
+
 def test_what_is_approved_is_neither_added_to_nor_amended(worked):
     worked.ok("approve", "ana", *WEEK, *BO)
     more = ("--reason", "more", "--yes", *ANA, "--json")

@@ -177,6 +177,10 @@ def day_of(name: str, now: Instant) -> tuple[Instant, Instant]:
     return begin_of(name, today), begin_of(name, today + DAY)
 
 
+def is_like_a_day(text: str) -> bool:
+    return _shape(text) == _shape(LIKE["DAY"])
+
+
 def _shape(text: str) -> str:
     return "".join("9" if one in "0123456789" else one for one in text)
 

@@ -154,10 +154,11 @@ def day(call: Call) -> Answer:
     from dibs.interfaces.sheets.day import Day, Moment, in_it, part, timeline, total
 
     zone, now = zone_of(call), views.now(call.board)
-    since, until = (
-        zones.day_of(zone, now) if call["date"] is None else zones.period(zone, call["date"], "DAY")
-    )
-    name = call["actor"] or call.who().name
+    whose, date = call["actor"], call["date"]
+    if date is None and whose is not None and zones.is_like_a_day(whose):
+        whose, date = None, whose
+    since, until = zones.day_of(zone, now) if date is None else zones.period(zone, date, "DAY")
+    name = whose or call.who().name
     record = stints.worked(call.board, since, until, name)
     actor = record.actor
     assert actor is not None, "one was asked for"
@@ -233,7 +234,12 @@ VERBS = {
     "day": Verb(
         day,
         (
-            argument("actor", nargs="?", metavar="ACTOR", help="whose; else your own"),
+            argument(
+                "actor",
+                nargs="?",
+                metavar="ACTOR",
+                help="whose; else your own. One word that is a date is the day",
+            ),
             argument("date", nargs="?", metavar="DAY", help="2026-11-15; else today"),
             TZ,
         ),
