@@ -248,7 +248,8 @@ def scrub(store: SqliteStore) -> str:
                 turn.end()
     except Refused as problem:
         return f"unused parts of {store.path} may have the text still: {problem}; run it again"
-    left = f"somebody reads an older state: {store.path}-wal has the text still; run it again later"
+    files = f"{store.path} or {store.path}-wal"
+    left = f"somebody reads an older state: {files} has the text still; run it again later"
     return left if busy else ""
 
 

@@ -232,3 +232,12 @@ class Call:
             return payloads.outcome(outcome, warnings)
 
         return Answer(payload, say.outcome(outcome), warnings)
+
+    def told_beside(self, outcome: Outcome, lines: tuple[str, ...], **told: Any) -> Answer:
+        """The same of what is not about a task, with words of its own."""
+        from dibs.interfaces import payloads
+        from dibs.interfaces.cli import say
+
+        warnings = say.warnings(outcome)
+        payload = payloads.answer(**told, replayed=outcome.replayed, warnings=list(warnings))
+        return Answer(payload, lines, warnings)

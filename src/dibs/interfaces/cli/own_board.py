@@ -199,7 +199,7 @@ def actor_set(call: Call) -> Answer:
     also = f", also {', '.join(aliases)}" if aliases else ""
     skills = f", {', '.join(changed.capabilities)}" if changed.capabilities else ""
     line = f"{changed.name}: {changed.kind}, tier {changed.tier}{skills}, {changed.zone}{also}"
-    return Answer(payloads.answer(actor=payloads.actor(changed, aliases)), (line,))
+    return call.told_beside(outcome, (line,), actor=payloads.actor(changed, aliases))
 
 
 def zone(name: str) -> str:
@@ -263,10 +263,8 @@ def of_harnesses(call: Call) -> list[Any]:
 def set_clock(call: Call) -> Answer:
     outcome = call.execute(c.SetClock(reason=call.reason))
     now = iso(outcome.now)
-    return Answer(
-        payloads.answer(now=now, event=outcome.entries[0].seq),
-        (f"the board's clock is set to {now}; running leases moved with it",),
-    )
+    line = f"the board's clock is set to {now}; running leases moved with it"
+    return call.told_beside(outcome, (line,), now=now, event=outcome.entries[0].seq)
 
 
 VERBS = {
