@@ -14,6 +14,7 @@ from dibs.board.agents import AGENT, Agent
 from dibs.board.identity import HARNESSES
 from dibs.board.settings import SETTINGS, Settings, field_of
 from dibs.core import approving, checks, model, stinting
+from dibs.core.commands import TYPED
 from dibs.core.guards import caller_is_no_subagent
 from dibs.core.instants import exact
 from dibs.core.order import GUARDS, ON_OWN_LEASE
@@ -28,21 +29,6 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 GENERATED = "<!-- Written by scripts/reference.py. To renew it: make docs -->"
-
-TYPED = {
-    "force": "takeover --force",
-    "redact": "note --redact",
-    "allow": "guard allow",
-    "set_actor": "actor set",
-    "set_clock": "doctor --set-clock",
-    "add_stint": "stint add",
-    "amend_stint": "stint amend",
-    "report_usage": "stint usage",
-    "set_settings": "config --load",
-    "move_board": "board move",
-    "restore_board": "board restore",
-}
-"""Verbs of the core that are typed in another way."""
 
 
 def typed(verb: str) -> str:

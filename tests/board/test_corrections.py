@@ -393,6 +393,23 @@ def test_without_a_zone_it_is_that_of_the_actor(done):
 
 
 @pytest.mark.parametrize(
+    ("typed", "became"),
+    [
+        (("--to", "18:00"), ("2026-03-02T23:30:00Z", "2026-03-03T17:00:00Z")),
+        (("--from", "00:15"), ("2026-03-02T23:15:00Z", "2026-03-03T01:00:00Z")),
+        (("--from", "2026-03-04 09:00", "--to", "10:00"), ("2026-03-04T08:00:00Z", "2026-03-04T09:00:00Z")),
+    ],
+)  # fmt: skip
+def test_a_time_of_day_alone_is_of_the_day_on_which_the_stint_begins(done, typed, became):
+    """Not of today: that would make a stint of months out of one of an hour. The day is a local one."""
+    period = ("--from", "2026-03-03 00:30", "--to", "02:00")
+    stint = done.json("stint", "add", "T-1", *period, *BERLIN, "--yes")["stint"]
+    assert (stint["started_at"], stint["ended_at"]) == ("2026-03-02T23:30:00Z", "2026-03-03T01:00:00Z")  # fmt: skip
+    stint = done.json("stint", "amend", str(stint["number"]), *typed, *BERLIN, "--yes")["stint"]
+    assert (stint["started_at"], stint["ended_at"]) == became
+
+
+@pytest.mark.parametrize(
     ("local", "first", "second"),
     [
         ("2025-10-26 02:30", "2025-10-26T00:30:00Z", "2025-10-26T01:30:00Z"),

@@ -266,6 +266,45 @@ def test_many_requests_say_which_came_with_another_payload(repo, tmp_path):
     assert repo.run(*wrong).error["code"] == "bad_argument"
 
 
+def test_a_delivery_with_another_title_says_so(repo):
+    command = ("intake", "--github", "--event", "issues", "--as", "ana", "--json")
+    assert fed(repo, github(), *command).json["created"] is True
+    assert fed(repo, github(title="Login is slow"), *command).json["differences"] == ["title"]
+    assert fed(repo, github(body="more"), *command).json["differences"] == ["payload"]
+    said = fed(repo, github(title="Login is slow"), *command[:-1]).out
+    assert said == "T-1 has this origin already; it differs in: title\n"
+    assert repo.json("show", "T-1")["task"]["title"] == "Login fails"
+
+
+def test_a_request_that_names_no_title_does_not_differ_in_it(repo):
+    command = ("intake", "--channel", "mail", "--ref", "r-1", "--as", "ana")
+    repo.ok(*command, "--title", "Fix login")
+    told = repo.json(*command, "--url", "https://example.org/1")
+    assert told["differences"] == ["payload"]
+
+
+LONG = "x" * 201
+
+
+def test_a_title_from_elsewhere_that_is_too_long_is_cut_and_that_is_said(repo, tmp_path):
+    """A request is not lost for its title. Who types one is asked for a shorter one."""
+    command = ("intake", "--github", "--event", "issues", "--as", "ana")
+    ran = fed(repo, github(title=LONG), *command, "--json")
+    assert ran.json["task"]["title"] == "x" * 199 + "…"
+    assert ran.json["warnings"] == ["the title is longer than 200 characters: it is cut"]
+    assert "it is cut" in fed(repo, github(number=8, title=LONG), *command).err
+    assert "it is cut" not in fed(repo, github(number=9, title="y" * 200), *command).err
+    path = tmp_path / "asks.jsonl"
+    lines = [{"channel": "mail", "ref": str(n), "title": "x" * (199 + n)} for n in range(3)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    many = ("intake", "--from", str(path), "--as", "ana")
+    assert repo.json(*many)["intake"]["cut"] == 1
+    assert "longer than 200 characters, and cut: 1 title" in repo.ok(*many).out
+    assert repo.fails(
+        2, "intake", "--channel", "mail", "--ref", "r", "--title", LONG, "--as", "ana"
+    )
+
+
 # Many, and not all of them.
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dibs.board.settings import Settings
-from dibs.board.views import who
+from dibs.board.views import show, who
 from dibs.core import commands as c
 from dibs.core.instants import DAY, HOUR, MINUTE, SECOND
 from dibs.core.model import Lease, TaskKey, Token
+from dibs.core.refusals import Refused
 from dibs.stores import rows
 
 K = TaskKey("T-1")
@@ -242,6 +243,44 @@ def test_E3_a_former_holders_result_is_refused_and_kept_for_a_person(bench, code
     assert (last.verb, last.event.late, last.session) == ("noted", "complete", "s1")
     with bench.store.read() as tx:
         assert [note.text for note in tx.notes(1)] == ["it was the cache"]
+    assert bench.faults() == ()
+
+
+@pytest.mark.parametrize("verb", ["block", "handoff", "release"])
+@pytest.mark.parametrize("stated", [None, Token(1, 1)])
+def test_the_text_of_whoever_lost_the_task_is_kept_with_every_verb_that_ends_a_lease(
+    bench, codex, claude, verb, stated
+):
+    codex.claim(ttl=HOUR)
+    bench.advance(7200)
+    claude.claim()
+    command = {
+        "block": c.Block(K, token=stated, reason="the cache is gone"),
+        "handoff": c.Handoff(K, token=stated, to="claude", note="the cache is gone"),
+        "release": c.Release(K, token=stated, note="the cache is gone"),
+    }[verb]
+    try:
+        codex.do(command)
+    except Refused as problem:
+        assert (problem.code, problem.refusal.facts["late_note"]) == ("lease_lost", True)
+        assert "your text was kept as a late note" in str(problem)
+    else:
+        assert (verb, stated) == ("release", None)
+        assert bench.verbs()[-2] == "acknowledged"
+    last = bench.events()[-1]
+    assert (last.verb, last.event.late, last.session) == ("noted", verb, "s1")
+    assert [note.text for note in show(bench.board, K).notes] == ["the cache is gone"]
+    assert bench.faults() == ()
+
+
+def test_a_release_that_gives_nothing_back_keeps_its_text_as_a_note(bench, codex, claude):
+    codex.claim()
+    codex.do(c.Release(K))
+    codex.do(c.Release(K, note="the cache"))
+    claude.do(c.Release(K, note="the disk"))
+    claude.do(c.Release(K))
+    assert [entry.event.late for entry in bench.events()[-2:]] == ["", ""]
+    assert [note.text for note in show(bench.board, K).notes] == ["the cache", "the disk"]
     assert bench.faults() == ()
 
 

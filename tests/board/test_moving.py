@@ -16,12 +16,13 @@ from dibs.board.execute import Board
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
-from dibs.core.instants import HOUR
+from dibs.core.instants import HOUR, SECOND
 from dibs.core.model import TaskKey, Token
 from dibs.core.refusals import Refused
 from dibs.stores.copying import contents_of
 from dibs.stores.sqlite import SqliteStore
-from kit.boards import STORES, Bench, FakeMachine, new_address, new_store
+from kit.boards import START, STORES, Bench, FakeMachine, new_address, new_store
+from kit.postgres_ground import until
 from kit.repositories import DIBS, Repo
 
 K = TaskKey("T-1")
@@ -116,6 +117,25 @@ def test_times_are_shifted_by_the_difference_of_the_clocks_in_one_clock_event(
     assert verify(at(store)).faults == ()
 
 
+def test_the_time_that_a_move_takes_is_no_difference_of_clocks(busy, target, monkeypatch):
+    """The ledger is verified on both sides, and rows are copied: leases run on meanwhile."""
+    left = busy.task().lease.expires - busy.now()
+    verified = moving.sound
+
+    def slowly(tx, where):
+        busy.advance(7)
+        verified(tx, where)
+
+    monkeypatch.setattr(moving, "sound", slowly)
+    monkeypatch.setattr("dibs.stores.copying.STEP", 5)
+    moved = carry(busy, target, monkeypatch, progress=lambda *_: busy.advance(1))
+    assert moved.shifted == 0
+    with at(target).read() as tx:
+        passed = left - (tx.task(K).lease.expires - tx.now)
+        assert passed > 14 * SECOND
+        assert tx.task(K).lease.expires == START + 600 * SECOND + left
+
+
 def test_whoever_has_the_old_place_open_is_led_to_the_new_one(busy, target, monkeypatch):
     follow_with(monkeypatch, target)
     holder = Board(busy.store.another(), Settings())
@@ -196,7 +216,8 @@ def test_a_board_is_not_moved_within_its_database(tmp_path, monkeypatch):
     bench.add()
     with pytest.raises(Refused) as problem:
         carry(bench, new_store("postgres", tmp_path, bench.machine), monkeypatch)
-    assert problem.value.code == "board_exists"
+    assert problem.value.code == "in_this_database"
+    assert problem.value.refusal.facts["there"] == bench.store.where
     bench.close()
 
 
@@ -355,6 +376,27 @@ def test_restoring_is_for_people_with_a_reason(busy, tmp_path, who):
 
 
 # With real processes.
+
+
+def test_what_a_killed_restore_left_in_the_way_is_removed_by_the_next_command_of_its_kind(tmp_path):
+    """A copy of a whole board is not left lying about; nor is one removed that is in use."""
+    repo, passing = Repo.create(tmp_path / "repo"), tmp_path / "passing"
+    passing.mkdir()
+    around = {"TMPDIR": str(passing)}
+    repo.ok("init")
+    repo.add()
+    repo.ok("board", "backup", str(tmp_path / "saved.db"))
+    with SqliteStore(str(repo.database.parent)).write("a long one"):
+        line = ("board", "restore", str(tmp_path / "saved.db"), "--reason", "r", "--as", "ana")
+        process = repo.start(*line, **around)
+        until(lambda: list(passing.glob("*/board.db")), "a copy")
+        repo.ok("board", "backup", str(tmp_path / "meanwhile.db"), **around)
+        assert list(passing.glob("*/board.db"))
+        process.kill()
+        process.communicate()
+    assert list(passing.glob("*/board.db"))
+    repo.ok("board", "backup", str(tmp_path / "after.db"), **around)
+    assert list(passing.iterdir()) == []
 
 
 def test_a_keeper_renews_at_the_new_place(tmp_path):

@@ -304,6 +304,43 @@ def test_a_claim_that_meets_the_dead_takes_over_at_once(bench):
     assert bench.faults() == ()
 
 
+def test_a_claim_whose_scope_the_dead_hold_ends_their_lease_and_is_granted(bench):
+    """Who is dead bars nobody. What lives, and what has only expired, is left as it is."""
+    bench.add(scope=("src",)), bench.add(scope=("src/x",)), bench.add(), bench.add()
+    worker(bench).claim(A)
+    worker(bench, 200, "living").claim("T-3")
+    bench.agent("late", "s3").claim("T-4", ttl=TTL)
+    bench.advance(61)
+    other = bench.agent("other", "s2")
+    assert other.refused(c.Claim(TaskKey("T-2"))) == "scope_held"
+    bench.machine.dead.add(100)
+    assert other.claim("T-2").task.lease.session == "s2"
+    last = bench.events(A)[-1]
+    assert (last.verb, last.event.why, bench.task(A).state) == (
+        "lease_ended",
+        "process gone",
+        "open",
+    )
+    assert [bench.task(f"T-{n}").lease.suspect for n in (3, 4)] == [None, None]
+    assert bench.agent("third", "s4").refused(c.Claim(A)) == "scope_held"
+    assert bench.faults() == ()
+
+
+@pytest.mark.parametrize("dead", [(100,), (200,), (100, 200)])
+def test_a_scope_is_free_when_all_who_held_parts_of_it_are_dead(bench, dead):
+    bench.add(scope=("src",)), bench.add(scope=("src/x",)), bench.add(scope=("src/y",))
+    worker(bench, 100, "one").claim("T-2")
+    worker(bench, 200, "two").claim("T-3")
+    bench.machine.dead.update(dead)
+    other = bench.agent("other", "s2")
+    if len(dead) == 1:
+        assert other.refused(c.Claim(A)) == "scope_held"
+        bench.machine.dead.update((100, 200))
+    other.claim(A)
+    assert [bench.task(key).lease for key in ("T-2", "T-3")] == [None, None]
+    assert bench.faults() == ()
+
+
 def test_evidence_counts_only_for_the_lease_as_it_was_seen(bench, ana):
     """A renewal between the look and the sweep disproves it."""
     add(bench)

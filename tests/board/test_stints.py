@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from shlex import split
 
 import pytest
 
@@ -151,6 +152,39 @@ def test_a_day_reads_like_a_diary(done):
     assert "effort" in lines
 
 
+NIGHT = ("stint", "add", "T-1", "--from", "2025-10-25 22:30", "--to", "2025-10-26 03:30")
+IN_BERLIN = ("--tz", "Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("day", "hours", "worked"), [("2025-10-25", 24, 1.5), ("2025-10-26", 25, 4.5)]
+)
+def test_a_day_in_json_says_what_the_text_says(done, day, hours, worked):
+    """A stint over midnight counts on each day with its part: the clock went back in that night."""
+    done.ok(*NIGHT, *IN_BERLIN, "--reason", "forgotten", "--yes", "--as", "ana")
+    told = done.json("day", "ana", day, *IN_BERLIN)
+    assert told["length_seconds"] == hours * 3600
+    sums = {name: told[f"{name}_seconds"] for name in ("effort", "working", "overlap")}
+    assert sums == {"effort": worked * 3600, "working": worked * 3600, "overlap": 0}
+    [stint] = told["stints"]
+    assert stint["seconds"] == worked * 3600
+    assert (stint["started_at"], stint["ended_at"]) == ("2025-10-25T20:30:00Z", "2025-10-26T02:30:00Z")  # fmt: skip
+    text = done.ok("day", "ana", day, *IN_BERLIN).out
+    assert f"effort {int(worked)}:30:00, working {int(worked)}:30:00" in text
+
+
+def test_one_word_that_is_a_date_is_the_day(done):
+    told = done.json("day", "2026-02-02", "--as", "ana")
+    assert (told["actor"], told["day"]) == ("ana", "2026-02-02")
+    assert done.json("day", "ana", "--tz", "UTC")["actor"] == "ana"
+    assert "DAY is '2026-02-31'" in done.fails(2, "day", "2026-02-31", "--as", "ana").err
+
+
+def test_a_day_without_work_adds_up_to_nothing_in_json(done):
+    told = done.json("day", "ana", "2025-10-20", *IN_BERLIN)
+    assert (told["stints"], told["effort_seconds"], told["length_seconds"]) == ([], 0, 86400)
+
+
 BAD = {
     "timesheet --tz Mars/Phobos": "time zone",
     "timesheet --week 2026-W60": "--week",
@@ -163,6 +197,17 @@ BAD = {
     "timesheet --round 7m": "rounding",
     "timesheet --bill-by hope": "bill_by",
     "timesheet --actor nobody-known": "nobody-known",
+    "timesheet --tz ''": "time zone",
+    "day ana --tz ''": "time zone",
+    "stint list --tz ''": "time zone",
+    "stint add T-1 --from 09:00 --to 09:30 --tz '' --as ana": "time zone",
+    "approve ana --week 2026-W02 --tz '' --as bo": "time zone",
+    "timesheet --verify --week 2026-W47": "--week goes with timesheet, not with timesheet --verify",
+    "timesheet --verify --by day": "--by goes with timesheet, not with",
+    "timesheet --verify --format csv": "--format goes with timesheet, not with",
+    "timesheet --format toggl --round 15m-up-day": "--round goes with --format table",
+    "timesheet --format ics --by day": "--by goes with --format table",
+    "timesheet --format ics --bill-by working": "--bill-by goes with --format table",
     "stint burn": "say list",
     "day nobody-known": "nobody-known",
     "day": "say --agent",
@@ -171,6 +216,6 @@ BAD = {
 
 @pytest.mark.parametrize("line", BAD)
 def test_what_makes_no_sense_is_refused(repo, line):
-    ran = repo.run(*line.split())
+    ran = repo.run(*split(line))
     assert ran.code == 2, ran.out
     assert BAD[line] in ran.err

@@ -11,7 +11,7 @@ from dibs.board.execute import Board
 from dibs.board.views import LogFilter
 from dibs.core import commands as c
 from dibs.core.instants import SECOND
-from dibs.core.model import TaskKey
+from dibs.core.model import Process, TaskKey
 from dibs.core.refusals import Refused
 
 KEY = TaskKey("T-1")
@@ -202,6 +202,26 @@ def test_a_wait_ends_when_another_does_what_it_waits_for(bench, other, goal, bef
     codex.do(after)
     waiter.join(30)
     assert [seen.task.key for seen in found] == ["T-1"]
+
+
+def test_a_task_is_free_as_soon_as_its_holder_is_dead(bench, other, monkeypatch):
+    """Nothing is written when a process dies: who waits looks at it now and then."""
+    bench.add()
+    process = Process(bench.machine.boot_id, bench.machine.space, 100, 7)
+    bench.agent("codex", "s1", process=process).claim(KEY)
+    assert refusal_of(lambda: watching.wait_until(other, KEY, "free", 0)).code == "timed_out"
+    began = bench.now()
+
+    def sleep(seconds: float) -> None:
+        bench.advance(seconds)
+        if bench.now() > began + 30 * SECOND:
+            bench.machine.dead.add(100)
+
+    monkeypatch.setattr(watching.time, "sleep", sleep)
+    seen = watching.wait_until(other, KEY, "free", 3600)
+    assert seen.now - began == pytest.approx(30 * SECOND, abs=3 * SECOND)
+    assert seen.task.lease.session == "s1", "the lease ends when somebody claims the task"
+    assert bench.agent("other", "s2").claim(KEY).taken.session == "s1"
 
 
 def test_an_expired_lease_is_free_and_not_ready(bench):

@@ -172,7 +172,7 @@ def does(bench, actor, verb: str, expected: str) -> None:
         assert bench.task().state == expected
     else:
         assert actor.refused(COMMANDS[verb]) == expected
-        if expected != "lease_lost" or verb not in ("complete", "submit", "fail"):
+        if expected != "lease_lost" or verb not in ("complete", "submit", "fail", "block"):
             assert bench.snapshot() == before
     assert bench.faults() == ()
 

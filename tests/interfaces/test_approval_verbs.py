@@ -33,6 +33,11 @@ def test_a_week_is_approved_and_opened_again(worked):
     assert worked.ok("log", "--verify").code == 0
 
 
+def test_the_log_says_in_which_zone_a_period_was_approved(worked):
+    worked.ok("approve", "ana", "--week", "2026-W02", "--tz", "Asia/Tokyo", *BO)
+    assert "ana, 2026-W02 (Asia/Tokyo)" in worked.ok("log").out
+
+
 def test_what_is_approved_is_neither_added_to_nor_amended(worked):
     worked.ok("approve", "ana", *WEEK, *BO)
     more = ("--reason", "more", "--yes", *ANA, "--json")
@@ -78,3 +83,38 @@ REFUSALS = {
 def test_what_cannot_be_approved_is_refused(worked, given, exit_, code):
     ran = worked.run("approve", *given, "--json")
     assert (ran.code, ran.error["code"]) == (exit_, code)
+
+
+AGAIN = {
+    "approve": f"approve ana {' '.join(WEEK)}",
+    "reopen": f"reopen ana {' '.join(WEEK)} --reason lunch",
+    "actor": "actor set ana --tier 2",
+    "pause": "dispatch --pause --reason lunch",
+    "resume": "dispatch --resume",
+}
+
+
+@pytest.mark.parametrize("line", AGAIN.values(), ids=AGAIN)
+def test_what_was_answered_before_is_marked_where_it_is_not_about_a_task(worked, line):
+    if line.startswith("reopen"):
+        worked.ok("approve", "ana", *WEEK, *BO)
+    command = (*line.split(), "--request-id", "r1", *BO)
+    first = worked.json(*command)
+    assert (first["replayed"], first["warnings"]) == (False, [])
+    again = worked.ok(*command, "--json")
+    assert again.json["replayed"] is True
+    [warning] = again.json["warnings"]
+    assert "this was answered before" in warning
+    assert "this was answered before" in worked.ok(*command).err
+    told = {"replayed": 0, "warnings": 0}
+    assert {**again.json, **told} == {**first, **told}
+
+
+def test_a_pause_that_is_asked_for_again_after_it_is_over_has_the_same_answer(worked):
+    pause = ("dispatch", "--pause", "--reason", "lunch", *BO)
+    first = worked.json(*pause, "--request-id", "r1")
+    worked.json(*pause, "--request-id", "r2")
+    worked.ok("dispatch", "--resume", *ANA)
+    again = worked.json(*pause, "--request-id", "r1")
+    assert (again["by"], again["reason"]) == (first["by"], first["reason"]) == ("bo", "lunch")
+    assert "nobody has paused it any more" in worked.ok(*pause, "--request-id", "r2").out

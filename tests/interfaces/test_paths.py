@@ -106,3 +106,12 @@ def test_an_area_that_is_not_followed_is_told(repo, text):
 def test_the_log_says_what_was_allowed_to_whom(held):
     held.ok("guard", "allow", "src/a.py", "--reason", "hotfix", *ANA)
     assert "ana may touch src/a.py until" in held.ok("log", "T-1").out
+
+
+@pytest.mark.parametrize("to", [(), ("--to", "newp")])
+def test_whoever_acts_for_the_first_time_may_allow_themselves(held, to):
+    """As with any other verb, the first use of a name registers it."""
+    told = held.json("guard", "allow", "src/a.py", "--reason", "hotfix", *to, "--as", "newp")
+    assert told["to"] == "newp"
+    [allowed] = held.json("show", "T-1")["allowed"]
+    assert allowed["to"] == "newp"

@@ -74,6 +74,7 @@ def test_a_plain_sheet_has_plain_columns_and_a_rounded_one_says_what_is_billed()
 def test_what_a_sheet_leaves_out_stands_at_its_head():
     found = made(actor=1, charge_code="C-7", billable=True)
     assert table.lines(found)[2:5] == ("only actor ana", "only charge code C-7", "only billable")
+    assert table.lines(made(charge_code=""))[2] == "only without charge code"
 
 
 def test_a_table_says_that_it_cuts_and_that_somebody_still_works():

@@ -159,13 +159,6 @@ def test_a_zone_that_is_not_known_is_refused(name):
         zones.zone(name)
 
 
-def test_this_machine_has_a_zone_with_a_name(monkeypatch):
-    monkeypatch.setenv("TZ", "Australia/Lord_Howe")
-    assert zones.here() == "Australia/Lord_Howe"
-    monkeypatch.setenv("TZ", "no such zone")
-    assert ZoneInfo(zones.here())
-
-
 def test_utc_needs_no_list_of_zones():
     """Small images have none: then UTC is there, and any other zone is a plain refusal."""
     src = Path(dibs.__file__).parent.parent
@@ -179,7 +172,7 @@ except Refused:
 """
     told = subprocess.run(
         [sys.executable, "-S", "-c", program],
-        env={"PYTHONTZPATH": "", "PYTHONPATH": str(src), "TZ": "Europe/Berlin"},
+        env={"PYTHONTZPATH": "", "PYTHONPATH": str(src)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert told.stdout == f"UTC ({DAY}, {2 * DAY})\n"
@@ -199,3 +192,35 @@ def test_the_calendar_ends():
     with pytest.raises(Refused, match="hundred years"):
         zones.local_days("UTC")(0, LAST_INSTANT)
     assert zones.begin_of("UTC", date(1970, 1, 2)) == DAY
+
+
+# This machine's.
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("Europe/Berlin", "Europe/Berlin"),
+        (":Europe/Berlin", "Europe/Berlin"),
+        ("/usr/share/zoneinfo/Asia/Tokyo", "Asia/Tokyo"),
+        ("UTC", "UTC"),
+    ],
+)
+def test_the_zone_of_this_machine_is_what_its_environment_says(monkeypatch, given, name):
+    monkeypatch.setenv("TZ", given)
+    assert zones.here() == name
+
+
+@pytest.mark.parametrize(
+    "given", ["CET-1CEST,M3.5.0,M10.5.0/3", "Mars/Phobos", "/etc/passwd", "../x"]
+)
+def test_a_zone_that_has_no_name_is_not_taken_for_another(monkeypatch, given):
+    """Days would begin when they do not: whoever asks says the name."""
+    monkeypatch.setenv("TZ", given)
+    with pytest.raises(Refused, match=r"TZ is .*--tz Europe/Berlin"):
+        zones.here()
+
+
+def test_without_a_word_in_the_environment_it_is_what_the_machine_is_set_to(monkeypatch):
+    monkeypatch.delenv("TZ", raising=False)
+    assert zones.zone(zones.here())

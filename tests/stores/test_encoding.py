@@ -58,7 +58,9 @@ def test_no_board_moves_into_a_database_that_cannot_hold_every_letter(tmp_path, 
     repo = Repo.create(tmp_path / "repo")
     repo.ok("init")
     repo.add(SNOWMAN)
-    assert encoding in repo.fails(2, "board", "move", "--to", f"{url}#web", "--as", "ana").err
+    for how in ((), ("--check",)):
+        ran = repo.fails(2, "board", "move", "--to", f"{url}#web", "--as", "ana", *how)
+        assert encoding in ran.err
     assert not has_schema(url)
     assert SNOWMAN in repo.ok("list").out, "it is where it was"
 

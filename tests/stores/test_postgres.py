@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import re
+import subprocess
+import sys
 import threading
 
 import psycopg
@@ -443,3 +445,26 @@ def test_a_standby_that_is_asked_for_and_not_there_is_found(bench):
 def test_a_database_of_its_own_has_the_schema():
     with psycopg.connect(database_apart()) as connection:
         assert connection.execute("SELECT max(number) FROM dibs.migration").fetchall() == [(1,)]
+
+
+INTERRUPTED = """
+import sys
+from dibs.stores.address import Address
+from dibs.stores.postgres import PostgresStore
+
+try:
+    store = PostgresStore(Address(sys.argv[1]))
+    with store.guarded(), store.connect() as connection, connection.transaction():
+        connection.pgconn.send_query(b"SELECT 1")  # between what is asked and its answer
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_who_interrupts_a_transaction_hears_nothing_of_the_driver():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, database_apart()],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")

@@ -141,7 +141,7 @@ def test_no_rule_is_lost_on_its_way_to_a_server(both):
         "SELECT prosrc FROM pg_proc WHERE oid = 'dibs.refuse_task'::regproc"
     ).fetchall()
     server.rollback()
-    stated = source.partition("THEN")[0].count("\n        AND (") + 1
+    stated = source.partition("RAISE")[0].count("\n        AND (") + 1
     assert checks + stated == SHARED.count("CHECK (")
 
 

@@ -47,6 +47,14 @@ def test_the_reference_pages_are_current():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_pages_of_states_and_rights_name_verbs_that_can_be_typed():
+    for name in ("states", "rights"):
+        page = (ROOT / "docs" / "reference" / f"{name}.md").read_text()
+        named = re.findall(r"\bdibs ([a-z]+)", page)
+        assert named
+        assert {*named} <= VERBS
+
+
 def test_the_page_of_states_has_every_question_that_is_asked_after_the_guards():
     """Wherever in the core a verb's questions stand: a new place of them is found too."""
     page = (ROOT / "docs" / "reference" / "states.md").read_text()

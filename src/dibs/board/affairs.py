@@ -47,12 +47,13 @@ def set_actor(
         register(tx, caller, actor)
     changed, aliases = changed_actor(tx, actor, command)
     entries: tuple[Entry, ...] = ()
+    events: tuple[Event, ...] = ()
     if changed != actor or aliases != tx.aliases(actor):
         tx.change_actor(changed, aliases)
-        event = board_events.ActorChanged(**changed.named(), aliases=aliases)
-        entries = (tx.append_to_board(event, caller),)
+        events = (board_events.ActorChanged(**changed.named(), aliases=aliases),)
+        entries = (tx.append_to_board(events[0], caller),)
     named = {changed.id: changed, caller.actor.id: caller.actor}
-    return Outcome(caller, tx.now, None, entries, (), named, tx.skewed, actor=changed)
+    return Outcome(caller, tx.now, None, entries, events, named, tx.skewed, actor=changed)
 
 
 def set_pause(tx: WriteTransaction, caller: Caller, command: c.Pause | c.Resume) -> Outcome:
@@ -69,4 +70,5 @@ def set_pause(tx: WriteTransaction, caller: Caller, command: c.Pause | c.Resume)
 
 def told(tx: WriteTransaction, caller: Caller, *events: Event) -> Outcome:
     entries = tuple(tx.append_to_board(event, caller) for event in events)
-    return Outcome(caller, tx.now, entries=entries, actors={caller.actor.id: caller.actor})
+    named = {caller.actor.id: caller.actor}
+    return Outcome(caller, tx.now, entries=entries, events=events, actors=named)

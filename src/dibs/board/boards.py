@@ -33,7 +33,8 @@ def all_boards(board: Board) -> list[Known]:
     try:
         board.settle()
     except Refused as problem:
-        if problem.code != "no_board" or not board.store.remote:
+        gone = problem.code == "board_moved"  # too far to follow: the list says where to
+        if not gone and (problem.code != "no_board" or not board.store.remote):
             raise
     store = board.store
     if isinstance(store, SqliteStore):
@@ -62,7 +63,7 @@ def load_settings(board: Board, text: str, who: Identity, file: str) -> None:
     """The settings of a board on a server, for all machines alike; they were read from a file."""
     store = server(board)
     settings = from_text(text, file)
-    with board.read() as tx:
+    with store.write("config") as tx:
         authorise(tx, board, who, c.SetSettings())
     store.save_settings(text)
     board.settings = settings

@@ -7,7 +7,6 @@ requests; every lease ends, tokens begin higher, one person answers for it. Sett
 from __future__ import annotations
 
 import os
-import tempfile
 from os.path import abspath, basename, dirname, exists, join
 
 from dibs.board.epochs import BATCH, RESTORE, begin_epoch
@@ -22,6 +21,7 @@ from dibs.board.moving import (
     sync,
     unchanged,
 )
+from dibs.board.passing import passing_folder
 from dibs.core import board_events
 from dibs.core import commands as c
 from dibs.core.instants import Duration, Instant, between
@@ -118,7 +118,7 @@ def import_board(
     if not os.path.isfile(path):
         raise bad_argument(f"there is no file {path}")
     has_none(board.store)
-    with tempfile.TemporaryDirectory(prefix="dibs-import-") as folder:
+    with passing_folder() as folder:
         copy = SqliteStore(join(folder, "copy"), machine=board.store.machine)
         try:
             total = set_up(copy, path, progress)

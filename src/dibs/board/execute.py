@@ -22,6 +22,7 @@ from dibs.core.model import (
     Caller,
     LoggedRefusal,
     Task,
+    TaskKey,
     Token,
 )
 from dibs.core.refusals import Refusal, Refused
@@ -137,7 +138,7 @@ class Board(Opened):
 
                 seen = seen.but(left=Left(look.token, uncommitted(look.worktree)))
             except Refused as problem:
-                dead = self._look_at_holder(command, problem, seen)
+                dead = self._look_at_holder(who, command, problem, seen)
                 if dead is None:
                     raise
                 seen = seen.but(deaths=dead.deaths)
@@ -149,10 +150,16 @@ class Board(Opened):
         return bury(self)
 
     def _look_at_holder(
-        self, command: c.Command, problem: Refused, seen: Evidence
+        self, who: Identity, command: c.Command, problem: Refused, seen: Evidence
     ) -> Evidence | None:
         """The process of a holder that stands in the way may be dead: then it is no holder."""
-        if problem.code != "held" or seen.deaths or not isinstance(command, TAKES_UP):
+        if not isinstance(command, TAKES_UP):
+            return None
+        if problem.code == "scope_held":
+            from dibs.board.liveness import bury_rival
+
+            return bury_rival(self, who, TaskKey(str(problem.refusal.facts["other"])), seen)
+        if problem.code != "held" or seen.deaths:
             return None
         from dibs.board.liveness import bury
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dibs.board.known import Evidence
 from dibs.board.survivors import end_survivors, mark_of
+from dibs.core.commands import Sweep
 from dibs.core.facts import Death
 from dibs.core.model import HUMAN, Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.execute import Board
-    from dibs.core.model import TaskKey
+    from dibs.board.identity import Identity
+    from dibs.core.model import Task, TaskKey
     from dibs.machine import Machine
     from dibs.stores.offers import HeldByProcess
 
@@ -33,6 +35,29 @@ def bury(board: Board, key: TaskKey | None = None) -> Evidence:
         if lease.task in seen.deaths and seen.deaths[lease.task].cause == GONE:
             end_survivors(board.store.machine, mark_of(lease.process))
     return seen
+
+
+def bury_rival(board: Board, who: Identity, key: TaskKey, seen: Evidence) -> Evidence | None:
+    """A lease that bars the scope of another task is swept, if its holder is dead.
+
+    All of the dead are swept with it, and nobody else. `seen`: who was swept before.
+    """
+    dead = look(board).deaths
+    with board.read() as tx:
+        task = tx.task(key)
+    if task is None or task.id not in dead or task.id in seen.deaths:
+        return None
+    board.execute(who, Sweep(limit=len(dead)))
+    return seen.but(deaths={**seen.deaths, **dead})
+
+
+def is_dead(board: Board, task: Task) -> bool:
+    """Whether the holder of a task, as it was read, is known to be dead."""
+    lease = task.lease
+    if lease is None or not lease.bound:
+        return False
+    death = judged(board, leases_of(board, task.key)).deaths.get(task.id)
+    return death is not None and (death.token, death.renewed) == (task.token, lease.renewed)
 
 
 def leases_of(board: Board, key: TaskKey | None = None) -> list[HeldByProcess]:

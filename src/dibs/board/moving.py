@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from os.path import abspath, dirname, exists, join
 
 from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
+from dibs.board.passing import passing_folder
 from dibs.board.places import store_to
 from dibs.board.upkeep import verified
 from dibs.core import board_events
@@ -125,11 +125,10 @@ def _move(
             copier(target).check_free(target, seen.board.uid)
             return report
         shifted: list[Duration] = []
-        began = source.machine.boottime()
 
         def finish(there: WriteTransaction) -> None:
-            passed = source.machine.boottime() - began  # copying takes its time, on both clocks
-            by = Duration(there.now - seen.now - passed)
+            # Copying takes its time, on both clocks: each was read beside this machine's own.
+            by = Duration(there.now - seen.now - (source.machine.boottime() - seen.read_at))
             shifted.append(by)
             caller = known_there(there, board, who)
             there.shift_leases(by)
@@ -187,7 +186,7 @@ def backup(
         raise bad_argument(f"there is no folder {dirname(path)}")
     board.settle()
     source = board.store
-    with tempfile.TemporaryDirectory(prefix="dibs-backup-") as folder:
+    with passing_folder() as folder:
         copy = SqliteStore(join(folder, "copy"), machine=source.machine)
         with copier(source).snapshot(source) as seen:
             total = seen.count()
@@ -238,8 +237,7 @@ def restore(
     if not os.path.isfile(path):
         raise bad_argument(f"there is no file {path}")
     target = board.store
-    with tempfile.TemporaryDirectory(prefix="dibs-restore-") as folder:
-        os.chmod(folder, 0o700)
+    with passing_folder() as folder:
         shutil.copyfile(path, join(folder, FILE))
         old = SqliteStore(folder, machine=target.machine)
         try:

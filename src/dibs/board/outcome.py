@@ -24,6 +24,7 @@ class Outcome(Value):
     task: Task | None = None
     entries: tuple[Entry, ...] = ()
     events: tuple[e.Event, ...] = ()
+    """What the entries tell, one for each."""
     actors: Mapping[ActorId, Actor] = {}
     skewed: bool = False
     current: Task | None = None

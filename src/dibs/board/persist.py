@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from dibs.core.instants import SECOND, Duration
+from dibs.core.refusals import Refused
 from dibs.machine import Machine
-from dibs.stores.faults import Interrupted, Moved
+from dibs.stores.faults import Interrupted, Moved, lost_on_the_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,11 +99,40 @@ def follow(board: Opened, moved: Moved) -> None:
     """To where the board is now. Whoever comes first says that it has arrived."""
     from dibs.board.places import settings_in, store_to
 
-    facts = moved.refusal.facts
-    store = store_to(str(facts["to"]), board.store.machine, board.settings)
-    store.arrive(str(facts["board"]))
+    store = store_to(str(moved.refusal.facts["to"]), board.store.machine, board.settings)
+    try:
+        check_is_there(store, moved)
+        settings = settings_in(store, board.settings)
+    except BaseException:
+        store.close()
+        raise
     board.store.close()
-    board.store, board.settings = store, settings_in(store, board.settings)
+    board.store, board.settings = store, settings
+
+
+def check_is_there(store: Store, moved: Moved) -> None:
+    """Another machine has other folders, and another board may be at the place by now."""
+    from dibs.stores.copying import id_of
+
+    uid = str(moved.refusal.facts["board"])
+    try:
+        store.arrive(uid)
+        there = uid_at(store)
+    except Refused as problem:
+        if problem.code != "no_board":
+            raise
+        raise lost_on_the_way(moved, "which has no board as seen from this machine") from None
+    if id_of(there) != id_of(uid):
+        raise lost_on_the_way(moved, f"but another board is in {store.where} now: {there}")
+
+
+def uid_at(store: Store) -> str:
+    """Of the board at a place, though it may have gone on."""
+    try:
+        with store.read() as tx:
+            return tx.board.uid
+    except Moved as on:
+        return str(on.refusal.facts["board"])
 
 
 class Reading:
@@ -156,6 +186,8 @@ class Opened:
         self.settings = settings
         self.backlog = backlog
         """Item files that are kept in step with the board, if the repository has any."""
+        self.unread = ""
+        """Why areas that the repository names may not be known, if so."""
 
     def read(self) -> Reading:
         """A consistent look at the board, wherever it is."""

@@ -219,14 +219,14 @@ def is_any(_tx: ReadTransaction, _task: Task) -> bool:
     return True
 
 
-def is_free(tx: ReadTransaction, task: Task) -> bool:
-    """Whether it can be claimed now, by somebody."""
+def is_free(tx: ReadTransaction, task: Task, *, of_the_dead: bool = False) -> bool:
+    """Whether it can be claimed now, by somebody. `of_the_dead`: its holder is."""
     lease = task.lease
     if task.parked_by is not None or task.state not in WORKABLE or task.waits_on:
         return False
     if task.item is not None and (task.item.gate or task.item.locked):
         return False
-    return task.assignee is None if lease is None else not lease.live(tx.now)
+    return task.assignee is None if lease is None else of_the_dead or not lease.live(tx.now)
 
 
 def ready(board: Board, limit: int) -> Listing:

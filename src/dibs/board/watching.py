@@ -42,10 +42,14 @@ BEAT = 1.0
 A_MOMENT = 0.01
 """At the instant of its expiry a lease is still live; a moment later it is not."""
 
+LOOK = 2.0
+"""So often it is looked whether a holder is dead: a process dies without a change of the board."""
+
 PAGE = 200
 """How many events are read at once."""
 
 FOREVER = float("inf")
+FREE = "free"
 EVERYTHING = views.LogFilter()
 
 
@@ -178,13 +182,13 @@ def is_complete(_tx: ReadTransaction, task: Task) -> bool:
 
 GOALS: dict[str, Callable[[ReadTransaction, Task], bool]] = {
     "complete": is_complete,
-    "free": views.is_free,
+    FREE: views.is_free,
     "ready": is_ready,
 }
 
 LOST: dict[str, tuple[str, ...]] = {
     "complete": (DROPPED, FAILED),
-    "free": (COMPLETE, DROPPED, FAILED),
+    FREE: (COMPLETE, DROPPED, FAILED),
     "ready": (COMPLETE, DROPPED, FAILED),
 }
 """From these states a task does not get there by itself."""
@@ -199,13 +203,27 @@ def wait_until(board: Board, key: TaskKey, goal: str, seconds: float = FOREVER) 
     while True:
         try:
             felt = pulse(board)
-            seen, pause = persist(board, lambda: look(board, key, goal, in_vain=left() <= 0))
+            seen = persist(board, lambda: free_of_the_dead(board, key)) if goal == FREE else None
+            if seen is None:
+                seen, pause = persist(board, lambda: look(board, key, goal, in_vain=left() <= 0))
             if seen is not None:
                 return seen
-            wait_for_change(board, felt, min(left(), pause))
+            wait_for_change(board, felt, min(left(), pause, LOOK if goal == FREE else FOREVER))
         except Interrupted:
             if not goes_on(left()):
                 raise
+
+
+def free_of_the_dead(board: Board, key: TaskKey) -> TaskView | None:
+    """A task of which nothing but a dead holder is in the way: a claim takes it over."""
+    with board.read() as tx:
+        task = found(tx, key)
+        if not views.is_free(tx, task, of_the_dead=True):
+            return None
+        seen = views.TaskView(task, tx.now, actors_named(tx, task))
+    from dibs.board.liveness import is_dead
+
+    return seen if is_dead(board, task) else None
 
 
 def look(board: Board, key: TaskKey, goal: str, *, in_vain: bool) -> tuple[TaskView | None, float]:

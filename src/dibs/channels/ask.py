@@ -65,6 +65,10 @@ class Ask(Value):
     """SHA-256 of the payload as it came, in hexadecimal."""
     formerly: str = ""
     """The ref that the same request had before it was moved."""
+    untitled: bool = False
+    """It named no title: it is called by its origin."""
+    cut: bool = False
+    """Its title was longer than one may be."""
 
 
 def ask_of(
@@ -82,14 +86,17 @@ def ask_of(
 
     name = channel_name(channel)
     known_by = normalised_ref(name, ref)
+    line = _line(title)
     return Ask(
         channel=name,
         ref=known_by,
-        title=one_line(title) or one_line(f"{name} {known_by}"),
+        title=one_line(line) or one_line(f"{name} {known_by}"),
         url=address(url) if url else "",
         delivery=delivery_id(delivery),
         digest=sha256(payload).hexdigest(),
         formerly=normalised_ref(name, formerly) if formerly else "",
+        untitled=not line,
+        cut=len(line) > checks.TITLE_LENGTH,
     )
 
 
@@ -107,11 +114,14 @@ def channel_name(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Text as a title: no control characters, no line ends, not too long."""
+    line, most = _line(text), checks.TITLE_LENGTH
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _line(text: str) -> str:
     if not text.isprintable():
         text = "".join(c for c in text if c.isprintable() or c.isspace() or c in JOINERS)
-    line = " ".join(text.split())
-    most = checks.TITLE_LENGTH
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return " ".join(text.split())
 
 
 def delivery_id(text: str) -> str:

@@ -98,7 +98,10 @@ class Scope(HoldersCommand):
 
 
 class Allow(TaskCommand):
-    """Let somebody touch paths that the task reserves: a hotfix does not wait for its holder."""
+    """Let somebody touch paths that the task reserves: a hotfix does not wait for its holder.
+
+    Nobody named: the caller.
+    """
 
     verb = "allow"
     paths: tuple[str, ...]

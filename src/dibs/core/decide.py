@@ -46,7 +46,7 @@ class Change(Value):
 class Decision(Value):
     """What follows: events, whether the lease runs on from now, and the refusal, if it is one.
 
-    A refusal with an event is a former holder's result, kept as a late note. `others`: what
+    A refusal with an event is a former holder's text, kept as a late note. `others`: what
     happens to tasks beside the one that the command is about.
     """
 
@@ -91,8 +91,7 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
 
 def deny(case: Case, refusal: Refusal) -> Decision:
     if refusal.code in ("lease_lost", "token_ahead") and g.keeps_a_late_note(case):
-        kept = e.Noted(note=g.late_text(case), late=case.command.verb)
-        return Decision((kept,), refusal=refusal)
+        return Decision((e.Noted(g.late_text(case), late=case.command.verb),), refusal=refusal)
     return Decision(refusal=refusal)
 
 
@@ -196,8 +195,8 @@ def stop(case: Case, _command: c.Stop) -> Decision:
 
 
 def release(case: Case, command: c.Release) -> Decision:
-    """Give back; for one who no longer holds it, a success that does nothing more than say so."""
-    former = case.facts.former
+    """Give back; for one who does not hold it, a success that says so, and keeps the text."""
+    former, note = case.facts.former, command.note.strip()
     if case.holds or case.may_bind:
         return Decision((given_back(case, command),))
     if case.another_holds and former is None:
@@ -206,7 +205,10 @@ def release(case: Case, command: c.Release) -> Decision:
     if former is not None and former.lost and not former.acknowledged:
         events.append(e.Acknowledged(lost=former.token))
     if case.lease is None and case.task.assignee == case.caller.actor.id:
-        events.append(e.Released(note=command.note.strip()))
+        events.append(e.Released(note=note))
+    elif note:
+        late = command.verb if former is not None and former.lost else ""
+        events.append(e.Noted(note=note, late=late))
     return Decision(tuple(events))
 
 

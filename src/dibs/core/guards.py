@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 
 TERMS_OF_A_FILE = ("title", "priority")
+TELLS = ("complete", "submit", "fail", "block", "release", "handoff")
+"""Verbs with which a holder says how far it came."""
+
 GATED_TERMS = ("audience", "tier", "capabilities", "constraints")
 
 
@@ -408,16 +411,14 @@ def lost(case: Case) -> Refusal:
 
 
 def keeps_a_late_note(case: Case) -> bool:
-    """A former holder's result is kept for a person, although it is refused."""
-    return (
-        case.lost and case.command.verb in ("complete", "submit", "fail") and bool(late_text(case))
-    )
+    """What a former holder wrote at the end of its work is kept for a person, although it is refused."""
+    return case.lost and case.command.verb in TELLS and bool(late_text(case))
 
 
 def late_text(case: Case) -> str:
     fields = case.command.named()
-    text: str = fields.get("note") or fields.get("reason") or ""
-    return text.strip()
+    said: list[str] = [fields.get("note", ""), fields.get("reason", "")]
+    return "\n".join(text.strip() for text in said if text.strip())
 
 
 def typed(case: Case) -> str:

@@ -144,7 +144,8 @@ def _only(asked: Asked, names: Names) -> tuple[str, ...]:
     if asked.actor is not None:
         said.append(f"actor {names.get(asked.actor, str(asked.actor))}")
     if asked.charge_code is not None:
-        said.append(f"charge code {asked.charge_code}")
+        code = asked.charge_code
+        said.append(f"charge code {code}" if code else "without charge code")
     if asked.billable is not None:
         said.append("billable" if asked.billable else "not billable")
     return tuple(said)

@@ -171,10 +171,14 @@ SURFACES = {
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "unguarded": Surface(STORAGE, 'dibs doctor; guard_failure = "warn" lets it through'),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
-    "output_failed": Surface(STORAGE, "dibs log says what was done"),
+    "output_failed": Surface(
+        STORAGE, "let it be written elsewhere; what was to be changed is: dibs log says it"
+    ),
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
-    "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),
+    "board_moved": Surface(
+        AGAIN, "say where the board is: export DIBS_URL=ADDRESS, or DIBS_BOARD=FOLDER"
+    ),
     "board_lost": Surface(
         REFUSED, "dibs sync builds it anew from the files; dibs board takes it from a backup"
     ),
@@ -182,7 +186,11 @@ SURFACES = {
         REFUSED,
         "if it was here and is lost: dibs sync --board {board}; if this is another clone: dibs init --new",
     ),
-    "board_exists": Surface(REFUSED, "take another place: another name after # in the address"),
+    "board_exists": Surface(REFUSED, "take another place: another folder, or another name after #"),
+    "in_this_database": Surface(
+        REFUSED,
+        "use it there: DIBS_URL={there}; for another name, move it to a folder and from there",
+    ),
     "paused": Surface(AGAIN, "dibs claim KEY takes one task all the same; dibs status"),
     "at_limit": Surface(AGAIN, "finish what is held first: dibs list --held"),
     "nothing_ready": Surface(AGAIN, "dibs next --wait 10m waits for work; dibs status says why"),

@@ -41,16 +41,30 @@ def zone(name: str) -> tzinfo:
 
 
 def here() -> str:
-    """The name of this machine's time zone; UTC if it has none."""
+    """The name of this machine's time zone: what TZ says, else what it is set to; UTC if it has none.
+
+    A zone without a name (`CET-1CEST`), or one that is not known here, is not taken for another.
+    """
     import os
 
-    linked = os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2]
-    for name in (os.environ.get("TZ", "").lstrip(":"), linked):
-        try:
-            return ZoneInfo(name).key
-        except (ValueError, LookupError, OSError):
-            continue
-    return "UTC"
+    given = os.environ.get("TZ", "").lstrip(":")
+    name = given if given and not given.startswith("/") else _named_by(given or "/etc/localtime")
+    try:
+        return ZoneInfo(name).key
+    except (ValueError, LookupError, OSError):
+        if not given:
+            return "UTC"
+        raise bad_argument(
+            f"TZ is {quoted(given)}, which is not the name of a time zone that is known here; "
+            "say --tz Europe/Berlin"
+        ) from None
+
+
+def _named_by(path: str) -> str:
+    """The name of a zone, by the file that describes it."""
+    from os.path import realpath
+
+    return realpath(path).partition("/zoneinfo/")[2]
 
 
 def local_days(name: str) -> LocalDays:
@@ -163,6 +177,10 @@ def day_of(name: str, now: Instant) -> tuple[Instant, Instant]:
     return begin_of(name, today), begin_of(name, today + DAY)
 
 
+def is_like_a_day(text: str) -> bool:
+    return _shape(text) == _shape(LIKE["DAY"])
+
+
 def _shape(text: str) -> str:
     return "".join("9" if one in "0123456789" else one for one in text)
 
@@ -184,15 +202,17 @@ def _dates(text: str) -> tuple[date, date]:
     raise ValueError(text)
 
 
-def moment(name: str, text: str, what: str, now: Instant) -> Instant:
-    """What people type: `2026-11-15 09:00` or `09:00` (today) on the wall there; with a zone of its own,
-    `2026-11-15T08:00:00Z`; or `2h` (ago). What the wall shows twice, or never, is asked back.
+def moment(name: str, text: str, what: str, now: Instant, day_of: Instant | None = None) -> Instant:
+    """What people type: `2026-11-15 09:00` or `09:00` (today, or on the day of an instant) on the wall
+    there; with a zone of its own, `2026-11-15T08:00:00Z`; or `2h` (ago). What the wall shows twice, or
+    never, is asked back.
     """
     where = zone(name)
     if text[-1:] in UNITS and text[:-1].isdigit():
         return Instant(max(0, now - duration(text, what)))
     try:
-        dated = f"{_wall(where, now):%Y-%m-%d} {text}" if ":" in text[:3] else text
+        today = _wall(where, now if day_of is None else day_of)
+        dated = f"{today:%Y-%m-%d} {text}" if ":" in text[:3] else text
         typed = datetime.fromisoformat(dated)
         first = _instant(typed if typed.tzinfo else typed.replace(tzinfo=where))
         second = _instant(typed if typed.tzinfo else typed.replace(tzinfo=where, fold=1))

@@ -54,8 +54,17 @@ KEYS = {
 }  # fmt: skip
 """The order of rows, the same everywhere."""
 
+ASIDE = "-until-"
+"""Between the id of a board and a number: what was replaced in a database keeps its rows, as another board."""
+
 STEP = 500
 """Rows between two signs of progress."""
+
+
+def id_of(uid: str) -> str:
+    """Which board it is, or was before it was replaced."""
+    known, aside, number = uid.rpartition(ASIDE)
+    return known if aside and number.isdigit() else uid
 
 
 class Contents(Value):

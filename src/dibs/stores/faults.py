@@ -126,10 +126,26 @@ def board_moved(where: str, to: str, uid: str) -> Refused:
     return Moved(refused("board_moved", message, path=where, to=to, board=uid).refusal)
 
 
+def replaced(where: str, to: str, uid: str) -> Refused:
+    message = f"{where} was replaced: it can be read, and takes no changes; the board is in {to}"
+    return refused("board_moved", message, path=where, to=to, board=uid)
+
+
+def lost_on_the_way(moved: Moved, why: str) -> Refused:
+    """Where it went is known, and cannot be followed: nobody is led further."""
+    refusal = moved.refusal
+    return refused("board_moved", f"{refusal.message}, {why}", **refusal.facts)
+
+
 def board_exists(where: str, uid: str) -> Refused:
     return refused(
         "board_exists", f"there is a board in {where} already: {uid}", path=where, board=uid
     )
+
+
+def in_this_database(where: str, there: str, uid: str) -> Refused:
+    message = f"the board {uid} cannot be in {where}: it is in this database already, {there}"
+    return refused("in_this_database", message, path=where, there=there, board=uid)
 
 
 def driver_missing(where: str) -> Refused:

@@ -6,6 +6,7 @@ but those of one transaction; statements are prepared only where the session is 
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 
@@ -22,6 +23,7 @@ from dibs.stores.postgres_transaction import (
     ReadContext,
     RenewalContext,
     WriteContext,
+    at_home,
 )
 from dibs.stores.store import Finding
 from dibs.stores.transaction import BoardRow
@@ -41,6 +43,9 @@ WAIT_SECONDS = 5.0
 
 MIGRATION_LOCK = 0x64696273
 """An advisory lock of our own: two programs never migrate at once."""
+
+# What the driver cannot tidy up behind an interrupt is no news for whoever interrupted it.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 _inherited: set[Session] = set()
 """Connections stay referenced until they are closed: after a fork, the child must not end them."""
@@ -102,6 +107,8 @@ class PostgresStore:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
         connection.execute("CREATE TABLE IF NOT EXISTS dibs.migration (number BIGINT PRIMARY KEY)")
         [(known,)] = connection.execute("SELECT coalesce(max(number), 0) FROM dibs.migration")
+        if known > queries.newest():
+            raise faults.newer_schema(self.where, known, queries.newest())
         for number, (shared, own) in queries.migrations("postgres").items():
             if number > known:
                 connection.execute(definition(shared, own).encode())
@@ -260,8 +267,7 @@ class PostgresStore:
                 board = BoardRow(*found.fetchall()[0][:-1])
             finally:
                 self.give_back(connection)
-        faults.moved_away(board, self.where)
-        return board.seq
+        return at_home(self, board).seq
 
     def instant(self, stamp: int) -> int:
         """The server's clock. Tests put another in its place."""

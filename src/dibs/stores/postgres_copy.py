@@ -9,9 +9,10 @@ from psycopg import sql
 
 from dibs.core.instants import Instant
 from dibs.stores import faults
-from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
+from dibs.stores.copying import ASIDE, KEYS, TABLES, Reckoning, contents_of, id_of
 from dibs.stores.dialect import SCHEMA
 from dibs.stores.postgres import PostgresStore
+from dibs.stores.postgres_transaction import at_home
 from dibs.stores.transaction import (
     ARRIVING,
     BoardRow,
@@ -91,16 +92,32 @@ class Rows:
 
 
 class ServerSnapshot(Rows):
-    """A board in a database at one instant."""
+    """A board in a database at one instant; what was replaced as it was before that."""
 
-    def __init__(self, store: PostgresStore, connection: Connection, number: int) -> None:
+    def __init__(
+        self,
+        store: PostgresStore,
+        connection: Connection,
+        number: int,
+        *,
+        changes: bool = False,
+    ) -> None:
         super().__init__(connection, number)
         link = PlainLink(store, connection, number)
         [row] = link.ask("look_at_board")
-        self.board = BoardRow(*row[:-1])
-        faults.moved_away(self.board, store.where)
+        self.read_at = store.machine.boottime()
+        """When `now` was read, by this machine's clock."""
+        self.board = at_home(store, BoardRow(*row[:-1]), changes=changes)
         self.now = Instant(max(store.instant(row[-1]), self.board.floor))
         [(self.settings,)] = link.ask("settings")
+
+    def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+        columns, rows = super().rows(table)
+        if table != "board":
+            return columns, rows
+        [row] = rows
+        known = {**dict(zip(columns, row, strict=True)), **self.board.named()}
+        return columns, iter([tuple(known[column] for column in columns)])
 
 
 def columns_of(connection: Connection, table: str) -> tuple[str, ...]:
@@ -139,7 +156,11 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
         connection.execute("BEGIN")
         link = PlainLink(store, connection, number)
         link.ask("take_turn", wait=store.patience, idle=IDLE)
-        seen = ServerSnapshot(store, connection, number)
+        seen = ServerSnapshot(store, connection, number, changes=True)
+        here = {"moved_to": seen.board.moved_to, "arriving": seen.board.arriving}
+        link.change(
+            "save_place", here
+        )  # whoever may not say where it goes is refused before it goes
         yield seen, WriteTransaction(link, seen.board, seen.now, skewed=False)
         connection.execute("COMMIT")
 
@@ -154,9 +175,7 @@ def receive(
 ) -> Contents:
     """All rows in one transaction, `finish` in the same. What was there must be ours to replace."""
     with store.guarded(), store.connect() as connection, connection.transaction():
-        connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
-        store.migrate(connection)
-        settings = _clear(store, connection, source.board.uid, replace=replace)
+        settings = _make_room(store, connection, source.board.uid, replace=replace)
         [(number,)] = connection.execute("SELECT coalesce(max(board), 0) + 1 FROM dibs.board")
         reckoning = Reckoning(progress)
         for table in TABLES:
@@ -182,52 +201,75 @@ def receive(
     return reckoning.contents
 
 
+def _make_room(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
+    """The schema is there and the place is free; the settings that the board had there."""
+    connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
+    store.migrate(connection)
+    return _clear(store, connection, uid, replace=replace)
+
+
 def _clear(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
-    """Takes away a copy that never arrived; gives another name to what is replaced.
+    """Takes away a copy that never arrived; what the board leaves behind leads to the new one.
 
     Says which settings the board had: a backup of a file knows of none.
     """
-    name, settings = store.address.board, ""
-    for number, arriving in _there(store, connection, uid, replace=replace):
+    settings = ""
+    for number, name, arriving in _there(store, connection, uid, replace=replace):
         if arriving == ARRIVING:
             for table in ("home", *TABLES[:0:-1], "board"):
                 gone = sql.SQL("DELETE FROM {} WHERE board = %s")
                 connection.execute(gone.format(sql.Identifier(SCHEMA, table)), (number,))
         else:
             [(settings,)] = PlainLink(store, connection, number).ask("settings")
-            _put_aside(store, connection, number, name)
+            _put_aside(store, connection, number, name, uid)
+    connection.execute(
+        "UPDATE dibs.board SET moved_to = %s WHERE starts_with(uid, %s)",
+        (str(store.address.to_keep()), uid + ASIDE),
+    )
     return settings
 
 
 def _there(
     store: PostgresStore, connection: Connection, uid: str, *, replace: bool
-) -> list[tuple[int, int]]:
+) -> list[tuple[int, str, int]]:
     """The boards of this name or this id, if they may be replaced by a copy of the board `uid`."""
     found = connection.execute(
-        "SELECT board, uid, moved_to, arriving FROM dibs.board JOIN dibs.home USING (board) "
+        "SELECT board, name, uid, moved_to, arriving FROM dibs.board JOIN dibs.home USING (board) "
         "WHERE name = %s OR uid = %s ORDER BY board",
         (store.address.board, uid),
     ).fetchall()
-    for _, there, moved_to, arriving in found:
-        if there != uid or not (is_elsewhere(moved_to, arriving) or replace):
+    for _, name, there, moved_to, arriving in found:
+        is_free = is_elsewhere(moved_to, arriving)
+        if there == uid and name != store.address.board and not is_free:
+            known_as = str(store.address.but(board=name))
+            raise faults.in_this_database(store.where, known_as, uid)
+        if id_of(there) != uid or not (is_free or replace):
             raise faults.board_exists(store.where, there)
-    return [(number, arriving) for number, _, _, arriving in found]
+    return [(number, name, arriving) for number, name, *_, arriving in found]
 
 
 def check_free(store: PostgresStore, uid: str) -> None:
-    """Refuses a place to which the board could not be moved."""
-    with store.guarded(), store.connect() as connection, connection.transaction():
-        if connection.execute("SELECT to_regclass('dibs.board')").fetchall() != [(None,)]:
-            _there(store, connection, uid, replace=False)
+    """Refuses a place to which the board could not be moved: all is tried but rows, and taken back."""
+    with store.guarded(), store.connect() as connection, connection.transaction() as trial:
+        _make_room(store, connection, uid, replace=False)
+        for table in (*TABLES, "home"):
+            nothing = sql.SQL("INSERT INTO {0} SELECT * FROM {0} WHERE false")
+            connection.execute(nothing.format(sql.Identifier(SCHEMA, table)))
+        raise psycopg.Rollback(trial)
 
 
-def _put_aside(store: PostgresStore, connection: Connection, number: int, name: str) -> None:
-    """The board that was there stays, under another name; whoever has it open is sent on."""
+def _put_aside(
+    store: PostgresStore, connection: Connection, number: int, name: str, uid: str
+) -> None:
+    """The board that was there stays, for whoever has it open or knows its name: they are sent on.
+
+    Only the name that the new one needs is given to it, and another one to what had it.
+    """
     PlainLink(store, connection, number).ask("take_turn", wait=store.patience, idle=IDLE)
-    aside = f"{name}-until-{number}"
+    aside = f"{ASIDE}{number}"
     connection.execute(
-        "UPDATE dibs.board SET uid = uid || '-until-' || board, moved_to = %s, arriving = 0 "
-        "WHERE board = %s",
-        (str(store.address.to_keep()), number),
+        "UPDATE dibs.board SET uid = %s, arriving = 0 WHERE board = %s", (uid + aside, number)
     )
-    connection.execute("UPDATE dibs.home SET name = %s WHERE board = %s", (aside, number))
+    if name == store.address.board:
+        renamed = (name + aside, number)
+        connection.execute("UPDATE dibs.home SET name = %s WHERE board = %s", renamed)

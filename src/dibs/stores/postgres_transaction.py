@@ -13,6 +13,7 @@ import psycopg
 from dibs.core.instants import Instant
 from dibs.core.refusals import unreadable
 from dibs.stores import faults
+from dibs.stores.copying import ASIDE, id_of
 from dibs.stores.postgres_line import NOT_PREPARED, Answer, Line
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
@@ -114,8 +115,7 @@ class ReadContext(Guarded):
         if not found:
             raise unreadable("the row of the board itself")
         *row, stamp = found[0]
-        board = BoardRow(*row)
-        faults.moved_away(board, self._store.where)
+        board = at_home(self._store, BoardRow(*row), changes=self.changes)
         return board, Instant(max(self._store.instant(stamp), board.floor))
 
     def _say(self, query: str, params: Params) -> Answer:
@@ -256,6 +256,17 @@ class RenewalContext(WriteContext):
         self._expect("task_by_key", {"key": self._task}, by="lock_task")
         self._look()
         return self._transaction()
+
+
+def at_home(store: PostgresStore, board: BoardRow, *, changes: bool = False) -> BoardRow:
+    """The board, if it is here. What was replaced is here for who asks for it by its own name: to read."""
+    aside = f"{ASIDE}{store.number}"
+    if not (board.uid.endswith(aside) and store.address.board.endswith(aside)):
+        faults.moved_away(board, store.where)
+        return board
+    if changes:
+        raise faults.replaced(store.where, board.moved_to, board.uid)
+    return board.but(uid=id_of(board.uid), moved_to="", arriving=0)
 
 
 def may_meet(query: str, params: Params, before: list[tuple[str, Params]]) -> bool:

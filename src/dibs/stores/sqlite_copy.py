@@ -13,8 +13,9 @@ from dibs.core.refusals import Refused
 from dibs.stores import faults
 from dibs.stores.clock import anchor_here, read_clock
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
+from dibs.stores.queries import newest
 from dibs.stores.queue import wait_for_turn
-from dibs.stores.sqlite import BOARD, Guarded, SqliteStore
+from dibs.stores.sqlite import BOARD, UNSAFE_FILE_SYSTEMS, Guarded, SqliteStore
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction, is_elsewhere
 
 TYPE_CHECKING = False
@@ -31,10 +32,17 @@ class FileSnapshot:
     """A file's board inside a transaction."""
 
     def __init__(
-        self, connection: apsw.Connection, board: BoardRow, now: Instant, settings: str
+        self,
+        connection: apsw.Connection,
+        board: BoardRow,
+        now: Instant,
+        settings: str,
+        read_at: int = 0,
     ) -> None:
+        """`read_at`: when `now` was read, by this machine's clock."""
         self._connection = connection
         self.board, self.now, self.settings = board, now, settings
+        self.read_at = read_at
 
     def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         found = self._connection.execute(f"PRAGMA table_info({table})")
@@ -65,7 +73,9 @@ def looking(store: SqliteStore) -> Iterator[tuple[FileSnapshot, ReadTransaction]
 def fenced(store: SqliteStore) -> Iterator[tuple[FileSnapshot, WriteTransaction]]:
     """Nobody writes meanwhile; the transaction is committed at the end."""
     with store.write("move") as tx:
-        yield FileSnapshot(store.connection, tx.board, tx.now, settings_of(store.folder)), tx
+        read_at = store.machine.boottime()
+        settings = settings_of(store.folder)
+        yield FileSnapshot(store.connection, tx.board, tx.now, settings, read_at), tx
 
 
 def settings_of(folder: str) -> str:
@@ -154,7 +164,10 @@ def _fill(
 
 def _clear(store: SqliteStore, connection: apsw.Connection, uid: str, *, replace: bool) -> int:
     """Takes away what was there, if it may be; says how far its clock was."""
-    if not store._version(connection):  # noqa: SLF001
+    version = store._version(connection)  # noqa: SLF001
+    if version > newest():
+        raise faults.newer_schema(store.path, version, newest())
+    if not version:
         return 0
     _, floor, moved_to, arriving = _there(store, connection, uid, replace=replace)
     names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
@@ -177,10 +190,33 @@ def _there(
 
 def check_free(store: SqliteStore, uid: str) -> None:
     """Refuses a place to which the board could not be moved."""
-    if not store.exists:
-        return
-    with Guarded(store):
-        _there(store, store.connection, uid, replace=False)
+    _try_folder(store)
+    try:
+        with Guarded(store):
+            _there(store, store.connection, uid, replace=False)
+    except Refused as problem:
+        if problem.code != "no_board":
+            raise
+    finally:
+        store.close()
+
+
+def _try_folder(store: SqliteStore) -> None:
+    """Makes a folder where the board's would be, and takes it away again: no mode says all about it."""
+    from tempfile import TemporaryDirectory
+
+    place = store.folder
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if place == store.folder:
+        store._check_folder()  # noqa: SLF001
+    kind = store.machine.file_system(place)
+    if kind in UNSAFE_FILE_SYSTEMS:
+        raise faults.network_file_system(store.folder, kind)
+    try:
+        TemporaryDirectory(prefix=".dibs-", dir=place).cleanup()
+    except OSError as error:
+        raise faults.storage_failed(store.folder, os.strerror(error.errno or 0)) from None
 
 
 def put_aside(store: SqliteStore) -> None:
@@ -212,7 +248,8 @@ def scrub(store: SqliteStore) -> str:
                 turn.end()
     except Refused as problem:
         return f"unused parts of {store.path} may have the text still: {problem}; run it again"
-    left = f"somebody reads an older state: {store.path}-wal has the text still; run it again later"
+    files = f"{store.path} or {store.path}-wal"
+    left = f"somebody reads an older state: {files} has the text still; run it again later"
     return left if busy else ""
 
 

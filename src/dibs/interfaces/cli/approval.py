@@ -59,7 +59,7 @@ def approve(call: Call) -> Answer:
         "working_seconds": event.working / SECOND,
         "digest": event.digest,
     }
-    return Answer(payloads.answer(approved=told), (line,))
+    return call.told_beside(outcome, (line,), approved=told)
 
 
 def reopen(call: Call) -> Answer:
@@ -70,7 +70,7 @@ def reopen(call: Call) -> Answer:
     assert actor is not None, "an unknown one was refused"
     told = {"event": entry.seq, "actor": actor.name, "period": label}
     line = f"{actor.name}, {label}: opened again, it can be corrected (event {entry.seq})"
-    return Answer(payloads.answer(reopened=told), (line,))
+    return call.told_beside(outcome, (line,), reopened=told)
 
 
 def verify(call: Call) -> Answer:

@@ -8,7 +8,7 @@ from dibs.core.instants import SECOND, about
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
-from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.arguments import argument, refuse_strangers
 from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
 from dibs.interfaces.cli.progress import bar
 from dibs.interfaces.cli.say import count
@@ -23,11 +23,12 @@ def board(call: Call) -> Answer:
     if action is None:
         known = ", ".join(ACTIONS)
         raise bad_argument(f"{checks.quoted(call['action'])}: say one of {known}")
+    refuse_strangers(call.arguments, VERBS["board"].arguments, HOMES, f"board {call['action']}")
     return action(call)
 
 
 def list_boards(call: Call) -> Answer:
-    nothing_more(call, "list")
+    nothing_more(call)
     found = boards.all_boards(call.board_or_none())
     rows = [(b.name, b.uid, str(b.tasks), str(b.events), b.state) for b in found]
     told = [each.named() for each in found]
@@ -38,6 +39,7 @@ def list_boards(call: Call) -> Answer:
 def move(call: Call) -> Answer:
     if not call["to"]:
         raise bad_argument("dibs board move --to postgresql://host/database#board, or a folder")
+    nothing_more(call)
     dry = bool(call["check"])
     moved = moving.move(call.board, call["to"], call.who(), bar("rows"), dry=dry)
     carried = ", ".join(
@@ -65,6 +67,7 @@ def backup(call: Call) -> Answer:
 def restore(call: Call) -> Answer:
     if bool(call["what"]) == bool(call["in_place"]):
         raise bad_argument("dibs board restore FILE, or dibs board restore --in-place")
+    call.refuse_request_id()
     if call["in_place"]:
         done = moving.restore_in_place(call.board, call.who(), call.reason)
         line = f"every lease has ended; tokens begin with {done.epoch} from now on"
@@ -84,10 +87,19 @@ def grant(call: Call) -> Answer:
     return Answer(payloads.answer(role=call["what"]), (line,))
 
 
-def nothing_more(call: Call, action: str) -> None:
-    if call["what"] is not None or call["to"]:
-        raise bad_argument(f"dibs board {action} goes with nothing else")
+def nothing_more(call: Call) -> None:
+    if call["what"] is not None:
+        what = checks.quoted(call["what"])
+        raise bad_argument(f"{what}: dibs board {call['action']} goes with nothing else")
 
+
+HOMES: dict[str, tuple[str, ...]] = {
+    "to": ("board move",),
+    "check": ("board move",),
+    "in_place": ("board restore",),
+    "reason": ("board restore",),
+}
+"""With which action each option goes."""
 
 ACTIONS: dict[str, Callable[[Call], Answer]] = {
     "list": list_boards,

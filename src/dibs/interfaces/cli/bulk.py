@@ -15,6 +15,7 @@ from dibs.board.outcome import task_events
 from dibs.channels.lines import Problem, asks
 from dibs.core import commands as c
 from dibs.core import events as e
+from dibs.core.checks import TITLE_LENGTH
 from dibs.core.refusals import Refused, bad_argument, several
 from dibs.interfaces import payloads
 from dibs.interfaces.cli.call import Answer
@@ -39,7 +40,7 @@ class Tally:
     """What was taken in so far."""
 
     def __init__(self) -> None:
-        self.requests = self.added = 0
+        self.requests = self.added = self.cut = 0
         self.differing: dict[str, None] = {}
         self.problems: list[Problem] = []
 
@@ -60,6 +61,7 @@ class Tally:
             "added": self.added,
             "known": self.requests - self.added,
             "differing": [*self.differing],
+            "cut": self.cut,
             "problems": [one.named() for one in self.problems],
             "complete": complete,
         }
@@ -71,6 +73,8 @@ class Tally:
         yield f"{count(self.requests, 'request')}: {self.added} new, {known} known already"
         if self.differing:
             yield f"  came with another payload than before: {several([*self.differing], SHOWN)}"
+        if self.cut:
+            yield f"  longer than {TITLE_LENGTH} characters, and cut: {count(self.cut, 'title')}"
         yield from (f"  line {one.line}: {one.what}" for one in self.problems[:SHOWN])
         if len(self.problems) > SHOWN:
             yield f"  and {len(self.problems) - SHOWN} more: --json lists them all"
@@ -149,6 +153,7 @@ def read(
                     tally.problems.append(found)
                     continue
                 batch.append(command_of(call, found))
+                tally.cut += found.cut
                 if len(batch) == BATCH:
                     signals.after(tally.take_in, call, batch)
                     batch = []

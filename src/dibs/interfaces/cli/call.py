@@ -8,7 +8,7 @@ import sys
 from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Place, locate
 from dibs.core import checks
-from dibs.core.refusals import Refused, refused
+from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.interfaces.cli.arguments import Argument, argument
 
@@ -204,6 +204,13 @@ class Call:
         given = self["request_id"]
         return None if given is None else checks.request_id(given)
 
+    def refuse_request_id(self) -> None:
+        """Of a verb that keeps no answers: it would promise something that is not so."""
+        if self["request_id"] is not None:
+            raise bad_argument(
+                "--request-id is of no use here: it would be done again all the same"
+            )
+
     def do(self, command: Command) -> Answer:
         """Carries a command out, and says what came of it."""
         return self.told(self.execute(command))
@@ -232,3 +239,12 @@ class Call:
             return payloads.outcome(outcome, warnings)
 
         return Answer(payload, say.outcome(outcome), warnings)
+
+    def told_beside(self, outcome: Outcome, lines: tuple[str, ...], **told: Any) -> Answer:
+        """The same of what is not about a task, with words of its own."""
+        from dibs.interfaces import payloads
+        from dibs.interfaces.cli import say
+
+        warnings = say.warnings(outcome)
+        payload = payloads.answer(**told, replayed=outcome.replayed, warnings=list(warnings))
+        return Answer(payload, lines, warnings)

@@ -48,16 +48,24 @@ def dispatch(call: Call) -> Answer | Iterator[Answer]:
 
 def pause(call: Call) -> Answer:
     outcome = call.execute(c.Pause(reason=call.reason))
-    who, why = matching.paused_by(call.board)
+    did = bool(outcome.entries)  # else somebody had paused it before; by now it may be over
+    who, why = (
+        (outcome.caller.actor.name, call.reason.strip()) if did else matching.paused_by(call.board)
+    )
     done = f"paused by {who}" + (f": {why}" if why else "")
-    lines = (done if outcome.entries else f"it was {done}", "to go on: dibs dispatch --resume")
-    return Answer(payloads.answer(paused=True, by=who, reason=why or None), lines)
+    lines: tuple[str, ...] = (
+        done if did else f"it was {done}",
+        "to go on: dibs dispatch --resume",
+    )
+    if not who:
+        lines = ("nobody has paused it any more",)
+    return call.told_beside(outcome, lines, paused=bool(who), by=who or None, reason=why or None)
 
 
 def resume(call: Call) -> Answer:
     outcome = call.execute(c.Resume())
     line = "work is offered again" if outcome.entries else "nobody had paused it"
-    return Answer(payloads.answer(paused=False, changed=bool(outcome.entries)), (line,))
+    return call.told_beside(outcome, (line,), paused=False, changed=bool(outcome.entries))
 
 
 # What would be, and what is.

@@ -39,6 +39,9 @@ HOMES = {
 """With which of them each option goes: what a payload says itself is not said again."""
 
 
+CUT = f"the title is longer than {checks.TITLE_LENGTH} characters: it is cut"
+
+
 def intake(call: Call) -> Answer | Iterator[Answer]:
     ways = [way for way in WAYS if call[way] not in (None, False)]
     if len(ways) > 1:
@@ -56,7 +59,7 @@ def intake(call: Call) -> Answer | Iterator[Answer]:
     if isinstance(ask, Nothing):
         line = f"nothing to take in: {ask.why}"
         return Answer(payloads.answer(task=None, created=False, why=ask.why), (line,))
-    return taken_in(call, command_of(call, ask))
+    return taken_in(call, command_of(call, ask), ask)
 
 
 def asked(call: Call, way: str) -> Ask | Nothing:
@@ -150,15 +153,18 @@ def command_of(call: Call, ask: Ask) -> c.Add:
     )
 
 
-def taken_in(call: Call, command: c.Add) -> Answer:
+def taken_in(call: Call, command: c.Add, ask: Ask) -> Answer:
     """The task of this origin; what differs from it in the request is reported, not written."""
     outcome = call.execute(command)
     told = call.told(outcome)
     if is_new(outcome) or outcome.task is None:
-        return told.but(payload=told.json() | {"created": True, "differences": []})
+        warnings = told.warnings + ((CUT,) if ask.cut and call["title"] is None else ())
+        payload = told.json() | {"created": True, "differences": [], "warnings": [*warnings]}
+        return told.but(payload=payload, warnings=warnings)
     differences = differing(call, outcome.task, command)
     if any(isinstance(event, e.Received) and event.differs for event in outcome.events):
-        differences = differences or ["payload"]
+        retitled = not ask.untitled and ask.title != outcome.task.terms.title
+        differences = differences or ["title" if retitled else "payload"]
     line = f"{outcome.task.key} has this origin already" + (
         f"; it differs in: {', '.join(differences)}" if differences else ""
     )

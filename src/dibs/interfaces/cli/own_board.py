@@ -131,7 +131,7 @@ def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str,
     """What each area stands for, and where that is said: the board's own settings come first."""
     from dibs.opening import COMMITTED, committed_areas
 
-    committed = committed_areas(call.place, values)
+    committed, _ = committed_areas(call.place, values)
     areas = {name: (globs, COMMITTED) for name, globs in committed.items()}
     areas |= {name: (globs, source) for name, globs in values.areas.items()}
     return [
@@ -155,6 +155,7 @@ def load_config(call: Call) -> Answer:
     """The settings of a board on a server, from a file: for all machines at once."""
     from dibs.board.boards import load_settings
 
+    call.refuse_request_id()
     try:
         with open(call["load"], encoding="utf-8") as file:
             text = file.read()
@@ -209,7 +210,7 @@ def actor_set(call: Call) -> Answer:
     also = f", also {', '.join(aliases)}" if aliases else ""
     skills = f", {', '.join(changed.capabilities)}" if changed.capabilities else ""
     line = f"{changed.name}: {changed.kind}, tier {changed.tier}{skills}, {changed.zone}{also}"
-    return Answer(payloads.answer(actor=payloads.actor(changed, aliases)), (line,))
+    return call.told_beside(outcome, (line,), actor=payloads.actor(changed, aliases))
 
 
 def zone(name: str) -> str:
@@ -284,10 +285,8 @@ def of_harnesses(call: Call) -> list[Any]:
 def set_clock(call: Call) -> Answer:
     outcome = call.execute(c.SetClock(reason=call.reason))
     now = iso(outcome.now)
-    return Answer(
-        payloads.answer(now=now, event=outcome.entries[0].seq),
-        (f"the board's clock is set to {now}; running leases moved with it",),
-    )
+    line = f"the board's clock is set to {now}; running leases moved with it"
+    return call.told_beside(outcome, (line,), now=now, event=outcome.entries[0].seq)
 
 
 VERBS = {

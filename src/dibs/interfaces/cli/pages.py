@@ -258,7 +258,9 @@ MORE: dict[type[e.Event], Callable[[Any, Actors], str]] = {
     e.Allowed: lambda event, actors: (
         f"{actors[event.to].name} may touch {', '.join(event.paths)} until {iso(event.until)}"
     ),
-    board_events.Approved: lambda event, actors: f"{actors[event.actor].name}, {event.label}",
+    board_events.Approved: lambda event, actors: (
+        f"{actors[event.actor].name}, {event.label} ({event.zone})"
+    ),
     board_events.Reopened: lambda event, actors: f"{actors[event.actor].name}, {event.label}",
     e.LeaseEnded: lambda event, _: event.why + (", attempts used up" if event.gives_up else ""),
     e.Released: lambda event, _: "attempts used up" if event.gives_up else "",

@@ -84,7 +84,8 @@ def allow(call: Call, typed: list[str]) -> Answer:
         raise bad_argument(
             f"--for is {exact(span)}; it lies between {exact(SHORTEST)} and {exact(LONGEST)}"
         )
-    to = checks.actor_name(call["to"]) if call["to"] is not None else call.who().name
+    own = call.who().name
+    to = checks.actor_name(call["to"]) if call["to"] is not None else own
     forms = [form for all_ in in_the_tree(call, typed).values() for form in all_]
     found, _, now = guarding.holders(call.board, forms)
     by_task: dict[TaskKey, tuple[Actor, list[str]]] = {}
@@ -96,7 +97,8 @@ def allow(call: Call, typed: list[str]) -> Answer:
         raise refused("not_reserved", what, paths=typed)
     told, lines = [], []
     for key, (holder, paths) in by_task.items():
-        command = c.Allow(key, tuple(paths), to, span, call.reason)
+        receiver = "" if to == own else to  # the caller may be new: who acts is registered by that
+        command = c.Allow(key, tuple(paths), receiver, span, call.reason)
         outcome = call.execute(command)
         until = later(outcome.now, span)
         told.append({"task": key, "holder": holder.name, "paths": paths, "until": iso(until)})

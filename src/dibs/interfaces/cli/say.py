@@ -89,6 +89,8 @@ def sentence(outcome: Outcome, task: Task, event: e.Event) -> str:
         return ""
     if isinstance(event, e.Redacted):
         return f"has no text of event {event.of} any more"
+    if isinstance(event, e.Noted) and event.late:
+        return "keeps your text as a late note"
     if isinstance(event, e.Noted | e.Edited | e.Scoped):
         return event.verb
     late = " (late: the lease had expired)" if outcome.late else ""

@@ -86,10 +86,10 @@ def add(call: Call) -> Answer:
         raise bad_argument("say when: --from and --to")
     name = "" if call["actor"] is None else checks.actor_name(call["actor"])
     actor = stints.actor_called(call.board, name or call.who().name)
-    zone = call["tz"] or (actor.zone if actor else "UTC")
+    zone = call["tz"] if call["tz"] is not None else actor.zone if actor else "UTC"
     now = views.now(call.board)
     started = zones.moment(zone, call["since"], "--from", now)
-    ended = zones.moment(zone, call["until"], "--to", now)
+    ended = zones.moment(zone, call["until"], "--to", now, started)
     command = c.AddStint(key, started, ended, name, yes=call["yes"], reason=call.reason)
     new = EndedStint(0, actor.id, started, ended, "added") if actor else None
     return carried_out(call, command, zone, None, new)
@@ -97,15 +97,14 @@ def add(call: Call) -> Answer:
 
 def amend(call: Call) -> Answer:
     before = stints.before(call.board, number(call))
-    old, zone, now = before.stint, call["tz"] or before.actor.zone, views.now(call.board)
+    old, now = before.stint, views.now(call.board)
+    zone = before.actor.zone if call["tz"] is None else call["tz"]
     since, until = call["since"], call["until"]
-    started = None if since is None else zones.moment(zone, since, "--from", now)
-    ended = None if until is None else zones.moment(zone, until, "--to", now)
+    started = None if since is None else zones.moment(zone, since, "--from", now, old.started)
+    begins = old.started if started is None else started
+    ended = None if until is None else zones.moment(zone, until, "--to", now, begins)
     command = c.AmendStint(old.seq, started, ended, yes=call["yes"], reason=call.reason)
-    new = old.but(
-        started=old.started if started is None else started,
-        ended=old.ended if ended is None else ended,
-    )
+    new = old.but(started=begins, ended=old.ended if ended is None else ended)
     return carried_out(call, command, zone, before, new)
 
 
@@ -228,8 +227,8 @@ VERBS = {
         (
             argument("action", metavar="ACTION", help=", ".join(ACTIONS)),
             argument("what", nargs="?", metavar="KEY or NUMBER", help="add: the task; amend, usage: the stint"),
-            argument("--from", dest="since", metavar="TIME", help="list: the first day; add, amend: when it began, 09:00 or 2026-11-15 09:00"),
-            argument("--to", dest="until", metavar="TIME", help="list: the last day; add, amend: when it ended"),
+            argument("--from", dest="since", metavar="TIME", help="list: the first day; add, amend: when it began, 2026-11-15 09:00, or 09:00 (add: today; amend: on the stint's day)"),
+            argument("--to", dest="until", metavar="TIME", help="list: the last day; add, amend: when it ended; 18:00 is on the day on which it began"),
             argument("--week", metavar="WEEK", help="list: an ISO week, 2026-W47"),
             argument("--month", metavar="MONTH", help="list: a month, 2026-11"),
             argument("--tz", metavar="ZONE", help="list, add, amend: the time zone, Europe/Berlin (else: list this machine's, add and amend the actor's)"),

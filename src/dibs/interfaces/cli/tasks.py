@@ -241,7 +241,12 @@ def redact(call: Call) -> Answer:
         raise bad_argument("a note is either added or redacted: TEXT does not go with --redact")
     most = 10**checks.NUMBER_DIGITS - 1
     seq = checks.whole(call["redact"], "the number of the event", 1, most)
-    return call.do(c.Redact(call.key, seq, call.reason))
+    outcome = call.execute(c.Redact(call.key, seq, call.reason))
+    answer = call.told(outcome)
+    if outcome.events or outcome.task is None:
+        return answer
+    # It was removed before; what the store had left of it is overwritten now.
+    return answer.but(lines=(f"{outcome.task.key} has no text of event {seq} any more",))
 
 
 def from_stdin() -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dibs.board import stints, views
 from dibs.core import checks, rounding
 from dibs.core.asked import ACTOR, BY, EFFORT, WORKING, Asked, chosen
-from dibs.core.instants import Instant, iso
+from dibs.core.instants import SECOND, Instant, iso
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads, zones
-from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.arguments import argument, refuse_strangers
 from dibs.interfaces.cli.call import Answer, Call, Verb
 from dibs.interfaces.cli.tasks import billable
 from dibs.interfaces.sheets import money
@@ -20,6 +20,21 @@ if TYPE_CHECKING:
     from dibs.core.worked import Worked
 
 FORMATS = ("table", "csv", "json", "ics", "markdown", "toggl")
+LISTS = ("ics", "toggl")
+"""They have each stint by itself, as it was; the others have sums."""
+
+SUMMED: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("by", "bill_by", "round"), tuple(f"--format {name}" for name in FORMATS if name not in LISTS)
+)
+NOT_VERIFIED: dict[str, tuple[str, ...]] = dict.fromkeys(
+    (
+        "since", "until", "week", "month", "tz", "by", "charge_code", "billable", "not_billable",
+        "bill_by", "round", "format",
+    ),
+    ("timesheet",),
+)  # fmt: skip
+"""With what each option goes: an approved period is compared as it was approved."""
+
 TZ = argument("--tz", metavar="ZONE", help="the time zone: Europe/Berlin (this machine's)")
 PERIOD = (
     argument("--from", dest="since", metavar="DAY", help="the first day"),
@@ -31,7 +46,7 @@ PERIOD = (
 
 
 def zone_of(call: Call) -> str:
-    name: str = call["tz"] or zones.here()
+    name: str = zones.here() if call["tz"] is None else call["tz"]
     zones.zone(name)
     return name
 
@@ -56,16 +71,19 @@ def period(call: Call, zone: str, now: Instant) -> tuple[Instant, Instant]:
 
 
 def timesheet(call: Call) -> Answer:
+    arguments = VERBS["timesheet"].arguments
     if call["verify"]:
         from dibs.interfaces.cli.approval import verify
 
+        refuse_strangers(call.arguments, arguments, NOT_VERIFIED, "timesheet --verify")
         return verify(call)
-    zone, now = zone_of(call), views.now(call.board)
-    since, until = period(call, zone, now)
     if call["format"] not in FORMATS:
         raise bad_argument(
             f"the format is {checks.quoted(call['format'])}; it is one of {', '.join(FORMATS)}"
         )
+    refuse_strangers(call.arguments, arguments, SUMMED, f"--format {call['format']}")
+    zone, now = zone_of(call), views.now(call.board)
+    since, until = period(call, zone, now)
     rule = rounding.named(call["round"])
     asked = Asked(
         since,
@@ -77,7 +95,7 @@ def timesheet(call: Call) -> Answer:
         charge_code=call["charge_code"] and checks.charge_code(call["charge_code"]),
         billable=billable(call),
     )
-    if call["format"] in ("ics", "toggl"):
+    if call["format"] in LISTS:
         return listed(call, stints.worked(call.board, since, until, call["actor"]), asked)
     made = stints.summed(call.board, asked, zones.local_days(zone), call["actor"])
     if not made.rows:
@@ -133,13 +151,14 @@ def listed(call: Call, record: Record, asked: Asked) -> Answer:
 
 
 def day(call: Call) -> Answer:
-    from dibs.interfaces.sheets.day import Day, Moment, timeline
+    from dibs.interfaces.sheets.day import Day, Moment, in_it, part, timeline, total
 
     zone, now = zone_of(call), views.now(call.board)
-    since, until = (
-        zones.day_of(zone, now) if call["date"] is None else zones.period(zone, call["date"], "DAY")
-    )
-    name = call["actor"] or call.who().name
+    whose, date = call["actor"], call["date"]
+    if date is None and whose is not None and zones.is_like_a_day(whose):
+        whose, date = None, whose
+    since, until = zones.day_of(zone, now) if date is None else zones.period(zone, date, "DAY")
+    name = whose or call.who().name
     record = stints.worked(call.board, since, until, name)
     actor = record.actor
     assert actor is not None, "one was asked for"
@@ -147,29 +166,40 @@ def day(call: Call) -> Answer:
         Moment(one.at, one.what, one.key, one.text)
         for one in stints.moments(call.board, actor.id, since, until)
     ]
-    label = zones.wall(zone)(since)[0]
+    that_day = Day(actor.name, zones.wall(zone)(since)[0], zone, since, until)
     clock = zones.clock(zone, since, until)
-    lines = timeline(
-        Day(actor.name, label, zone, since, until), record.stints, happened, clock, record.titles
-    )
-    told = payloads.answer(
-        actor=actor.name,
-        day=label,
-        zone=zone,
-        stints=[stint_told(one, record) for one in record.stints],
-        events=[{"at": iso(one.at), "what": one.what, "task": one.key} for one in happened],
-    )
+    lines = timeline(that_day, record.stints, happened, clock, record.titles)
+
+    def told() -> dict[str, object]:
+        worked = in_it(that_day, record.stints)
+        row = total(that_day, worked)
+        return payloads.answer(
+            actor=actor.name,
+            day=that_day.label,
+            zone=zone,
+            length_seconds=(until - since) / SECOND,
+            effort_seconds=row.effort / SECOND,
+            working_seconds=row.working / SECOND,
+            overlap_seconds=row.overlap / SECOND,
+            stints=[stint_told(one, record, part(that_day, one)) for one in worked],
+            events=[{"at": iso(one.at), "what": one.what, "task": one.key} for one in happened],
+        )
+
     return Answer(told, lines)
 
 
-def stint_told(one: Worked, record: Record) -> dict[str, object]:
+def stint_told(
+    one: Worked, record: Record, within: tuple[Instant, Instant] | None = None
+) -> dict[str, object]:
+    """`within`: the part of it whose seconds are asked for."""
+    start, end = within or (one.start, one.end)
     return {
         "number": one.number,
         "actor": record.actors[one.actor].name,
         "task": one.key,
         "started_at": iso(one.start),
         "ended_at": None if one.source == "open" else iso(one.end),
-        "seconds": (one.end - one.start) / 1_000_000,
+        "seconds": (end - start) / SECOND,
         "source": one.source,
         "cause": one.cause or None,
         "tokens": one.tokens,
@@ -189,7 +219,12 @@ VERBS = {
             argument("--billable", action="store_true", help="only what is billed"),
             argument("--not-billable", action="store_true", help="only what is not billed"),
             argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
-            argument("--round", metavar="RULE", default="none", help="none, 6m, 15m-up-day ..."),
+            argument(
+                "--round",
+                metavar="RULE",
+                default="none",
+                help="none, 6m, 15m-up-day ...; of sums, not of ics and toggl",
+            ),
             argument("--format", metavar="NAME", default="table", help=", ".join(FORMATS)),
             argument(
                 "--verify", action="store_true", help="compare all approved periods with the stints"
@@ -199,7 +234,12 @@ VERBS = {
     "day": Verb(
         day,
         (
-            argument("actor", nargs="?", metavar="ACTOR", help="whose; else your own"),
+            argument(
+                "actor",
+                nargs="?",
+                metavar="ACTOR",
+                help="whose; else your own. One word that is a date is the day",
+            ),
             argument("date", nargs="?", metavar="DAY", help="2026-11-15; else today"),
             TZ,
         ),

@@ -51,24 +51,40 @@ def timeline(
     What is of another day is left out, or cut. At one instant the moments come first, since a
     stint begins with its claim.
     """
-    worked = [
-        stint
-        for stint in in_order(stints)
-        if not outside(stint.start, stint.end, day.since, day.until)
-    ]
+    worked = in_it(day, stints)
     found = [
         (moment.at, 0, clock(moment.at), _moment(moment))
         for moment in moments
         if day.since <= moment.at < day.until
     ]
     for stint in worked:
-        start, end = max(stint.start, day.since), min(stint.end, day.until)
+        start, end = part(day, stint)
         when = f"{clock(start)} to {'now' if _runs(stint, day) else clock(end)}"
         found.append((start, 1, when, _stint(stint, Duration(end - start), day, titles)))
     found.sort(key=lambda one: one[:2])
     width = max([len(when) for _, _, when, _ in found], default=0)
     said = [f"  {when:<{width}}  {words}" for _, _, when, words in found]
     return (_head(day), *said, f"  {_total(day, worked)}")
+
+
+def in_it(day: Day, stints: Iterable[Worked]) -> list[Worked]:
+    """The stints of which a part is of this day, in order."""
+    return [
+        stint
+        for stint in in_order(stints)
+        if not outside(stint.start, stint.end, day.since, day.until)
+    ]
+
+
+def part(day: Day, stint: Worked) -> tuple[Instant, Instant]:
+    """From when until when a stint is of this day."""
+    return max(stint.start, day.since), min(stint.end, day.until)
+
+
+def total(day: Day, worked: Iterable[Worked]) -> Row:
+    """What the parts of stints that are of this day add up to."""
+    asked = Asked(day.since, day.until, day.zone)
+    return sheet(worked, asked, lambda start, end: [(day.label, start, end)], {}).total
 
 
 def _head(day: Day) -> str:
@@ -98,10 +114,8 @@ def _stint(stint: Worked, length: Duration, day: Day, titles: Mapping[TaskKey, s
 
 
 def _total(day: Day, worked: list[Worked]) -> str:
-    asked = Asked(day.since, day.until, day.zone)
-    total: Row = sheet(worked, asked, lambda start, end: [(day.label, start, end)], {}).total
-    cut = ", cut to whole seconds" if (total.effort % SECOND or total.working % SECOND) else ""
+    all_ = total(day, worked)
+    cut = ", cut to whole seconds" if (all_.effort % SECOND or all_.working % SECOND) else ""
     return (
-        f"effort {hms(total.effort)}, working {hms(total.working)}, "
-        f"overlap {hms(total.overlap)}{cut}"
+        f"effort {hms(all_.effort)}, working {hms(all_.working)}, overlap {hms(all_.overlap)}{cut}"
     )

@@ -90,7 +90,7 @@ CREATE TABLE task (
         ('open', 'in_progress', 'blocked', 'review', 'failed', 'complete', 'dropped')),
     token_epoch    INTEGER NOT NULL CHECK (token_epoch >= 0),
     token_number   INTEGER NOT NULL CHECK (token_number >= 0),
-    -- The claim fields: null together, set together, cleared together.
+    -- The claim fields: null together, set together, cleared together. Nobody works without them.
     holder         INTEGER,
     session        TEXT,
     acquired       INTEGER,
@@ -128,18 +128,11 @@ CREATE TABLE task (
     CHECK ((channel IS NULL) = (origin_ask_ref IS NULL)),
     CHECK ((item_said IS NULL) = (item_gate IS NULL)),
     CHECK ((item_said IS NULL) = (item_locked IS NULL)),
-    CHECK ((holder IS NULL) = (expires IS NULL)),
-    CHECK ((holder IS NULL) = (acquired IS NULL)),
-    CHECK ((holder IS NULL) = (renewed IS NULL)),
-    CHECK ((holder IS NULL) = (ttl IS NULL)),
-    CHECK ((holder IS NULL) = (renewals IS NULL)),
-    CHECK ((holder IS NULL) = (reason IS NULL)),
-    CHECK (session IS NULL OR holder IS NOT NULL),
-    CHECK (suspect IS NULL OR holder IS NOT NULL),
-    CHECK (expires = renewed + ttl),
-    CHECK (renewed >= acquired),
-    CHECK (state <> 'in_progress' OR holder IS NOT NULL),
-    CHECK (holder IS NULL OR state IN ('open', 'in_progress', 'blocked')),
+    CHECK (CASE WHEN holder IS NULL
+        THEN coalesce(acquired, renewed, ttl, expires, renewals, suspect) IS NULL
+            AND coalesce(session, reason) IS NULL AND state <> 'in_progress'
+        ELSE coalesce(expires = renewed + ttl AND renewed >= acquired AND renewals >= 0, 1 = 0)
+            AND reason IS NOT NULL AND state IN ('open', 'in_progress', 'blocked') END),
     CHECK (stint IS NULL OR (state = 'in_progress' AND session IS NOT NULL))
 ) STRICT;
 
