@@ -95,7 +95,7 @@ def in_repository(board: Kind, place: Place) -> Kind:
 
 def with_areas(board: Kind, place: Place) -> Kind:
     """`dibs.toml` may name areas; the board's own settings come first."""
-    committed = committed_areas(place, board.settings)
+    committed, board.unread = committed_areas(place, board.settings)
     if committed:
         board.settings = board.settings.but(areas={**committed, **board.settings.areas})
     return board
@@ -111,13 +111,15 @@ def wrong_in_committed(place: Place, settings: Settings) -> list[str]:
     return [str(problem) for problem in wrong_in(root)]
 
 
-def committed_areas(place: Place, settings: Settings) -> dict[str, tuple[str, ...]]:
+def committed_areas(place: Place, settings: Settings) -> tuple[dict[str, tuple[str, ...]], str]:
+    """The areas that `dibs.toml` names; and what is wrong with the first that could not be read."""
     root = settings.mirror_root or main_tree(place)
     if not root or not exists(join(root, COMMITTED)):
-        return {}
+        return {}, ""
     from dibs.backlogs.found import stated_areas
 
-    return stated_areas(root)
+    areas, wrong = stated_areas(root)
+    return areas, f"{wrong[0].path}: {wrong[0].what}" if wrong else ""
 
 
 # Backlogs that are files.

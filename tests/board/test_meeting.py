@@ -53,7 +53,7 @@ def test_E21_what_is_held_goes_to_the_next_session_in_one_step(bench):
     former.claim(ttl=3_600_000_000)
     heir = session(bench, "c2")
     assert predecessor(bench.board, heir.identity) == "c1"
-    assert succeed(bench.board, "c1", heir.identity, "cleared") == ("T-1",)
+    assert succeed(bench.board, "c1", heir.identity, "cleared").handed == ("T-1",)
     task = bench.task()
     assert (task.state, str(task.token), task.attempts) == ("in_progress", "1.2", 1)
     assert (task.lease.session, task.lease.ttl, task.lease.reason) == (
@@ -79,7 +79,7 @@ def test_what_the_rules_do_not_let_it_have_stays_where_it_is(bench):
     former.claim("T-2")
     bench.person().do(c.Park(TaskKey("T-1")))
     heir = session(bench, "c2")
-    assert succeed(bench.board, "c1", heir.identity, "cleared") == ("T-2",)
+    assert succeed(bench.board, "c1", heir.identity, "cleared").handed == ("T-2",)
     assert bench.task("T-1").lease.session == "c1"
 
 

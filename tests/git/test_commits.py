@@ -133,7 +133,20 @@ def test_names_that_are_not_plain_text_are_paths_like_all_others(held):
 def test_the_link_and_what_it_leads_to_are_both_held(held):
     os.symlink("../held", held.folder / "free/link")
     held.git("add", "free/link")
-    assert "held is held by claude" in held.git_fails("commit", "-m", "link")
+    said = held.git_fails("commit", "-m", "link")
+    assert "held is held by claude" in said
+    assert "(free/link leads to held)" in said
+
+
+def test_a_link_that_leads_out_of_ones_own_scope_is_named(tree):
+    tree.task("docs")
+    tree.ok("claim", "T-1")
+    (tree.folder / "docs").mkdir()
+    os.symlink("../src/b", tree.folder / "docs/link")
+    tree.git("add", "docs/link")
+    said = tree.git_fails("commit", "-m", "link")
+    assert "src/b lies outside the scope" in said
+    assert "(docs/link leads to src/b)" in said
 
 
 def test_a_link_that_leads_elsewhere_is_only_itself(held):
@@ -238,7 +251,7 @@ def test_a_repository_of_fifty_thousand_files(held):
     assert "held/new.py is held by claude" in held.git_fails("commit", "-m", "change")
     last = f"100644 {blob}\theld/49999.txt\n"
     assert held.try_git("update-index", "--index-info", fed=last).code == 0
-    assert "1 more are held too" in held.git_fails("commit", "-m", "change")
+    assert "1 more is held too" in held.git_fails("commit", "-m", "change")
 
 
 # Who commits.
@@ -285,6 +298,47 @@ def test_a_person_is_known_by_the_address_that_git_has(tree):
     person.ok("actor", "set", "ana", "--alias", "ana@example.org", "--as", "ana")
     person.git("commit", "-q", "-m", "change")
     assert person.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.1"]
+
+
+def test_under_strict_identity_too_a_person_is_known_by_the_address_that_git_has(tree):
+    """Somebody made the address known: that is no guess. Inside a harness it counts for nothing."""
+    tree.task("src")
+    tree.settings('identity = "strict"\n')
+    person = tree.by({})
+    person.git("config", "user.email", "ana@example.org")
+    person.ok("claim", "T-1", "--as", "ana")
+    assert "dibs actor set ana --alias ana@example.org" in person.cannot_commit("src/a")
+    person.ok("actor", "set", "ana", "--alias", "ana@example.org", "--as", "ana")
+    assert "src/a is held by ana" in tree.by({"CLAUDECODE": "1"}).cannot_commit("src/a")
+    person.git("commit", "-q", "-m", "change")
+    assert person.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.1"]
+
+
+@pytest.mark.parametrize("identity", ["normal", "strict"])
+def test_an_agent_that_nobody_can_name_is_told_what_to_set(tree, identity):
+    """Its own lease bars it then: that alone would make no sense to it."""
+    tree.task("src")
+    tree.settings(f'identity = "{identity}"\n')
+    tree.ok("claim", "T-1", "--agent", "claude", "--session", "c1")
+    nameless = tree.by({"CLAUDECODE": "1"})
+    for path, why in (("src/a", "src/a is held by claude"), ("docs/a", "you hold none")):
+        said = nameless.cannot_commit(path)
+        nameless.git("reset", "-q")
+        assert why in said
+        assert "export DIBS_AGENT and DIBS_SESSION" in said
+
+
+def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(tree):
+    (tree.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
+    tree.task("@web")
+    tree.by(TWO).ok("claim", "T-1")
+    assert "web/a is held by claude" in tree.cannot_commit("web/a")
+    (tree.folder / "dibs.toml").write_text("[areas\n")
+    tree.settings('guard_failure = "refuse"\n')
+    assert "nobody knows what @web stands for" in tree.git_fails("commit", "-m", "change")
+    tree.settings("")
+    ran = tree.try_git("commit", "-m", "change")
+    assert (ran.code, "not guarded by the board: dibs.toml: " in ran.err) == (0, True)
 
 
 def test_somebody_whom_the_board_does_not_know_is_barred_only_by_what_others_hold(held):

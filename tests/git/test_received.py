@@ -8,7 +8,10 @@ import os
 import pytest
 
 from dibs.board.locate import locate
+from dibs.core import commands as c
+from dibs.core.instants import MINUTE, Duration
 from dibs.git.hooked import place_of
+from dibs.git.received import Commit, judged
 from kit.guarded import ONE, TWO, Tree, agent, taken_over
 from kit.repositories import git
 
@@ -130,6 +133,55 @@ def test_a_path_that_looks_like_a_commit_hides_nothing(one):
     one.git("add", ".")
     one.git("commit", "-q", "--no-verify", "-m", "odd")
     is_refused(one, says="outside the scope")
+
+
+def test_what_a_person_let_the_holder_touch_arrives_also_after_its_end(shared, one):
+    """It was let through when it was made; it is pushed when the task is done."""
+    two = clone(shared, "two", agent("s9", "claude"))
+    two.ok("claim", "T-2")
+    shared.task("lib")
+    three = clone(shared, "three", agent("s8", "gemini"))
+    three.ok("claim", "T-3")
+    allow = ("guard", "allow", "src/hot", "--reason", "hotfix", "--as", "ana")
+    one.by({}).ok(*allow, "--to", "claude")
+    two.commit("docs/a", "src/hot")
+    assert two.trailers()[0] == "Dibs-Task: T-2"
+    assert two.json("guard", "range", "HEAD~1..HEAD")["findings"] == []
+    two.ok("done", "T-2", "--note", "x")
+    two.git("push", "-q", "origin", "HEAD:refs/heads/two")
+    three.write("src/hot")
+    three.git("commit", "-q", "--no-verify", "-m", "x\n\nDibs-Task: T-3\nDibs-Token: 1.1")
+    is_refused(three, says="changes src/hot, outside the scope")
+
+
+def test_leave_counts_for_its_holder_while_its_lease_runs(bench):
+    """And longer than it was given for: nobody can prove when a commit was made."""
+    bench.add(scope=("src",))
+    bench.add(scope=("docs",))
+    bench.agent("codex", "s1").claim("T-1")
+    claude = bench.agent("claude", "c1")
+    claude.claim("T-2")
+    bench.advance(1)
+
+    def found(token="1.1", path="src/hot"):
+        commit = Commit("0" * 40, (), ("T-2",), (token,), (path,))
+        return [one.refusal.code for one in judged(bench.board, [commit])]
+
+    leave = c.Allow("T-1", ("src/hot",), "claude", Duration(15 * MINUTE), "hotfix")
+    assert found() == ["outside_scope"]
+    bench.person("ana").do(leave.but(to="codex"))
+    bench.advance(1)
+    assert found() == ["outside_scope"]
+    bench.person("ana").do(leave)
+    bench.advance(1)
+    assert found() == []
+    assert found(path="src/cold") == ["outside_scope"]
+    bench.advance(3600)
+    assert found() == []
+    claude.do(c.Release("T-2"))
+    assert found() == []
+    claude.claim("T-2")
+    assert found("1.2") == ["outside_scope"]
 
 
 @pytest.mark.parametrize(("level", "stops"), [("allow", False), ("warn", False), ("refuse", True)])

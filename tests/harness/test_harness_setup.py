@@ -226,6 +226,15 @@ def test_what_setup_says_of_a_file_that_it_cannot_merge(house):
     assert states["codex", "hooks"] == "installed"
     assert path.read_text() == "{ // mine\n}"
     house.fails(2, "setup", "claude")
+    assert "is not plain JSON" in house.fails(2, "setup", "claude", "--check").err
+    path.write_text("")
+    assert rows(house.fails(1, "setup", "--check", "--json"))["claude", "hooks"] == "missing"
+
+
+@pytest.mark.parametrize("level", ["--user", "--project"])
+def test_the_hooks_of_git_have_no_level(house, level):
+    problem = house.fails(2, "setup", "git", level, "--json").error
+    assert f"{level} goes with claude, codex, gemini or cursor, not with git" in problem["message"]
 
 
 def test_hooks_of_a_person_are_silent_where_there_is_no_board(house):

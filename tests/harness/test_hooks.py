@@ -24,7 +24,7 @@ from dibs.harness.table import BEFORE, HARNESSES, START
 from dibs.interfaces.surfaces import advice
 from kit.boards import of_a_file
 from kit.harnesses import context, denial, edit, hook, said
-from kit.repositories import Repo, git
+from kit.repositories import DIBS, Repo, git
 
 GOLDEN = Path(__file__).parent / "golden"
 CALLS = sorted(GOLDEN.glob("*/*.json"))
@@ -133,6 +133,54 @@ def test_every_call_renews_what_the_session_holds_with_its_own_ttl(repo):
 
 
 @of_a_file
+@pytest.mark.parametrize("path", ["/elsewhere/x", "", "\0", None])
+def test_an_edit_of_nothing_on_the_board_is_a_sign_of_life_too(repo, path):
+    """Outside of the repository, or of no file at all: whatever it is about, somebody works."""
+    key = repo.add()
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    told = {**edit(repo, "x"), "tool_input": {"file_path": path}}
+    for name in ("Edit", "Bash"):
+        ran = hook(repo, {**told, "tool_name": name})
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert repo.json("show", key)["task"]["renewals"] == 2
+
+
+@of_a_file
+def test_an_edit_elsewhere_is_judged_there_and_renews_here(repo, tmp_path):
+    elsewhere = Repo.create(tmp_path / "elsewhere")
+    elsewhere.ok("init")
+    theirs, mine = elsewhere.add("work", "--scope", "src/**"), repo.add()
+    elsewhere.ok("claim", theirs, "--agent", "codex", "--session", "s1")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    told = {**edit(elsewhere, "src/x.py"), "cwd": str(repo.folder)}
+    assert "held by codex" in denial(hook(repo, told))
+    assert denial(hook(repo, {**told, "tool_input": {"file_path": f"{elsewhere.folder}/y"}})) == ""
+    assert repo.json("show", mine)["task"]["renewals"] == 2
+    hook(repo, {**edit(repo.worktree("other"), "y"), "cwd": str(repo.folder)})
+    assert repo.json("show", mine)["task"]["renewals"] == 3
+
+
+@of_a_file
+def test_half_a_character_in_a_path_hides_it_from_nobody(repo):
+    """As JavaScript lets texts have: the file that it makes has another name, in the same folder."""
+    key = repo.add("work", "--scope", "src")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    for path in ("src/\ud800", "src/\udc00x\ud83d/a", "src/\udc80"):
+        assert "held by codex" in denial(
+            hook(repo, {**edit(repo, "x"), "tool_input": {"file_path": path}})
+        )
+
+
+@of_a_file
+def test_a_number_that_is_too_long_to_be_one_hides_nothing_beside_it(repo):
+    key = repo.add("work", "--scope", "src")
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1")
+    text = json.dumps({**edit(repo, "src/x"), "long": "N"}).replace('"N"', "7" * 5000)
+    assert "held by codex" in denial(hook(repo, text))
+    assert hook(repo, text.replace("77", "7 7", 1)).code == 1
+
+
+@of_a_file
 def test_a_proven_conflict_blocks_also_while_somebody_else_writes(repo):
     """The lease cannot be renewed then: that is no reason to let the edit through."""
     mine, theirs = repo.add(), repo.add("theirs", "--scope", "src/**")
@@ -142,7 +190,21 @@ def test_a_proven_conflict_blocks_also_while_somebody_else_writes(repo):
     with open(repo.database.parent / "write.lock", "r+") as lock:
         flock(lock, LOCK_EX)
         assert "held by codex" in denial(hook(repo, edit(repo, "src/x.py")))
-        assert "could not be asked" in context(hook(repo, edit(repo, "docs/x.md")))
+
+
+@of_a_file
+@pytest.mark.parametrize("failure", ["warn", "refuse"])
+def test_a_sign_of_life_that_cannot_be_written_is_no_reason_against_an_edit(repo, failure):
+    """The board was asked, and said yes: the edit is guarded. That the lease was not renewed is said."""
+    mine = repo.add("mine", "--scope", "src/**")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    settings = f'write_wait = "1s"\nguard_failure = "{failure}"\n'
+    (repo.database.parent / "settings.toml").write_text(settings)
+    with open(repo.database.parent / "write.lock", "r+") as lock:
+        flock(lock, LOCK_EX)
+        told = context(hook(repo, edit(repo, "src/x.py")))
+    assert told.startswith(f"dibs: the lease of {mine} was not renewed: the board is busy: ")
+    assert "not guarded" not in told
 
 
 @of_a_file
@@ -158,7 +220,7 @@ def test_a_subagents_session_stands_below_its_parents():
     told = {"hook_event_name": "PostToolUse", "session_id": "c1", "agent_type": "reviewer"}
     for more, session in (({}, "c1"), ({"agent_id": "a2"}, "c1/a2")):
         event = heard(HARNESSES["claude"], json.dumps({**told, **more}))
-        assert actor_in(event, {}, strict=False).session == session
+        assert actor_in(event, {}).session == session
 
 
 @of_a_file
@@ -166,7 +228,11 @@ def test_a_session_that_lost_its_task_is_told_so(repo):
     key = repo.add()
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
-    assert f"{key} was taken from this session" in context(hook(repo, edit(repo, "x.py")))
+    told = context(hook(repo, edit(repo, "x.py")))
+    assert f"{key} was taken from this session: stop working on it" in told
+    assert told.endswith(f"say so with dibs release {key}.")
+    repo.ok("release", key, "--agent", "claude", "--session", "c1")
+    assert denial(hook(repo, edit(repo, "x.py"))) == ""
 
 
 @of_a_file
@@ -179,13 +245,19 @@ def test_what_was_said_explicitly_comes_before_the_harness(repo):
 
 
 @of_a_file
-def test_under_strict_identity_nobody_is_guessed_and_others_scopes_still_bar(repo):
-    key, mine = repo.add("work", "--scope", "src/**"), repo.add()
+def test_under_strict_identity_the_harness_says_who_it_is(repo):
+    """Its session is no guess: what the session holds is its own, is renewed, and is given back."""
+    key, mine = repo.add("work", "--scope", "src/**"), repo.add("own", "--scope", "docs/**")
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
     (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
     assert "held by codex" in denial(hook(repo, edit(repo, "src/x.py")))
-    assert repo.json("show", mine)["task"]["renewals"] == 0
+    assert denial(hook(repo, edit(repo, "docs/x.md"))) == ""
+    assert "held by claude (session c1)" in denial(hook(repo, edit(repo, "docs/x.md", "c2")))
+    hook(repo, said("PostToolUse", repo))
+    assert repo.json("show", mine)["task"]["renewals"] == 3
+    hook(repo, said("SessionEnd", repo, reason="logout"))
+    assert repo.json("show", mine)["task"]["state"] == "open"
 
 
 # Where files lie.
@@ -198,6 +270,11 @@ def test_a_link_and_another_work_tree_lead_to_the_same_file(repo):
     (repo.folder / "src").mkdir()
     (repo.folder / "alias").symlink_to("src")
     assert "held by codex" in denial(hook(repo, edit(repo, "alias/new.py")))
+    (repo.folder / "link").symlink_to("src/x.py")
+    told = denial(hook(repo, edit(repo, "link")))
+    assert told.startswith("dibs: src/x.py is held by codex")
+    assert "(link leads to src/x.py)" in told
+    assert "leads to" not in denial(hook(repo, edit(repo, "src/x.py")))
     other = repo.worktree("other")
     assert "held by codex" in denial(hook(other, edit(other, "src/x.py")))
     assert "held by codex" in denial(hook(repo, edit(other, "src/x.py")))
@@ -229,6 +306,25 @@ def test_a_file_in_a_nested_repository_is_judged_on_the_boards_around_it_too(rep
     for one in (inner, deeper):
         assert "held by codex" in denial(hook(one, edit(one, "new/x.py")))
     assert denial(hook(repo, edit(repo, "other/x.py"))) == ""
+
+
+@of_a_file
+@pytest.mark.parametrize("tool", HARNESSES["cursor"].edits)
+@pytest.mark.parametrize(
+    "field", ["file_path", "path", "target_file", "notebook_path", "target_notebook"]
+)
+def test_whatever_cursor_calls_the_file_it_is_looked_up_in_each_of_its_folders(repo, tool, field):
+    """A path that is not whole may lie in any of them; and what the session holds, too."""
+    theirs, mine = repo.add("work", "--scope", "src/**"), repo.add()
+    repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
+    repo.ok("claim", mine, "--agent", "cursor", "--session", "cv1")
+    elsewhere = str(repo.folder.parent)
+    told = {"conversation_id": "cv1", "workspace_roots": [elsewhere, str(repo.folder)]}
+    called = {"tool_name": tool, "tool_input": {field: "src/x.py"}}
+    ran = hook(repo, {**told, **called, "hook_event_name": "preToolUse"}, "cursor")
+    assert "held by codex" in ran.json["agent_message"]
+    hook(repo, {**told, "hook_event_name": "postToolUse"}, "cursor")
+    assert repo.json("show", mine)["task"]["renewals"] == 2
 
 
 @of_a_file
@@ -271,6 +367,19 @@ def test_a_hook_that_is_called_wrongly_blocks_nothing_and_says_so(repo, words):
     assert (ran.code, ran.out) == (1, "")
     assert "(dibs hook --help)" in ran.err
     assert repo.run(*words.split(), "--json").error["code"] == "bad_argument"
+
+
+@of_a_file
+@pytest.mark.parametrize(
+    "words", ["--agent claude-7", "--session c9", "--as ana", "--request-id r1", "--agent a --json"]
+)
+def test_a_hook_takes_no_names_the_harness_says_who_it_is(repo, words):
+    """They would be passed over without a word."""
+    for said_ in (["hook", "claude", *words.split()], [*words.split(), "hook", "claude"]):
+        ran = repo.run(*said_, fed=json.dumps(edit(repo, "x.py")))
+        assert (ran.code, ran.out) == (1, "")
+        assert f"dibs hook takes no {words.split()[0]}" in ran.err
+        assert "DIBS_AGENT" in ran.err
 
 
 def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):
@@ -372,6 +481,45 @@ def test_a_setting_that_is_wrong_does_not_open_a_board_that_is_closed(repo, says
 
 
 @of_a_file
+@pytest.mark.parametrize("broken", ["[areas\n", "[areas]\nweb = ['../x']\n", "areas = 7\n"])
+def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, broken):
+    """What is held by their names is not known then. What is known to be held is denied as ever."""
+    (repo.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
+    key, plain, mine = repo.add("w", "--scope", "@web"), repo.add("w", "--scope", "src"), repo.add()
+    for each in (key, plain):
+        repo.ok("claim", each, "--agent", "codex", "--session", "s1")
+    repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
+    assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
+    (repo.folder / "dibs.toml").write_text(broken)
+    told = context(hook(repo, edit(repo, "web/x")))
+    assert "dibs.toml: " in told and "nobody knows what @web stands for" in told
+    assert told.endswith("This edit is not guarded.")
+    assert repo.json("show", mine)["task"]["renewals"] == 2
+    (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
+    assert "nobody knows what @web stands for" in denial(hook(repo, edit(repo, "web/x")))
+    assert "held by codex" in denial(hook(repo, edit(repo, "src/x")))
+    (repo.database.parent / "settings.toml").write_text("[areas]\nweb = 'web'\n")
+    assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
+    assert denial(hook(repo, edit(repo, "free"))) == ""
+
+
+@of_a_file
+def test_whether_a_path_lies_in_ones_own_area_is_not_known_either_then(repo):
+    """To call it outside of the scope would be a guess."""
+    (repo.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
+    key = repo.add("work", "--scope", "@web")
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    assert denial(hook(repo, edit(repo, "web/x"))) == ""
+    assert "lies outside the scope" in denial(hook(repo, edit(repo, "docs/x")))
+    (repo.folder / "dibs.toml").write_text("[areas\n")
+    for path in ("web/x", "docs/x"):
+        told = context(hook(repo, edit(repo, path)))
+        assert "nobody knows what @web stands for. This edit is not guarded." in told
+    (repo.folder / "dibs.toml").unlink()
+    assert "lies outside the scope" in denial(hook(repo, edit(repo, "web/x")))
+
+
+@of_a_file
 @pytest.mark.parametrize("lose", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
 def test_a_closed_board_whose_database_is_gone_lets_no_edit_through(repo, lose):
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
@@ -429,6 +577,49 @@ def test_no_event_whatever_it_holds_ends_in_a_traceback(shop, event, name):
     hooks = Hooks(HARNESSES[name], {}, advice)
     reply = hooks.answer(json.dumps({"cwd": str(shop.folder), **event}))
     assert (reply.exit, "Error" in reply.err) == (0, False), reply
+
+
+# Where nobody can hear the answer.
+
+FULL = "/dev/full"
+
+
+def unheard(repo, told, name="claude", out=">&-"):
+    """A hook as a process of its own, whose standard output is closed, or takes nothing."""
+    return subprocess.run(
+        ["sh", "-c", f'"$0" hook {name} {out}', DIBS], cwd=repo.folder, env=repo.environment(),
+        input=json.dumps(told), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@of_a_file
+@pytest.mark.parametrize("out", [">&-", f">{FULL}"])
+@pytest.mark.parametrize("name", sorted(HARNESSES))
+def test_a_denial_that_cannot_be_written_blocks_all_the_same(repo, out, name):
+    """By the exit code that every harness reads as a denial, and the reason beside it."""
+    key = repo.add("work", "--scope", "src/**")
+    repo.ok("claim", key, "--agent", "other", "--session", "s1")
+    harness = HARNESSES[name]
+    event = next(one.event for one in harness.hooks if one.means == BEFORE)
+    tool = next(tool for tool, fields in harness.edits.items() if "file_path" in fields)
+    told = {**edit(repo, "src/x.py"), "hook_event_name": event, "tool_name": tool}
+    ran = unheard(repo, told, name, out)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("dibs: src/x.py is held by other (session s1)")
+    assert ran.stderr.count("\n") == 1
+    told["tool_input"] = {"file_path": str(repo.folder / "free.py")}
+    ran = unheard(repo, told, name, out)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@of_a_file
+def test_what_is_only_told_and_cannot_be_written_blocks_nothing(repo):
+    key = repo.add()
+    repo.ok("claim", key, "--agent", "claude", "--session", "c1")
+    repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
+    ran = unheard(repo, edit(repo, "x.py"), out=f">{FULL}")
+    assert ran.returncode == 1
+    assert "the answer cannot be written" in ran.stderr
 
 
 # What a patch names.

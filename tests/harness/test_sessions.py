@@ -86,6 +86,20 @@ def test_strict_identity_asks_for_names_also_after_hooks(claude, repo):
     begin(claude)
     (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
     assert claude.dibs("claim", key, CLAUDE_CODE_SESSION_ID="c1").code == 2
+    told = begin(claude)
+    assert "use --agent claude --session c1 with every dibs command" in told
+    assert claude.dibs("claim", key, "--agent", "claude", "--session", "c1").code == 0
+    assert f"You hold: {key}" in begin(claude)
+
+
+@of_a_file
+def test_strict_identity_is_content_with_names_in_the_shell(repo, tmp_path):
+    """As Claude Code's shells get them: they need not be typed as well."""
+    (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
+    start = said("SessionStart", repo, source="startup")
+    told = context(hook(repo, start, CLAUDE_ENV_FILE=str(tmp_path / "env")))
+    assert "You are claude (session c1).\n" in told
+    assert "with every dibs command" in context(hook(repo, start))
 
 
 @of_a_file
@@ -239,6 +253,33 @@ def test_E21_clear_hands_what_the_session_holds_to_the_next_without_a_gap(claude
     assert denial(claude.hook(edit(repo, "src/x.py", "c2"))) == ""
     assert claude.dibs("complete", one).code == 0  # the process is the new session's alone
     assert repo.ok("log", "--verify").code == 0
+
+
+BARS = {
+    "parked": ("park {key} --as ana", "was parked by ana"),
+    "waits": ("depend {key} --on {other} --as ana", "waits for {other}"),
+    "tier": ("edit {key} --tier 5 --as ana", "needs tier 5"),
+    "people": ("edit {key} --for human --as ana", "is for people"),
+}
+
+
+@of_a_file
+@pytest.mark.parametrize(("bar", "why"), BARS.values(), ids=BARS)
+def test_what_the_rules_keep_from_the_next_session_is_told_to_it(claude, repo, bar, why):
+    """A handoff is as a claim of who receives it. It is said where the task is, why, and how to end that."""
+    key, other, free = repo.add("work", "--scope", "src/**"), repo.add(), repo.add()
+    begin(claude)
+    for each in (key, free):
+        assert claude.dibs("claim", each).code == 0
+    repo.ok(*bar.format(key=key, other=other).split())
+    finish(claude, "c1", "clear")
+    text = begin(claude, "c2", "clear")
+    assert (task(repo, key)["session"], task(repo, free)["session"]) == ("c1", "c2")
+    [line] = [line for line in text.splitlines() if line.startswith("Not handed to you")]
+    assert f"{key} {why.format(other=other)}" in line
+    assert "--session c1" in line
+    assert claude.dibs("release", key, "--session", "c1", DIBS_AGENT="claude").code == 0
+    assert task(repo, key)["session"] is None
 
 
 @of_a_file

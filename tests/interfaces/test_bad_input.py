@@ -368,6 +368,7 @@ VERBS = [
     bad("assign T-1 --as ana", "arguments are required: --to"),
     bad("assign T-1 ben --as ana", "required: --to"),
     bad("actor", "arguments are required"),
+    bad("guard", "arguments are required: WHAT (dibs guard --help)"),
     bad("actor remove codex --as ana", "'remove': say list, or set NAME"),
     bad("actor codex set --as ana", "'codex': say list, or set NAME"),
     bad("actor '' --as ana", "'': say list, or set NAME"),

@@ -286,6 +286,18 @@ def test_what_nobody_reads_was_done_all_the_same(repo):
     assert repo.json("show", key)["task"]["assignee_agent"] == "codex"
 
 
+@pytest.mark.parametrize("words", ["stint list", "timesheet --as ana", "list", "show T-1"])
+def test_of_a_look_whose_answer_cannot_be_written_nobody_says_that_it_was_done(repo, words):
+    repo.add()
+    ran = subprocess.run(
+        f"{DIBS} {words} > /dev/full", shell=True, cwd=repo.folder, env=repo.environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 74
+    assert "the answer cannot be written" in ran.stderr
+    assert "was done" not in ran.stderr
+
+
 def test_a_bug_is_exit_70_and_no_traceback_unless_it_is_wanted(repo, monkeypatch):
     script = (
         "import sys; from dibs.board import waiting; waiting.status = None;"

@@ -335,6 +335,18 @@ def test_7_check_and_effect_are_one_transaction(bench):
     other.close()
 
 
+def test_who_meets_the_lock_of_another_program_is_told_how_long_it_waited(bench):
+    bench.add()
+    other = SqliteStore(bench.store.folder, machine=bench.machine, wait=0.1)
+    foreign = apsw.Connection(bench.store.path)
+    foreign.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Refused) as problem:
+        other.write("claim T-1").__enter__()
+    foreign.close()
+    other.close()
+    assert problem.value.refusal.message.endswith("for more than 0.1 s")
+
+
 def test_the_second_lock_refuses_a_row_that_is_not_in_the_version_that_was_read(bench):
     bench.add()
     with bench.store.write("x") as tx:

@@ -95,9 +95,11 @@ def both_of(root: str, name: str) -> list[Problem]:
     return [Problem(join(older, mark), what, f"{newer} counts, and this one is not read")]
 
 
-def stated_areas(root: str) -> dict[str, tuple[str, ...]]:
-    """What areas stand for, by the table `areas` of `dibs.toml`; one that is wrong is left out."""
-    return checked_areas(read_file(root)[0])[0]
+def stated_areas(root: str) -> tuple[dict[str, tuple[str, ...]], list[Problem]]:
+    """What areas stand for, by the table `areas` of `dibs.toml`; one that is wrong is left out, and told."""
+    stated, unread = read_file(root)
+    areas, wrong = checked_areas(stated)
+    return areas, unread + wrong
 
 
 def checked_areas(stated: dict[str, Any]) -> tuple[dict[str, tuple[str, ...]], list[Problem]]:

@@ -12,8 +12,9 @@ from dibs.board.locate import find_repository
 from dibs.core.ground import ALLOW, OFF, REFUSE
 from dibs.core.guarding import Known, Verdict, judge, refusal_of, shared_at
 from dibs.core.model import ActorId, Caller
-from dibs.core.refusals import Refused
+from dibs.core.refusals import Refusal, Refused, several
 from dibs.core.reserved import Reserved
+from dibs.core.scopes import AREA
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from dibs.core.facts import Rival
     from dibs.core.instants import Instant
     from dibs.core.model import Actor, Allowance, Task
-    from dibs.core.refusals import Refusal
     from dibs.stores.offers import Offers
 
 NOBODY = ActorId(0)
@@ -43,13 +43,24 @@ class Look(Value):
     action: str
     shared: tuple[Allowance, ...] = ()
     """Who else may touch these paths now, by a person's word."""
+    doubt: Refusal | None = None
+    """Why it is not known all the same what others hold."""
+    links: Mapping[str, str] = {}
+    """Of a path that nobody named: what was named, and leads to it."""
 
     @property
     def refusal(self) -> Refusal | None:
         """The first of what stands against it, also if it is only worth a warning."""
-        if self.verdict.is_clear:
+        verdict = self.verdict
+        if verdict.is_clear:
             return None
-        return refusal_of(self.verdict, self.known, self.actors, self.now, self.action)
+        found = refusal_of(verdict, self.known, self.actors, self.now, self.action)
+        named = [path for path, _ in verdict.held] or [path for path, _ in verdict.forbidden]
+        led = [path for path in named or verdict.outside if path in self.links]
+        if verdict.lost or not led:
+            return found
+        leads = f"{self.links[led[0]]} leads to {led[0]}"
+        return Refusal(found.code, f"{found.message} ({leads})", found.facts)
 
 
 def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str) -> Look:
@@ -61,7 +72,27 @@ def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str)
         ids = {rival.actor for _, rival in verdict.held} | {one.actor for one in shared}
         actors = tx.actors() if ids else {}
         named = {number: actors[number] for number in ids}
-        return Look(verdict, known, named, tx.now, action, tuple(shared))
+        seen = Look(verdict, known, named, tx.now, action, tuple(shared))
+        return doubted(seen, board.unread) if board.unread else seen
+
+
+def doubted(seen: Look, unread: str) -> Look:
+    """With areas by whose names something is held, and of which nobody can say what they stand for.
+
+    Whether a path lies outside of one's own is not known then, either.
+    """
+    known = seen.known
+    mine, others = (
+        {pattern for one in held for pattern in one.scope if pattern[:1] == AREA}
+        - {*known.ground.areas}
+        for held in (known.mine, known.rivals)
+    )
+    if not mine and not others:
+        return seen
+    unknown = sorted(mine | others)
+    message = f"{unread}; so nobody knows what {several(unknown)} stands for"
+    verdict = seen.verdict.but(outside=()) if mine else seen.verdict
+    return seen.but(verdict=verdict, doubt=Refusal("bad_setting", message, {"areas": unknown}))
 
 
 def looking(board: Opened, who: Identity | None) -> Reading:
@@ -141,9 +172,10 @@ def in_repository(paths: Iterable[str], start: str, repository: Repository) -> d
 
 
 def forms(path: str, start: str, repository: Repository) -> list[str]:
+    """As it is named, then what that leads to."""
     full = normpath(path if isabs(path) else join(abspath(start), path))
     found: list[str] = []
-    for one in (full, realpath(full), join(realpath(dirname(full)), os.path.basename(full))):
+    for one in (full, join(realpath(dirname(full)), os.path.basename(full)), realpath(full)):
         form = below(one, repository)
         if form and form not in found:
             found.append(form)

@@ -13,6 +13,8 @@ from dibs.board.persist import persist
 from dibs.core import commands as c
 from dibs.core.decide import decide
 from dibs.core.model import HUMAN
+from dibs.core.refusals import Refusal
+from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,40 +86,50 @@ def predecessor(board: Board, who: Identity) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def succeed(board: Board, former: str, who: Identity, reason: str) -> tuple[TaskKey, ...]:
+class Succession(Value):
+    """What the next session has got, and what the rules do not let it have: why each stays where it is."""
+
+    handed: tuple[TaskKey, ...] = ()
+    former: str = ""
+    """The session before, if there is one that held something."""
+    stays: tuple[Refusal, ...] = ()
+
+
+def succeed(board: Board, former: str, who: Identity, reason: str) -> Succession:
     """What a session holds is handed to the next one of the same actor, which takes it up at once.
 
-    One transaction: nobody finds it free, nor unbound, in between. What the rules do not let it
-    have stays where it is.
+    One transaction: nobody finds it free, nor unbound, in between.
     """
-    outcomes = persist(board, lambda: _succeed(board, former, who, reason))
+    done = persist(board, lambda: _succeed(board, former, who, reason))
+    outcomes = [(key, one) for key, one in done if not isinstance(one, Refusal)]
     if board.backlog is not None:
         for _, outcome in outcomes:
             board.backlog.after(board, who, outcome)
-    return tuple(key for key, _ in outcomes)
+    stays = tuple(one for _, one in done if isinstance(one, Refusal))
+    return Succession(tuple(key for key, _ in outcomes), former, stays)
 
 
 def _succeed(
     board: Board, former: str, who: Identity, reason: str
-) -> list[tuple[TaskKey, Outcome]]:
+) -> list[tuple[TaskKey, Outcome | Refusal]]:
     with board.store.write("handoff") as tx:
         heir, _ = caller_of(tx, who, board.settings)
         giver = heir.but(session=former)
         held = tx.tasks_held_by(heir.actor.id, former)
         done = [(task.key, _hand_over(board, tx, task, giver, heir, reason)) for task in held]
         tx.finish()
-    return [(key, outcome) for key, outcome in done if outcome is not None]
+    return done
 
 
 def _hand_over(
     board: Board, tx: WriteTransaction, task: Task, giver: Caller, heir: Caller, reason: str
-) -> Outcome | None:
+) -> Outcome | Refusal:
     assert task.lease is not None, "it is held"
     handoff = c.Handoff(task.key, to=giver.actor.name, ttl=task.lease.ttl, reason=reason)
     facts = facts_for(tx, giver, handoff, board.settings)
     decision = decide(facts, handoff, tx.now)
     if decision.refusal is not None:
-        return None
+        return decision.refusal
     write(tx, giver, facts, decision)
     claim = c.Claim(task.key, reserve=True)
     facts = facts_for(tx, heir, claim, board.settings)

@@ -153,6 +153,8 @@ class Opened:
         self.settings = settings
         self.backlog = backlog
         """Item files that are kept in step with the board, if the repository has any."""
+        self.unread = ""
+        """Why areas that the repository names may not be known, if so."""
 
     def read(self) -> Reading:
         """A consistent look at the board, wherever it is."""

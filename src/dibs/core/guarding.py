@@ -150,7 +150,8 @@ def path_held(
     path, rival = held[0]
     holder = actors[rival.actor].name
     who = f"{holder} (session {rival.session})" if rival.session else holder
-    more = f"; {len(held) - 1} more are held too" if len(held) > 1 else ""
+    others = len(held) - 1
+    more = f"; {others} more {'is' if others == 1 else 'are'} held too" if others else ""
     return Refusal(
         "path_held",
         f"{path} is held by {who} with {rival.key} until {brief(rival.expires, now)}{more}",

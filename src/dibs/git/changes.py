@@ -50,15 +50,16 @@ def changes(fields: Iterator[bytes]) -> Iterator[Change]:
         yield Change(os.fsdecode(next(fields)), LINK in field[:15])
 
 
-def paths_of(changed: Iterable[Change], repository: Repository | None) -> list[str]:
-    """Each path, and for a link also where it leads, if that is in the repository."""
-    found: dict[str, None] = {}
+def paths_of(changed: Iterable[Change], repository: Repository | None) -> dict[str, str]:
+    """Each path, and where a link leads, if that is in the repository: with the link's path then."""
+    found: dict[str, str] = {}
     for change in changed:
-        found[change.path] = None
+        found[change.path] = ""
         if change.link and repository is not None and repository.worktree:
             path = join(repository.worktree, change.path)
-            found.update(dict.fromkeys(forms(path, repository.worktree, repository)))
-    return list(found)
+            for form in forms(path, repository.worktree, repository):
+                found.setdefault(form, change.path)
+    return found
 
 
 def is_merge(repository: Repository | None) -> bool:

@@ -38,19 +38,26 @@ def commit(
     repository: Repository | None,
     environment: Mapping[str, str],
 ) -> Guarded:
-    """A merge brings the work of others: of it only that is asked whether the session lost its own."""
+    """A merge brings the work of others: of it only that is asked whether the session lost its own.
+
+    Refused, if it is not known what others hold.
+    """
     merges = is_merge(repository)
-    paths = [] if merges else paths_of(staged(), repository)
+    links = {} if merges else paths_of(staged(), repository)
+    paths = list(links)
     seen = look(board, who, paths, COMMIT)
+    seen = seen.but(links={path: link for path, link in links.items() if link})
     if merges and not seen.verdict.lost:
         return Guarded()
     if seen.verdict.stops:
         return Guarded(seen.refusal, stops=True, paths=len(paths))
     task = acting(seen.known.mine, paths, seen.known.ground, environment)
     found = Guarded(seen.refusal, paths=len(paths), task=task.key if task else "")
-    if who is None or task is None:
-        return found
-    return found.but(warning=renewed(board, who, seen, task.key))
+    if who is not None and task is not None:
+        found = found.but(warning=renewed(board, who, seen, task.key))
+    if seen.doubt is not None:
+        raise Refused(seen.doubt)
+    return found
 
 
 def renewed(board: Board, who: Identity, seen: Look, key: str) -> str:

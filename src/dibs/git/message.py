@@ -97,7 +97,7 @@ def chosen(
 ) -> tuple[list[Pair], str]:
     """Of the lease that the commit is made under; a line if it may be any of several."""
     mine = seen.known.mine
-    paths = paths_of(staged(), repository) if len(mine) > 1 else ()
+    paths = list(paths_of(staged(), repository)) if len(mine) > 1 else ()
     task = acting(mine, paths, seen.known.ground, environment)
     if task is not None:
         return [(task.key, str(task.token))], ""

@@ -18,6 +18,7 @@ from dibs.core.reserved import Reserved
 from dibs.core.values import Value
 from dibs.git.asking import git
 from dibs.git.changes import RAW, Unasked, moved_to
+from dibs.git.leave import Leave
 from dibs.git.message import KEY, TOKEN
 
 TYPE_CHECKING = False
@@ -125,12 +126,13 @@ def judged(board: Board, arrived: Sequence[Commit]) -> list[Finding]:
         known = tasks_named(tx, arrived)
         highest = highest_tokens(arrived)
         unnamed = Unnamed(tx, board, vouched(arrived, known))
+        leave = Leave(tx, fold=board.settings.rules.ground.fold)
         for commit in arrived:
             wrong = (
                 stated_wrongly(commit, known)
                 or not_current(tx, commit, known, highest)
                 or not_allowed(commit, known)
-                or outside(tx, board, commit, known)
+                or outside(tx, board, commit, known, leave)
             )
             if wrong is not None:
                 found.append(Finding(commit.id, wrong, advice=what_helps(wrong, known)))
@@ -298,9 +300,9 @@ def not_allowed(commit: Commit, known: dict[str, Task]) -> Refusal | None:
 
 
 def outside(
-    tx: ReadTransaction, board: Board, commit: Commit, known: dict[str, Task]
+    tx: ReadTransaction, board: Board, commit: Commit, known: dict[str, Task], leave: Leave
 ) -> Refusal | None:
-    """Paths in the scope of none of the tasks that the commit names."""
+    """Paths in the scope of none of the tasks that the commit names, which no person let it touch."""
     tasks = tuple(known[key] for key in commit.keys)
     if not tasks or not all(task.scope for task in tasks):
         return None
@@ -308,6 +310,8 @@ def outside(
     reserved = Reserved((ground.patterns(task.scope) for task in tasks), fold=ground.fold)
     items = board.backlog.paths(tx, tasks) if board.backlog is not None else frozenset()
     paths = tuple(path for path in commit.paths if not (reserved.of(path) or path in items))
+    leases = [(known[key], checks.token(text)) for key, text in zip(commit.keys, commit.tokens)]
+    paths = tuple(path for path in paths if not any(leave.covers(*one, path) for one in leases))
     if not paths:
         return None
     scopes = "; ".join(f"{task.key}: {', '.join(task.scope)}" for task in tasks)

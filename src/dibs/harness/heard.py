@@ -49,12 +49,15 @@ class Heard(Value):
         """Something goes on in the background: what is held is still needed."""
         return self.means in (STOP, END) and bool(self.data.get("background_tasks"))
 
-    def folder(self, environment: Mapping[str, str]) -> str:
-        """Where the agent stands. It need not be the root of anything."""
+    def folders(self, environment: Mapping[str, str]) -> list[str]:
+        """Where the agent stands: one folder, or several that it has open. None need be a root."""
         roots = self.data.get("workspace_roots")
-        named = [self.said("cwd"), *(roots if isinstance(roots, list) else ())]
-        named += [environment.get("CLAUDE_PROJECT_DIR", "")]
-        return next((one for one in named if is_folder(one)), "") or os.getcwd()
+        around = environment.get("CLAUDE_PROJECT_DIR", "")
+        for named in ([self.said("cwd")], roots if isinstance(roots, list) else [], [around]):
+            found = [one for one in named if is_folder(one)]
+            if found:
+                return found
+        return [os.getcwd()]
 
     def paths(self) -> list[str]:
         """The files that the tool is about to change, as it names them."""
@@ -69,21 +72,39 @@ class Heard(Value):
                 found += files_of_patch(value)
             elif isinstance(value, str):
                 found.append(value)
-        return [path for path in dict.fromkeys(found) if is_path(path)]
+        return [path for path in map(sound, dict.fromkeys(found)) if is_path(path)]
 
 
 def heard(harness: Harness, text: str) -> Heard | None:
     """The event, or nothing if it is not JSON or none that has a meaning to us."""
-    try:
-        data = read(text.removeprefix("\ufeff"))
-    except ValueError:
-        data = None
+    data = data_in(text.removeprefix("\ufeff"))
     if not isinstance(data, dict):
         return None
     event = data.get("hook_event_name")
     event = event if isinstance(event, str) else ""
     found = Heard(harness, event, harness.meaning(event), data)
     return found.but(means="") if is_of_another(found) else found
+
+
+def data_in(text: str) -> object:
+    """What a text holds; nothing, if it is not JSON."""
+    try:
+        return read(text)
+    except ValueError:
+        return long_numbers_and_all(text)
+
+
+def long_numbers_and_all(text: str) -> object:
+    """The same, though a number in it has more digits than Python reads: no number matters to us."""
+    import json
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        return json.loads(text, parse_int=len, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_of_another(found: Heard) -> bool:
@@ -105,6 +126,15 @@ def files_of_patch(value: object) -> Iterator[str]:
                     yield bare.removeprefix(head)
 
 
+def sound(path: str) -> str:
+    """With a mark in the place of half a character, as who writes the file will have it."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= one <= "\udfff" else one for one in path)
+    return path
+
+
 def is_path(path: str) -> bool:
     """Whether the system could open it."""
     try:
@@ -120,14 +150,13 @@ def is_folder(path: object) -> bool:
 # Who acts.
 
 
-def actor_in(event: Heard, environment: Mapping[str, str], *, strict: bool) -> Identity | None:
+def actor_in(event: Heard, environment: Mapping[str, str]) -> Identity | None:
     """Who acts: what was said explicitly, else the harness and its session. Nobody, if unclear.
 
-    A subagent acts under its parent's session.
+    A subagent acts under its parent's session. What a harness says of its own session is no guess: it
+    counts under strict identity too.
     """
     name, session = environment.get("DIBS_AGENT"), environment.get("DIBS_SESSION")
-    if strict and (name is None or session is None):
-        return None
     session = session or event.session
     if event.subagent and "/" not in session:
         session = f"{session}/{event.subagent}"

@@ -12,20 +12,21 @@ from os.path import abspath, basename, dirname, isabs, isdir, join
 
 from dibs.board.locate import FOLDER_IN_GIT, FOLDER_OUTSIDE, Repository, is_expected, locate
 from dibs.core.jsontext import written
-from dibs.core.refusals import Refused, refused
+from dibs.core.refusals import Refused, refused, several
 from dibs.core.values import Value
 from dibs.harness.heard import actor_in, heard
 from dibs.harness.table import BEFORE, END, START, STOP, begun, denied, warned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from dibs.board.guarding import Look
     from dibs.board.identity import Identity
     from dibs.board.locate import Place
     from dibs.board.persist import Opened
+    from dibs.core.model import Task, TaskKey
     from dibs.core.refusals import Refusal
     from dibs.harness.heard import Heard
     from dibs.harness.table import Harness
@@ -34,12 +35,20 @@ BLOCKS, FAILS = 2, 1
 """Exit codes that every harness knows: the action is blocked; a failure that blocks nothing."""
 
 
+UNASKED = "dibs: the board could not be asked: {}"
+OPEN = "This edit is not guarded."
+
+
 class Reply(Value):
     """What is printed, and the exit code."""
 
     out: str = ""
     err: str = ""
     exit: int = 0
+    denial: str = ""
+    """Why something is denied, as `out` says it."""
+    is_empty: bool = False
+    """What is printed says nothing."""
 
 
 class Hooks:
@@ -63,12 +72,14 @@ class Hooks:
         self.leaves = leaves
         self._place: Place | None = None
         """The board that is being asked."""
+        self._denial = ""
         self._gone: Refused | None = None
         """That a board is not where it should be."""
 
     def answer(self, text: str) -> Reply:
         """What the harness is told. Without a board: nothing."""
         event = None
+        self._denial = ""
         try:
             event = heard(self.harness, text)
             if event is None:
@@ -81,8 +92,12 @@ class Hooks:
 
     def reply(self, said: dict[str, Any] | None) -> Reply:
         if not said:
-            return Reply(self.harness.nothing)
-        return Reply(written(said))
+            return Reply(self.harness.nothing, is_empty=True)
+        return Reply(written(said), denial=self._denial)
+
+    def denied(self, event: Heard, reason: str) -> dict[str, Any]:
+        self._denial = reason
+        return denied(self.harness, event.event, reason)
 
     def unheard(self) -> Reply:
         """What came is not JSON: nothing can be asked, so nothing is known to be wrong."""
@@ -92,16 +107,17 @@ class Hooks:
 
     def unasked(self, event: Heard | None, problem: Refused) -> Reply:
         """The board cannot be asked. Of one that is gone, a session is told when it begins, and edits are."""
-        told = f"dibs: the board could not be asked: {problem}"
+        told = UNASKED.format(problem)
         if event is None:
-            return Reply(self.harness.nothing, told, FAILS)
+            return Reply(self.harness.nothing, told, FAILS, is_empty=True)
         is_gone = problem.code == "no_board"
         if event.means == BEFORE:
             return self.reply(self.unasked_edit(event, problem, told, is_gone=is_gone))
         if is_gone and event.means == START:
             follows = "Edits are denied" if self.is_closed() else "Edits are not guarded"
             return self.reply(begun(self.harness, event.event, f"{told}. {follows}."))
-        return Reply(self.harness.nothing) if is_gone else Reply(self.harness.nothing, told, FAILS)
+        nothing = Reply(self.harness.nothing, is_empty=True)
+        return nothing if is_gone else nothing.but(err=told, exit=FAILS)
 
     def unasked_edit(
         self, event: Heard, problem: Refused, told: str, *, is_gone: bool
@@ -109,10 +125,10 @@ class Hooks:
         """Nothing, where only the environment names a board: that it leads nowhere was said once."""
         if self.is_closed():
             reason = f"{told}. Next: {self.advice(problem.refusal)}"
-            return denied(self.harness, event.event, reason)
+            return self.denied(event, reason)
         if is_gone and self._place is not None and not is_expected(self._place, {}):
             return None
-        return warned(self.harness, event.event, f"{told}. This edit is not guarded.")
+        return warned(self.harness, event.event, f"{told}. {OPEN}")
 
     def is_closed(self) -> bool:
         """Whether a board that cannot be asked lets nothing through, as far as its settings can be read.
@@ -137,10 +153,10 @@ class Hooks:
     # What each event leads to.
 
     def asked(self, event: Heard) -> dict[str, Any] | None:
-        start = event.folder(self.environment)
+        starts = event.folders(self.environment)
         if event.means == BEFORE:
-            return self.before(event, start)
-        board = self.opened(locate(start, self.environment))
+            return self.before(event, starts)
+        board = self.opened(first_of(starts, self.environment))
         if board is None:
             return None
         try:
@@ -162,7 +178,7 @@ class Hooks:
 
     def happens(self, board: Opened, event: Heard) -> dict[str, Any] | None:
         """A session begins or ends, or gives a sign of life."""
-        who = self.who(board, event)
+        who = self.who(event)
         if event.means == START:
             from dibs.harness.sessions import start
 
@@ -183,28 +199,59 @@ class Hooks:
                 remember(board.whole(), event, who)
         return None
 
-    def who(self, board: Opened, event: Heard) -> Identity | None:
-        from dibs.board.settings import STRICT
+    def who(self, event: Heard) -> Identity | None:
+        return actor_in(event, self.environment)
 
-        return actor_in(event, self.environment, strict=board.settings.identity == STRICT)
-
-    def before(self, event: Heard, start: str) -> dict[str, Any] | None:
+    def before(self, event: Heard, starts: Sequence[str]) -> dict[str, Any] | None:
         """Each file is looked at on the board of its own repository, and of those around that."""
-        warnings: list[str] = []
-        for place, paths in by_place(event.paths(), start, self.environment).items():
-            look = self.looked_at(place, event, [form for path in paths for form in path])
-            if look is None:
+        found = by_place(event.paths(), starts, self.environment)
+        own = first_of(starts, self.environment)
+        asked = any((one.folder, one.url) == (own.folder, own.url) for one in found)
+        warnings = [] if asked else self.lives_at(own, event)
+        for place, paths in found.items():
+            seen = self.looked_at(place, event, [form for path in paths for form in path])
+            if seen is None:
                 continue
+            look, unrenewed = seen
+            look = look.but(links={led: path[0] for path in paths for led in path[1:]})
             if look.verdict.stops:
-                return denied(self.harness, event.event, self.told(look))
+                return self.denied(event, self.told(look))
             warnings += [self.told(look)] if look.refusal else []
-            warnings += shared_with(look)
-            warnings += [TAKEN.format(", ".join(look.known.lost))] if look.known.lost else []
+            if look.doubt is not None and self.is_closed():
+                raise Refused(look.doubt)
+            warnings += (
+                [] if look.doubt is None else [f"{UNASKED.format(look.doubt.message)}. {OPEN}"]
+            )
+            warnings += shared_with(look) + unrenewed
+            warnings += [taken(look.known.lost)] if look.known.lost else []
         if self._gone is not None and not warnings:
             raise self._gone
         return warned(self.harness, event.event, " ".join(warnings)) if warnings else None
 
-    def looked_at(self, place: Place, event: Heard, paths: list[str]) -> Look | None:
+    def lives_at(self, place: Place, event: Heard) -> list[str]:
+        """A sign of life where the agent stands, though what it edits lies elsewhere."""
+        who = self.who(event)
+        if who is None or not may_be_board(place, self.environment):
+            return []
+        from dibs.board.renewing import held_by, renew
+        from dibs.opening import look_at
+
+        board = None
+        try:
+            board = look_at(place)
+            renew(board, who, held_by(board, who))
+        except Refused as problem:
+            if problem.code in ("no_board", "wrong_kind_of_name"):
+                return []
+            return [f"dibs: what this session holds was not renewed: {problem}."]
+        finally:
+            if board is not None:
+                self.close(board)
+        return []
+
+    def looked_at(
+        self, place: Place, event: Heard, paths: list[str]
+    ) -> tuple[Look, list[str]] | None:
         """Nothing, if there is no board after all: another one may have something to say."""
         board = None
         try:
@@ -219,36 +266,41 @@ class Hooks:
             if board is not None:
                 self.close(board)
 
-    def looked(self, board: Opened, event: Heard, paths: list[str]) -> Look:
+    def looked(self, board: Opened, event: Heard, paths: list[str]) -> tuple[Look, list[str]]:
+        """What stands against it; and a line if what the session holds could not be renewed."""
         from dibs.board.guarding import look
         from dibs.core.guarding import EDIT
 
-        who = self.who(board, event)
+        who = self.who(event)
         try:
             looked = look(board, who, paths, EDIT)
         except Refused as problem:
             if problem.code != "wrong_kind_of_name":
                 raise
-            return look(board, None, paths, EDIT)  # a person's name: nobody, whom others still bar
-        if who is not None and looked.known.mine:
-            self.renewed(board, who, looked)
-        return looked
-
-    def renewed(self, board: Opened, who: Identity, looked: Look) -> None:
-        """A conflict that is proven blocks, also if the sign of life cannot be written."""
-        from dibs.board.renewing import renew
-
-        try:
-            renew(board, who, looked.known.mine)
-        except Refused:
-            if not looked.verdict.stops:
-                raise
+            nobody = look(
+                board, None, paths, EDIT
+            )  # a person's name: nobody, whom others still bar
+            return nobody, []
+        mine = looked.known.mine
+        return looked, unrenewed(board, who, mine) if who is not None and mine else []
 
     def told(self, look: Look) -> str:
         """Why not, and what to do next: the model can act on it."""
         refusal = look.refusal
         assert refusal is not None, "something stands against it"
         return f"dibs: {refusal.message}. Next: {self.advice(refusal)}."
+
+
+def unrenewed(board: Opened, who: Identity, mine: Sequence[Task]) -> list[str]:
+    """An edit is a sign of life. That it could not be written down is no reason for or against it."""
+    from dibs.board.renewing import renew
+
+    try:
+        renew(board, who, mine)
+    except Refused as problem:
+        keys = several([task.key for task in mine])
+        return [f"dibs: the lease of {keys} was not renewed: {problem}."]
+    return []
 
 
 def shared_with(look: Look) -> list[str]:
@@ -260,7 +312,13 @@ def shared_with(look: Look) -> list[str]:
     return [f"dibs: {shared_line(one, look.actors, look.now)}." for one in look.shared]
 
 
-TAKEN = "dibs: {} was taken from this session: stop working on it, and say so with dibs release."
+def taken(keys: Sequence[TaskKey]) -> str:
+    was, it = ("was", "it") if len(keys) == 1 else ("were", "them")
+    release = several([f"dibs release {key}" for key in keys])
+    return (
+        f"dibs: {several(keys)} {was} taken from this session: stop working on {it},"
+        f" and say so with {release}."
+    )
 
 
 def may_be_board(place: Place, environment: Mapping[str, str]) -> bool:
@@ -269,19 +327,31 @@ def may_be_board(place: Place, environment: Mapping[str, str]) -> bool:
 
 
 def by_place(
-    paths: Iterable[str], start: str, environment: Mapping[str, str]
+    paths: Iterable[str], starts: Sequence[str], environment: Mapping[str, str]
 ) -> dict[Place, list[list[str]]]:
-    """The boards that files belong to, each with the forms of its files; where there is no board, none."""
+    """The boards that files belong to, each with the forms of its files; where there is no board, none.
+
+    A path that is not whole may start in any of the folders.
+    """
     found: dict[Place, list[list[str]]] = {}
-    for path in paths:
-        full = path if isabs(path) else join(abspath(start), path)
+    for full in (one for path in paths for one in whole(path, starts)):
         for place in places_of(nearest(dirname(full)), environment):
             ground = ground_of(place)
             if ground is not None and may_be_board(place, environment):
                 from dibs.board.guarding import forms
 
-                found.setdefault(place, []).append(forms(full, start, ground))
+                found.setdefault(place, []).append(forms(full, "", ground))
     return found
+
+
+def whole(path: str, starts: Sequence[str]) -> list[str]:
+    return [path] if isabs(path) else [join(abspath(start), path) for start in starts]
+
+
+def first_of(starts: Sequence[str], environment: Mapping[str, str]) -> Place:
+    """The place of the first folder that may have a board; else of the first."""
+    places = [locate(start, environment) for start in starts]
+    return next((one for one in places if may_be_board(one, environment)), places[0])
 
 
 def places_of(folder: str, environment: Mapping[str, str]) -> Iterator[Place]:

@@ -185,7 +185,10 @@ class Setup(Value):
     # How it stands.
 
     def findings(self) -> list[Finding]:
+        """Refused, if the settings cannot be read: what is missing there nobody knows."""
         text = textfile.read(self.settings)
+        if text is not None and not jsonfile.is_blank(text):
+            jsonfile.parsed(text, self.settings)
         state = MISSING
         if any(self.ours_in(text)):
             state = INSTALLED if self.is_whole(text) else OTHER

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dibs.board.callers import caller_of
 from dibs.board.identity import Surroundings
+from dibs.board.meeting import Succession, meet, part, predecessor, succeed, succeeded
 from dibs.board.renewing import OUT_OF_REACH, held_by, renew
-from dibs.board.settings import KEEP
+from dibs.board.settings import KEEP, STRICT
 from dibs.core import commands as c
 from dibs.core.model import Session
 from dibs.core.refusals import Refused
@@ -32,43 +33,47 @@ def start(
     board: Board, place: Place, event: Heard, who: Identity | None, environment: Mapping[str, str]
 ) -> str:
     """The session is registered with its process; it is told what it holds, and what there is."""
-    handed: tuple[TaskKey, ...] = ()
+    came = Succession()
     known = True
     if who is not None:
         around = Surroundings(environment, board.store.machine, place.repository)
         who = at_work(who, event.harness, around)
-        handed = registered(board, event, who)
-        name_in_shell(event, who, environment)
-        known = is_known_in_shell(event, who, environment)
-    return prime(board, who, handed, known=known)
+        came = registered(board, event, who)
+        known = name_in_shell(event, who, environment) or is_known_in_shell(
+            event, who, environment, strict=board.settings.identity == STRICT
+        )
+    return prime(board, who, came, known=known)
 
 
-def registered(board: Board, event: Heard, who: Identity) -> tuple[TaskKey, ...]:
+def registered(board: Board, event: Heard, who: Identity) -> Succession:
     """The board knows it; what the session before it in the same process held is its own now."""
-    from dibs.board.meeting import meet, predecessor, succeed, succeeded
-
     meet(board, who)
     if event.said("source") != CLEAR:
         renew(board, who, held_by(board, who))
-        return ()
+        return Succession()
     former = predecessor(board, who)
-    handed = succeed(board, former, who, CLEARED) if former else ()
+    came = succeed(board, former, who, CLEARED) if former else Succession()
     succeeded(board, who)
-    return handed
+    return came
 
 
-def is_known_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -> bool:
-    """Whether its shell calls can tell who they are: by a variable, or by the process above them."""
+def is_known_in_shell(
+    event: Heard, who: Identity, environment: Mapping[str, str], *, strict: bool
+) -> bool:
+    """Whether its shell calls can tell who they are: by a variable, or by the process above them.
+
+    Under strict identity only by what is stated.
+    """
     has_process = who.place is not None and who.place.process is not None
     is_stated = "DIBS_AGENT" in environment and "DIBS_SESSION" in environment
-    return has_process or is_stated or event.harness.names_session
+    return is_stated or (not strict and (has_process or event.harness.names_session))
 
 
-def name_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -> None:
+def name_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -> bool:
     """Later shell calls of the session know who they are, where the harness has a way for that."""
     path = environment.get(event.harness.shell_file, "")
     if not path or "DIBS_SESSION" in environment:
-        return
+        return False
     from shlex import quote
 
     lines = f"export DIBS_AGENT={quote(who.name)}\nexport DIBS_SESSION={quote(who.session)}\n"
@@ -79,7 +84,8 @@ def name_in_shell(event: Heard, who: Identity, environment: Mapping[str, str]) -
             if not before.endswith(lines):
                 file.write(lines if before.endswith("\n") or not before else f"\n{lines}")
     except OSError:
-        return  # the harness's own variable names the session too
+        return False  # the harness's own variable names the session too
+    return True
 
 
 # What goes on in the background.
@@ -123,8 +129,6 @@ def end(board: Board, event: Heard, who: Identity, environment: Mapping[str, str
 
     After `/clear` the next session takes it up. What somebody else named goes on without us.
     """
-    from dibs.board.meeting import part
-
     reason, held = event.said("reason"), held_by(board, who)
     if reason == CLEAR or event.subagent:
         renew(board, who, held)

@@ -82,7 +82,7 @@ class Harness(Value):
 
 
 FILE = ("file_path",)
-ANY_FILE = ("file_path", "path", "target_file", "notebook_path")
+ANY_FILE = ("file_path", "path", "target_file", "notebook_path", "target_notebook")
 
 
 def as_claude(edits: str) -> tuple[Hook, ...]:

@@ -168,7 +168,9 @@ SURFACES = {
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "unguarded": Surface(STORAGE, 'dibs doctor; guard_failure = "warn" lets it through'),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
-    "output_failed": Surface(STORAGE, "dibs log says what was done"),
+    "output_failed": Surface(
+        STORAGE, "let it be written elsewhere; what was to be changed is: dibs log says it"
+    ),
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
     "board_moved": Surface(AGAIN, "export DIBS_URL={to} (or DIBS_BOARD, for a folder)"),

@@ -296,7 +296,7 @@ class Guarded:
     """Turns what SQLite and the system say into refusals with codes of their own."""
 
     def __init__(self, store: SqliteStore) -> None:
-        self._path = store.path
+        self._path, self._wait = store.path, store.wait
 
     def __enter__(self) -> None:
         return None
@@ -308,7 +308,7 @@ class Guarded:
         _: TracebackType | None,
     ) -> None:
         if isinstance(error, apsw.Error | OSError | UnicodeDecodeError):
-            raise fault_of(error, self._path) from error
+            raise fault_of(error, self._path, self._wait) from error
 
 
 class ReadContext(Guarded):
@@ -410,13 +410,13 @@ class WriteContext(ReadContext):
                 turn.end()
 
 
-def fault_of(error: apsw.Error | OSError | UnicodeDecodeError, path: str) -> Refused:
+def fault_of(error: apsw.Error | OSError | UnicodeDecodeError, path: str, wait: float) -> Refused:
     """What an error of the database or the system means to the caller."""
     detail = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
     if isinstance(error, apsw.FullError) or _is(error, ENOSPC):
         return faults.disk_full(path)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return faults.busy(path, "a program that is not dibs", WAIT_SECONDS)
+        return faults.busy(path, "a program that is not dibs", wait)
     if isinstance(error, apsw.ReadOnlyError | PermissionError) or _is(error, EROFS):
         return faults.read_only(path)
     damage = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError)

@@ -155,14 +155,23 @@ def refuse_strangers(
             raise bad_argument(f"{each.names[0]} goes with {with_}, not with {here}")
 
 
+def without(message: str, free: list[str]) -> str:
+    """A message that names no place as required which may stay empty, as argparse does."""
+    head, required, names = message.partition("are required: ")
+    needed = [name for name in names.split(", ") if name not in free]
+    return f"{head}{required}{', '.join(needed)}"
+
+
 def parser(verb: str, means: str, arguments: tuple[Argument, ...]) -> ArgumentParser:
     import argparse
+
+    free = [each.options["metavar"] for each in arguments if each.options.get("nargs") == "*"]
 
     class Parser(argparse.ArgumentParser):
         """Errors are refusals like all others."""
 
         def error(self, message: str) -> NoReturn:
-            raise bad_argument(f"{short(message)} (dibs {verb} --help)")
+            raise bad_argument(f"{short(without(message, free))} (dibs {verb} --help)")
 
     def formatter(prog: str) -> argparse.HelpFormatter:
         return argparse.HelpFormatter(prog, max_help_position=32, width=WIDTH)

@@ -72,7 +72,7 @@ def commit_guarded(call: Call) -> Answer:
     who = caller(call)
     found = ask(call.board, who, call.place.repository, os.environ)
     if found.refusal is not None and found.stops:
-        raise Refused(found.refusal if who is not None else introduced(call, found.refusal))
+        raise Refused(introduced(call, who, found.refusal))
     said = found.refusal.message if found.refusal is not None else ""
     payload = {"schema": 1, "ok": True, "paths": found.paths, "task": found.task or None}
     return Answer(payload, warnings=tuple(filter(None, (said, found.warning))))
@@ -201,7 +201,7 @@ def caller(call: Call) -> Identity | None:
     agent = harness_of(os.environ) or ("DIBS_AGENT" if os.environ.get("DIBS_AGENT") else "")
     if agent:
         return Identity("", False, "", agent)
-    return None if call.board.settings.identity == "strict" else person(call)
+    return person(call)
 
 
 def person(call: Call) -> Identity | None:
@@ -217,9 +217,14 @@ def person(call: Call) -> Identity | None:
     return Identity(actor.name, True, "") if actor is not None and actor.is_human else None
 
 
-def introduced(call: Call, refusal: Refusal) -> Refusal:
+NAMELESS = "which agent commits is not known here: export DIBS_AGENT and DIBS_SESSION"
+
+
+def introduced(call: Call, who: Identity | None, refusal: Refusal) -> Refusal:
     """To whom the board does not know: who git says that is, and how one becomes known."""
-    if refusal.code != "path_held" or call.board.settings.identity == "strict":
+    if who is not None and not who.name:
+        return Refusal(refusal.code, f"{refusal.message} ({NAMELESS})", refusal.facts)
+    if who is not None or refusal.code != "path_held":
         return refusal
     from dibs.git.asking import line
 

@@ -16,18 +16,23 @@ if TYPE_CHECKING:
     from dibs.core.refusals import Refusal
     from dibs.harness.table import Harness
 
-FAILS = 1
-"""What every harness reads as a failure that blocks nothing; 2 would be a denial."""
+BLOCKS, FAILS = 2, 1
+"""What every harness reads as a denial, and as a failure that blocks nothing."""
 
 MOST = 64 * 2**20
 """Bytes of one event. A file that is written whole stands in it."""
 
 
 def hook(call: Call) -> Answer:
-    """What a harness says is read from the standard input; what it is told is all that is printed."""
+    """What a harness says is read from the standard input; what it is told is all that is printed.
+
+    A denial that cannot be written is one all the same, by the exit code.
+    """
     from dibs.harness.hooks import Hooks, Reply
 
+    call.arguments["json"] = False  # it answers in the harness's own JSON
     try:
+        refuse_names(call)
         harness = harness_named(call["name"])
     except (
         Refused
@@ -36,8 +41,42 @@ def hook(call: Call) -> Answer:
     else:
         reply = Hooks(harness, os.environ, advice, leaves=True).answer(said())
     if reply.err:
-        print(reply.err, file=sys.stderr)
-    return Answer({}, file=f"{reply.out}\n" if reply.out else "", exit=reply.exit)
+        complain(reply.err)
+    wrong = unwritten(reply.out) if reply.out else ""
+    if not wrong or reply.is_empty:
+        return Answer({}, exit=reply.exit)
+    complain(reply.denial or f"dibs: the answer cannot be written: {wrong}")
+    return Answer({}, exit=BLOCKS if reply.denial else FAILS)
+
+
+NAMES = {"agent": "--agent", "person": "--as", "session": "--session", "request_id": "--request-id"}
+
+
+def refuse_names(call: Call) -> None:
+    for dest, name in NAMES.items():
+        if call[dest] is not None:
+            who = "the harness says who it is, and so may DIBS_AGENT and DIBS_SESSION"
+            raise bad_argument(f"dibs hook takes no {name}: {who}")
+
+
+def unwritten(text: str) -> str:
+    """Prints it; why it could not be, if so."""
+    if sys.stdout is None:
+        return "the standard output is closed"
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return str(error)
+    return ""
+
+
+def complain(text: str) -> None:
+    """Nobody may be there to read it: the exit code says it all the same."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def harness_named(name: str) -> Harness:
@@ -79,7 +118,7 @@ def statusline(call: Call) -> Answer:
     harness = None if name is None else harness_named(name)
     try:
         if may_be_board(call.place, os.environ):
-            who = who_or_nobody(call) if harness is None else who_by_harness(call, harness)
+            who = who_or_nobody(call) if harness is None else who_by_harness(harness)
             text = line(call.board, who) if who is not None else ""
     except Refused as problem:
         text = "" if problem.code == "no_board" else "dibs?"
@@ -95,14 +134,12 @@ def who_or_nobody(call: Call) -> Identity | None:
         raise
 
 
-def who_by_harness(call: Call, harness: Harness) -> Identity | None:
+def who_by_harness(harness: Harness) -> Identity | None:
     """A harness that asks for a line says which session it is on the standard input."""
-    from dibs.board.settings import STRICT
     from dibs.harness.heard import Heard, actor_in, heard
 
     event: Heard | None = heard(harness, said())
-    strict = call.board.settings.identity == STRICT
-    return None if event is None else actor_in(event, os.environ, strict=strict)
+    return None if event is None else actor_in(event, os.environ)
 
 
 NAME = argument("name", metavar="NAME", help="the harness: claude, codex, gemini or cursor")

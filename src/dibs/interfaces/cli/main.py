@@ -187,11 +187,11 @@ def is_heard() -> bool:
 
 
 def unheard(error: OSError, code: int) -> int:
-    """Nobody reads the answer, or it cannot be written. What was asked was done all the same."""
+    """Nobody reads the answer, or it cannot be written. What it was about, if a change, is made."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return code
-    raise refused("output_failed", f"it was done, but the answer cannot be written: {error}")
+    raise refused("output_failed", f"the answer cannot be written: {error}")
 
 
 def told(problem: Refused, *, as_json: bool) -> int:

@@ -120,7 +120,7 @@ def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str,
     """What each area stands for, and where that is said: the board's own settings come first."""
     from dibs.opening import COMMITTED, committed_areas
 
-    committed = committed_areas(call.place, values)
+    committed, _ = committed_areas(call.place, values)
     areas = {name: (globs, COMMITTED) for name, globs in committed.items()}
     areas |= {name: (globs, source) for name, globs in values.areas.items()}
     return [

@@ -8,7 +8,7 @@ from dibs.core.checks import quoted
 from dibs.core.refusals import bad_argument
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
-from dibs.interfaces.cli.arguments import argument
+from dibs.interfaces.cli.arguments import argument, refuse_strangers
 from dibs.interfaces.cli.call import Answer, Call, Verb
 from dibs.interfaces.surfaces import REFUSED
 
@@ -31,6 +31,9 @@ def setup(call: Call) -> Answer:
         from dibs.interfaces.cli.setup_all import everything
 
         return everything(call)
+    refuse_strangers(
+        call.arguments, VERBS["setup"].arguments, dict.fromkeys(LEVELS, LEVELLED), target
+    )
     if target not in TARGETS:
         names = ", ".join(TARGETS)
         raise bad_argument(f"{quoted(target)} cannot be set up; there are {names}")
@@ -86,6 +89,9 @@ TARGETS: dict[str, Callable[[Call], Answer]] = {
     "git": git, "claude": harness, "codex": harness, "gemini": harness, "cursor": harness,
 }  # fmt: skip
 """What can be set up, and how."""
+
+LEVELLED = tuple(name for name in TARGETS if name != "git")
+"""What is set up for a person, or for a project."""
 
 VERBS = {
     "setup": Verb(
