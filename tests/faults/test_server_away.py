@@ -137,6 +137,25 @@ def test_who_waits_is_not_put_off_by_a_server_that_goes_away_meanwhile(node, pro
         events.close()
 
 
+def test_who_waits_for_work_is_not_put_off_by_a_server_that_goes_away_meanwhile(node, proxy):
+    name = database(node)
+    [key] = board_with(node.url(name), tasks=1)
+    with node.connect(name) as connection:
+        connection.execute("UPDATE dibs.home SET settings = 'write_wait = \"1s\"'")
+    with opened_by(proxy.url(name), "ben") as ben, opened_by(node.url(name), "al") as al:
+        al.claim(key)
+        found = []
+        waiting = threading.Thread(target=lambda: found.append(ben.next(wait="50s").task.key))
+        waiting.start()
+        until(lambda: proxy.lines, "a connection")
+        proxy.refuse()
+        al.release(key)
+        back = threading.Timer(2.5, proxy.accept)
+        back.start()
+        waiting.join()
+        assert found == [key]
+
+
 def test_who_waited_long_enough_for_a_server_is_told_that_it_is_away(away):
     began = time.monotonic()
     assert away.fails(75, "wait", "T-1", "--for", "ready", "--timeout", "3s").err

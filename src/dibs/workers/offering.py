@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.board.watching import countdown, pulse, wait_for_change
+from dibs.board.watching import countdown, goes_on, pulse, wait_for_change
 from dibs.core import commands as c
 from dibs.core.instants import SECOND, Duration
 from dibs.core.refusals import Refusal, Refused
+from dibs.stores.faults import Interrupted
 from dibs.workers.sweep import sweep
 
 TYPE_CHECKING = False
@@ -37,16 +38,22 @@ def next_task(
     """
     left = countdown(board, (wait or 0) / SECOND)
     while True:
-        felt = pulse(board)
-        sweep(board, who)
-        last = left() <= 0 or enough()
-        if last or is_something(board, who, command):
-            try:
-                return board.execute(who, command, request_id)
-            except Refused as problem:
-                if problem.code not in IDLE or last:
-                    raise explained(board, problem) from None
-        wait_for_change(board, felt, min(left(), LOOK))
+        try:
+            felt = pulse(board)
+            sweep(board, who)
+            last = left() <= 0 or enough()
+            if not last and not is_something(board, who, command):
+                wait_for_change(board, felt, min(left(), LOOK))
+                continue
+        except Interrupted:
+            if not goes_on(left()) or enough():
+                raise
+            continue
+        try:
+            return board.execute(who, command, request_id)
+        except Refused as problem:
+            if problem.code not in IDLE or last:
+                raise explained(board, problem) from None
 
 
 def is_something(board: Board, who: Identity, command: c.Next) -> bool:
