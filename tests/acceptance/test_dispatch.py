@@ -36,7 +36,7 @@ def test_ready_work_is_started_within_the_agents_limit_and_carried_on(ground):
     assert ground.state_of(sentinel) == "open"
     assert ground.counts() == {"in_progress": 2, "open": 2}
     ground.go(keys[0])
-    until(lambda: ground.begun() == keys)
+    until(lambda: sorted(ground.begun()) == keys)
     ground.go()
     until(lambda: ground.counts() == {"complete": 3, "open": 1})
     dispatch.says(f"codex on {keys[2]} ended with 0: {keys[2]} is complete")
