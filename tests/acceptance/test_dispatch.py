@@ -330,6 +330,10 @@ def test_a_command_hears_what_needs_a_person_once_also_after_a_death(ground):
     until(lambda: int(cursor.read_text()) >= last)
     for dispatch in dispatchers:
         dispatch.kill()
+    until(
+        lambda: not carrying(f"SEEN={ground.seen}"),
+        "who was started, and found nothing to do, has ended",
+    )
     blocked = ground.add("blocked")
     ground.repo.ok("block", blocked, "--reason", "no key", "--as", "ana")
     ground.start()
