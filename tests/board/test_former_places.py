@@ -57,6 +57,29 @@ def test_a_backup_does_not_take_away_the_live_board_of_another_name(shop, url, t
     ]
 
 
+@pytest.mark.parametrize("server", [True, False])
+def test_a_board_to_which_a_former_name_leads_is_not_restored_under_another(
+    shop, url, tmp_path, server
+):
+    """It would be there twice, with two holders of one task."""
+    web, saved = at(f"{url}#web"), str(tmp_path / "saved.db")
+    shop.ok("init", **web)
+    shop.ok("add", "one", *ANA, **web)
+    shop.ok("board", "backup", saved, **web)
+    folder = tmp_path / "folder"
+    place = f"{database_apart()}#web" if server else str(folder)
+    shop.ok("board", "move", "--to", place, *ANA, **web)
+    shop.ok("claim", "T-1", *CODEX, **web)
+    restore = ("board", "restore", saved, "--reason", "look", *ANA)
+    refused = shop.fails(1, *restore, "--json", **at(f"{url}#look"))
+    assert refused.error["code"] == "in_this_database"
+    shop.ok("renew", "T-1", *CODEX, **web)
+    if not server:
+        folder.rename(tmp_path / "lost")  # then it may begin again
+        shop.ok(*restore, **at(f"{url}#look"))
+        assert titles(shop, f"{url}#web") == ["one"]
+
+
 def test_a_move_within_a_database_is_refused_with_what_to_do_instead(shop, url, tmp_path):
     web = at(f"{url}#web")
     shop.ok("init", **web)

@@ -99,7 +99,12 @@ def test_a_board_is_made_as_soon_as_the_server_is_back(node, proxy, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "verb", [("wait", "--for", "ready"), ("watch", "--since", "0", "--count", "1")]
+    "verb",
+    [
+        ("wait", "T-1", "--for", "ready", "--timeout"),
+        ("watch", "T-1", "--since", "0", "--count", "1", "--timeout"),
+        ("next", *A, "--wait"),
+    ],
 )
 def test_who_says_how_long_to_wait_waits_so_long_for_the_server_too(node, proxy, tmp_path, verb):
     """It is away before the first look, for longer than a command waits."""
@@ -110,7 +115,7 @@ def test_who_says_how_long_to_wait_waits_so_long_for_the_server_too(node, proxy,
     proxy.refuse()
     back = threading.Timer(2.5, proxy.accept)
     back.start()
-    assert "T-1" in repo.ok(verb[0], "T-1", *verb[1:], "--timeout", "50s").out
+    assert "T-1" in repo.ok(*verb, "50s").out
     back.join()
 
 

@@ -26,12 +26,24 @@ def bench(tmp_path):
 
 
 @pytest.fixture
-def role(bench):
+def granted(bench):
+    """The board, as a role sees it that may use it."""
     name = server().new_role(f"r{fresh_uid()[:13]}")
     bench.store.grant(name)
     url = bench.store.address.url.replace("postgres@", f"{name}@")
-    with PostgresStore(Address(url, bench.store.address.board)).connect() as connection:
+    store = PostgresStore(Address(url, bench.store.address.board))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def role(granted):
+    with granted.connect() as connection:
         yield connection
+
+
+def test_who_may_use_a_board_and_not_make_one_is_told_that_it_is_there(granted):
+    assert granted.create(fresh_uid()) is False
 
 
 @pytest.mark.parametrize(

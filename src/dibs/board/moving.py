@@ -14,6 +14,7 @@ from os.path import abspath, dirname, exists, join
 from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
 from dibs.board.passing import passing_folder
+from dibs.board.persist import Opened
 from dibs.board.places import store_to
 from dibs.board.upkeep import verified
 from dibs.core import board_events
@@ -24,6 +25,7 @@ from dibs.core.instants import Duration
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.stores import faults
+from dibs.stores.copying import id_of
 from dibs.stores.sqlite import FILE, SqliteStore
 
 TYPE_CHECKING = False
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
+    from dibs.board.settings import Settings
     from dibs.core.model import Caller
     from dibs.stores.copying import Snapshot
+    from dibs.stores.postgres import PostgresStore
     from dibs.stores.store import Store
     from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
@@ -271,9 +275,50 @@ def make_room(board: Board, who: Identity, reason: str, uid: str) -> None:
             copier(board.store).put_aside(board.store)
         elif problem.code != "no_board":
             raise
+        refuse_a_second(board, uid)
         return
     if isinstance(board.store, SqliteStore):
         backup(board, join(board.store.folder, f"before-restore-{stamp}.db"), as_it_is=True)
+
+
+def refuse_a_second(board: Board, uid: str) -> None:
+    """A board that is in use is not begun again, as far as its former names in the same database lead to it."""
+    target = board.store
+    if isinstance(target, SqliteStore):
+        return
+    for former in former_places(target, uid):  # type: ignore[arg-type]  # what is no file is a server
+        live = found_from(former, board.settings)
+        if live:
+            raise faults.in_use(target.where, former.where, live, uid)
+
+
+def former_places(target: PostgresStore, uid: str) -> list[PostgresStore]:
+    """Names in a database from which a board has gone elsewhere."""
+    try:
+        boards = target.boards()
+    except Refused as problem:
+        if problem.code != "no_board":
+            raise
+        return []
+    return [
+        target.another(name)
+        for name, there, _, _, moved_to, arriving in boards
+        if id_of(there) == uid and moved_to and not arriving
+    ]
+
+
+def found_from(former: Store, settings: Settings) -> str:
+    """Where a former place of a board leads to, if the board is found there."""
+    opened = Opened(former, settings)
+    try:
+        with opened.read():
+            return opened.store.where
+    except Refused as problem:
+        if problem.code != "board_moved":
+            raise
+        return ""
+    finally:
+        opened.store.close()
 
 
 def _restore(

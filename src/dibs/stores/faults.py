@@ -148,6 +148,13 @@ def in_this_database(where: str, there: str, uid: str) -> Refused:
     return refused("in_this_database", message, path=where, there=there, board=uid)
 
 
+def in_use(where: str, there: str, live: str, uid: str) -> Refused:
+    message = (
+        f"the board {uid} cannot be in {where}: it is in use in {live}, to which {there} leads"
+    )
+    return refused("in_this_database", message, path=where, there=there, board=uid)
+
+
 def driver_missing(where: str) -> Refused:
     return refused(
         "driver_missing", f"{where} is on PostgreSQL, and its driver is not installed", path=where

@@ -14,6 +14,7 @@ import psycopg
 from psycopg import errors, pq, sql
 
 from dibs.core.instants import Duration
+from dibs.core.refusals import Refused
 from dibs.machine import Machine, this_machine
 from dibs.stores import dialect, faults, queries
 from dibs.stores.address import Address
@@ -83,7 +84,17 @@ class PostgresStore:
     # Opening.
 
     def create(self, uid: str) -> bool:
-        """Makes the schema, if it is not there, and the board. False if there was a board."""
+        """Makes the schema, if it is not there, and the board. False if there was a board.
+
+        Who may use a board need not be allowed to make one.
+        """
+        try:
+            self.find()
+        except Refused as problem:
+            if problem.code != "no_board":
+                raise
+        else:
+            return False
         with self.guarded(), self.connect() as connection, connection.transaction():
             self.migrate(connection)
             name = {"name": self.address.board, "pid": 0}
@@ -225,8 +236,10 @@ class PostgresStore:
             if warned:  # who owns nothing may grant nothing, and the server calls that a success
                 raise faults.not_granted(self.where, warned[0])
 
-    def another(self) -> PostgresStore:
-        return PostgresStore(self.address, machine=self.machine, wait=self.wait)
+    def another(self, name: str | None = None) -> PostgresStore:
+        """The same board, or another one of this database, by a connection of its own."""
+        address = self.address if name is None else self.address.but(board=name)
+        return PostgresStore(address, machine=self.machine, wait=self.wait)
 
     def close(self) -> None:
         if self._pid != os.getpid():

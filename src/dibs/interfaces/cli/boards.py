@@ -55,7 +55,7 @@ def move(call: Call) -> Answer:
 
 
 def backup(call: Call) -> Answer:
-    if call["what"] is None:
+    if not call["what"]:
         raise bad_argument("dibs board backup FILE: to which file?")
     saved = moving.backup(call.board, call["what"], bar("rows"))
     line = (
@@ -80,7 +80,7 @@ def restore(call: Call) -> Answer:
 
 
 def grant(call: Call) -> Answer:
-    if call["what"] is None:
+    if not call["what"]:
         raise bad_argument("dibs board grant ROLE: to whom?")
     boards.grant(call.board, call["what"])
     line = f"{call['what']} may use the boards of this database; it cannot change the ledger or the schema"

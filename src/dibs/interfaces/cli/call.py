@@ -8,6 +8,7 @@ import sys
 from dibs.board.identity import Given, Identity, Surroundings, identify
 from dibs.board.locate import Place, locate
 from dibs.core import checks
+from dibs.core.instants import SECOND, Duration
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.interfaces.cli.arguments import Argument, argument
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.outcome import Outcome
     from dibs.core.commands import Command
-    from dibs.core.instants import Duration
     from dibs.core.model import TaskKey, Token
 
 
@@ -110,6 +110,14 @@ class Call:
             from dibs.opening import open_at
 
             self._board = open_at(self.place, wait=wait)
+
+    def opened_within(self, wait: Duration) -> Duration:
+        """The same for who waits for something; what is left of the time then."""
+        from time import monotonic
+
+        began = monotonic()
+        self.open_within(wait or None)  # who does not want to wait has a server that is there
+        return Duration(max(0, wait - int((monotonic() - began) * SECOND)))
 
     def board_or_none(self) -> Board:
         """The place of a board, though there may be none there, or none that can be used."""

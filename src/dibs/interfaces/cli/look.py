@@ -226,11 +226,7 @@ def opened_within(call: Call) -> float:
         from dibs.board import watching
 
         return watching.FOREVER
-    from time import monotonic
-
-    given, began = checks.duration(call["timeout"], "--timeout"), monotonic()
-    call.open_within(given or None)  # who does not want to wait has a server that is there
-    return max(0.0, given / SECOND - (monotonic() - began))
+    return call.opened_within(checks.duration(call["timeout"], "--timeout")) / SECOND
 
 
 def wait(call: Call) -> Answer:

@@ -24,11 +24,12 @@ def claim(call: Call) -> Answer:
 def next_(call: Call) -> Answer:
     from dibs.workers.offering import next_task
 
+    wait = None if call.wait is None else call.opened_within(call.wait)
     reserve = call["reserve"] or call["worktree"]  # begun where it is to be worked on
     who, command = call.who(), c.Next(ttl=call.ttl, reserve=reserve, most=call.most)
     if call["worktree"] and call.place.repository is None:
         raise bad_argument("--worktree needs a git repository around the current directory")
-    outcome = next_task(call.board, who, command, call.wait, call.request_id)
+    outcome = next_task(call.board, who, command, wait, call.request_id)
     return in_worktree(call, who, outcome) if call["worktree"] else call.told(outcome)
 
 
