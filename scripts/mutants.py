@@ -28,6 +28,7 @@ CLI = "tests/interfaces/test_cli.py"
 LOCKS = "tests/faults/test_locks.py"
 FAILOVER = "tests/faults/test_failover.py"
 LOST = "tests/faults/test_server_lost.py"
+HINTS = "tests/faults/test_hints.py::test_"
 CUT_OFF = "tests/faults/test_keeper_cut_off.py"
 MOVING = "tests/board/test_moving.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
@@ -157,6 +158,14 @@ TABLE = [
     ("a list needs the named board", "board/boards.py", 'problem.code != "no_board" or', "True or", "tests/stores/test_postgres.py::test_the_boards_of_a_database_are_listed_though_the_named_one_is_not_there"),
     ("a pooler's sessions are taken for our own", "stores/postgres.py", "connection.own = own is not None", "connection.own = True", "tests/faults/test_pooler.py::test_nothing_is_left_in_a_session_that_others_share"),
     ("what was not prepared is taken for prepared", "stores/postgres_line.py", "self._session.prepared.discard(answer.prepares)", "pass", "tests/stores/test_postgres.py::test_what_an_error_kept_from_being_prepared_is_prepared_later"),
+    ("nobody is given a hint", "stores/postgres_hints.py", 'Line(session, 0, SILENCE).end(store.queries["hint"], {"board": store.number})', "pass", HINTS + "who_waits_looks_as_soon_as_the_board_changed"),
+    ("hints are given to nobody too", "stores/postgres_transaction.py", "self._turn is not None and not line.hear(self._turn)[0][-1]", "self._turn is not None", HINTS + "a_hint_follows_its_change_and_only_if_somebody_listens"),
+    ("a hint that fails is a failure", "stores/postgres_hints.py", "suppress(psycopg.Error)", "suppress(KeyError)", HINTS + "a_hint_that_is_lost_delays_and_harms_nobody"),
+    ("a hint is waited for as a change is", "stores/postgres_hints.py", "Line(session, 0, SILENCE)", "Line(session, 0)", HINTS + "a_server_that_takes_no_hint_is_not_waited_for_long"),
+    ("every change gives a hint", "stores/postgres_hints.py", "if now < store.hinted + APART:", "if False:", HINTS + "many_changes_of_one_client_are_one_hint"),
+    ("every hint is heeded", "stores/postgres_hints.py", "min(end, session.heard + APART)", "0", HINTS + "who_is_hinted_at_all_the_time_looks_now_and_then"),
+    ("who has found work listens on", "workers/offering.py", "board.store.hush()", "pass", HINTS + "who_has_found_work_listens_no_more"),
+    ("on a busy board there is no pause", "board/watching.py", "        if rest > 0:\n            board.store.listen(rest)\n        now = pulse(board)\n        if now != felt or rest <= 0:\n            return now", "        now = pulse(board)\n        if now != felt or rest <= 0:\n            return now\n        board.store.listen(rest)", "tests/board/test_watching.py::test_a_wait_pauses_before_it_looks_again_though_there_is_a_change"),
     ("a silent server is waited for without end", "stores/postgres_line.py", "ready.poll(self._patience)", "ready.poll()", LOST + "::test_a_server_that_keeps_silent_is_given_up"),
     ("a pipeline ends with a flush", "stores/postgres_line.py", "self._wire.pipeline_sync()", "self._wire.pipeline_sync(); self._wire.send_flush_request()", "tests/faults/test_pooler.py::test_nothing_is_sent_after_the_end_of_a_transaction"),
     ("an outage ends the work", "workers/keeper.py", '"busy", "unreachable", ', '"busy", ', CUT_OFF + "::test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits"),

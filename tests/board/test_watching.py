@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -63,10 +64,20 @@ def test_a_wait_looks_a_few_times_a_second_and_no_more(bench, other, monkeypatch
         slept.append(seconds)
         bench.advance(seconds)
 
-    monkeypatch.setattr(watching.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     watching.wait_for_change(other, watching.pulse(other), 5)
     assert sum(slept) == pytest.approx(5, abs=0.1)
     assert len(slept) == pytest.approx({"sqlite": 50, "postgres": 10}[bench.kind], abs=1)
+
+
+def test_a_wait_pauses_before_it_looks_again_though_there_is_a_change(bench, other, monkeypatch):
+    """On a busy board there always is one: who waits would do nothing but look."""
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    felt = watching.pulse(other)
+    bench.add()
+    assert watching.wait_for_change(other, felt, 5) != felt
+    assert len(slept) == 1
 
 
 # Events.
@@ -113,7 +124,7 @@ def test_a_board_that_was_restored_is_watched_from_where_it_is(bench):
 
 
 def test_a_stream_gives_a_sign_of_life(bench, other, monkeypatch):
-    monkeypatch.setattr(watching.time, "sleep", bench.advance)
+    monkeypatch.setattr(time, "sleep", bench.advance)
     bench.add()
     pages = list(watching.stream(other, 0, LogFilter(), 3))
     assert [len(page.lines) for page in pages[:2]] == [2, 0]
@@ -131,7 +142,7 @@ def test_what_happens_during_a_look_is_told_after_it(bench, other, monkeypatch):
         return page
 
     monkeypatch.setattr(watching, "read_after", look)
-    monkeypatch.setattr(watching.time, "sleep", bench.advance)
+    monkeypatch.setattr(time, "sleep", bench.advance)
     lines = [line for page in watching.stream(other, 0, LogFilter(), 5) for line in page.lines]
     assert [line.key for line in lines if line.key] == ["T-1", "T-2"]
 
@@ -149,7 +160,7 @@ def test_a_task_is_free_when_its_lease_has_expired(bench, other, monkeypatch):
         slept.append(seconds)
         bench.advance(seconds)
 
-    monkeypatch.setattr(watching.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     seen = watching.wait_until(other, KEY, "free", 3600)
     assert not seen.task.lease.live(seen.now)
     assert sum(slept) == pytest.approx(60, abs=0.1)
@@ -166,7 +177,7 @@ def test_a_lease_that_is_renewed_meanwhile_is_waited_for_again(bench, other, mon
         if not renewed and bench.now() > began + 30 * SECOND:
             renewed.append(codex.do(c.Renew(KEY)))
 
-    monkeypatch.setattr(watching.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     seen = watching.wait_until(other, KEY, "free", 3600)
     assert seen.now - began == pytest.approx(90 * SECOND, abs=2 * SECOND)
 
@@ -176,7 +187,7 @@ def test_a_task_that_is_not_to_be_offered_yet_is_ready_when_its_time_has_come(
 ):
     began = bench.now()
     bench.add(not_before=began + 20 * SECOND)
-    monkeypatch.setattr(watching.time, "sleep", bench.advance)
+    monkeypatch.setattr(time, "sleep", bench.advance)
     seen = watching.wait_until(other, KEY, "ready", 3600)
     assert seen.now - began == pytest.approx(20 * SECOND, abs=SECOND)
 
@@ -217,7 +228,7 @@ def test_a_task_is_free_as_soon_as_its_holder_is_dead(bench, other, monkeypatch)
         if bench.now() > began + 30 * SECOND:
             bench.machine.dead.add(100)
 
-    monkeypatch.setattr(watching.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     seen = watching.wait_until(other, KEY, "free", 3600)
     assert seen.now - began == pytest.approx(30 * SECOND, abs=3 * SECOND)
     assert seen.task.lease.session == "s1", "the lease ends when somebody claims the task"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import time
 
 import pytest
 
@@ -18,7 +19,7 @@ from dibs.core.instants import SECOND
 from dibs.core.model import Process, Session, Task, TaskKey, Terms
 from dibs.core.refusals import Refused
 from dibs.stores.address import Address
-from dibs.stores.postgres import PostgresStore
+from dibs.stores.postgres import SLICE, PostgresStore
 from dibs.stores.sqlite import SqliteStore
 from kit.postgres import server
 
@@ -105,6 +106,10 @@ class StillServer(PostgresStore):
 
     def instant(self, stamp: int) -> int:
         return START + self.machine.boottime() - BOOTED
+
+    def listen(self, seconds: float) -> None:
+        """A hint comes on the real clock: here only looking again counts."""
+        time.sleep(min(seconds, SLICE))
 
     def another(self) -> StillServer:
         return StillServer(self.address, machine=self.machine, wait=self.wait)

@@ -1,12 +1,10 @@
 """Waiting for a board: for what happens next, or until a task is complete, free or ready.
 
-Nobody is told of a change: who waits looks again, a few times a second, at one number that differs
-when something may have changed (docs/decisions/0013-waiting-by-polling.md).
+Who waits looks again, a few times a second, at one number that differs when something may have changed;
+a server may hint that it is time to (docs/decisions/0013-waiting-for-changes.md).
 """
 
 from __future__ import annotations
-
-import time
 
 from dibs.board import views
 from dibs.board.known import found
@@ -29,12 +27,6 @@ if TYPE_CHECKING:
     from dibs.board.views import LogFilter, LogLine, TaskView
     from dibs.core.ground import Ground
     from dibs.stores.transaction import ReadTransaction
-
-FILE_SLICE = 0.1
-"""Between two looks at a file: a look costs microseconds, and a tenth of a second is "at once"."""
-
-SERVER_SLICE = 0.5
-"""Between two looks at a server: each is a question to it, and many may wait."""
 
 BEAT = 1.0
 """So often a stream says that it is alive: who reads it may want to stop."""
@@ -64,14 +56,17 @@ def pulse(board: Board) -> int:
 def wait_for_change(board: Board, felt: int, seconds: float) -> int:
     """The board's pulse, as soon as it is not the one that was felt, or when the time is over.
 
-    Feel it before you look at the board: what changes during the look is then a change.
+    Feel it before you look at the board: what changes during the look is then a change. It is noticed
+    after a pause all the same: on a busy board there is always a change, and no one looks all the time.
     """
     left = countdown(board, seconds)
     while True:
-        now, rest = pulse(board), left()
+        rest = left()
+        if rest > 0:
+            board.store.listen(rest)
+        now = pulse(board)
         if now != felt or rest <= 0:
             return now
-        time.sleep(min(rest, SERVER_SLICE if board.store.remote else FILE_SLICE))
 
 
 def countdown(board: Board, seconds: float) -> Callable[[], float]:

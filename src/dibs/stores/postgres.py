@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 
 import psycopg
 from psycopg import errors, pq, sql
@@ -17,8 +18,9 @@ from dibs.core.instants import Duration
 from dibs.core.refusals import Refused
 from dibs.machine import Machine, this_machine
 from dibs.stores import dialect, faults, queries
+from dibs.stores import postgres_hints as hints
 from dibs.stores.address import Address
-from dibs.stores.postgres_line import Line, Session
+from dibs.stores.postgres_line import NEVER, Line, Session
 from dibs.stores.postgres_transaction import (
     Guarded,
     ReadContext,
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 5.0
 """How long a writer waits for the board's lock, and a command for a server that is away."""
+
+SLICE = 0.5
+"""Seconds between two looks of who waits: each is a question to the server, and many may wait."""
 
 MIGRATION_LOCK = 0x64696273
 """An advisory lock of our own: two programs never migrate at once."""
@@ -72,6 +77,8 @@ class PostgresStore:
         self.number = 0
         """The board's own, in this database; 0 until it was looked up."""
         self.settings = ""
+        self.hinted = NEVER
+        """When we last told who waits that the board has changed."""
         self._pooled = pool
         self._opening = threading.Lock()
         self._pool: ConnectionPool[Session] | None = None
@@ -276,11 +283,31 @@ class PostgresStore:
         with self.guarded():
             connection = self.borrow()
             try:
-                found = connection.execute(self.queries["look_at_board"], {"board": self.number})
-                board = BoardRow(*found.fetchall()[0][:-1])
+                line = Line(connection, self.wait)
+                [found] = line.end(self.queries["look_at_board"], {"board": self.number})
             finally:
                 self.give_back(connection)
-        return at_home(self, board).seq
+        return at_home(self, BoardRow(*found[:-1])).seq
+
+    def listen(self, seconds: float) -> None:
+        """Until the server hints at a change, where the session is our own; else until the next look."""
+        session, rest = self._connection, min(seconds, SLICE)
+        try:
+            if session is not None and session.own:
+                hints.wait(self, session, rest)
+            else:
+                time.sleep(rest)
+        except psycopg.Error:
+            self._drop()
+            time.sleep(rest)  # the next look says what is wrong, if it still is
+
+    def hush(self) -> None:
+        session = self._connection
+        if session is not None and session.listens:
+            try:
+                hints.end(self, session)
+            except psycopg.Error:
+                self._drop()
 
     def instant(self, stamp: int) -> int:
         """The server's clock. Tests put another in its place."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 30.0
 """How long a server may be silent, beside the wait for a lock; a stopped one would be so for ever."""
 
+NEVER = float("-inf")
+
 NOT_PREPARED = ("26000", "42P05")
 """The session was another one, after all: it does not know a statement, or has it from somebody else."""
 
@@ -49,6 +51,10 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
         self.home: tuple[int, str] | None = None
         """An epoch, and what happened to the server since it began: that stays the same as long as a
         session that writes."""
+        self.listens = False
+        """Whether the server tells it of changes."""
+        self.heard = NEVER
+        """When it was last told, on this machine's clock."""
         self.encoding = self.info.encoding
         self.rows = Transformer(self)
         self.poll = select.poll()
@@ -93,11 +99,11 @@ def numbered(text: str, first: int) -> tuple[str, tuple[str, ...]]:
 class Line:
     """One conversation, which ends with `end` or with the connection."""
 
-    def __init__(self, session: Session, wait: float) -> None:
+    def __init__(self, session: Session, wait: float, silence: float = ANSWER_SECONDS) -> None:
         self._session = session
         self._wire = session.pgconn
         self._encoding = session.encoding
-        self._patience = (wait + ANSWER_SECONDS) * 1000
+        self._patience = (wait + silence) * 1000
         self._rows = session.rows
         self._awaited: deque[Answer] = deque()
         self._unasked = False

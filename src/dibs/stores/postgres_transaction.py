@@ -13,6 +13,7 @@ import psycopg
 from dibs.core.instants import Instant
 from dibs.core.refusals import unreadable
 from dibs.stores import faults
+from dibs.stores import postgres_hints as hints
 from dibs.stores.copying import ASIDE, id_of
 from dibs.stores.postgres_line import NOT_PREPARED, Answer, Line
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
@@ -81,6 +82,8 @@ class ReadContext(Guarded):
         self._changes: list[tuple[str, Params]] = []
         """What was changed and not yet said."""
         self._unsure = False
+        self._turn: Answer | None = None
+        """What the server said when it gave us the turn to change the board."""
 
     def __enter__(self) -> ReadTransaction:
         try:
@@ -175,6 +178,8 @@ class ReadContext(Guarded):
                 session.close()  # what was not committed ends with its connection
             elif error is None:
                 self._commit(line)
+                if self._turn is not None and not line.hear(self._turn)[0][-1]:
+                    hints.give(self._store, session)
             else:
                 with suppress(psycopg.Error):
                     line.end("ROLLBACK")
@@ -202,15 +207,16 @@ class WriteContext(ReadContext):
         return transaction
 
     def _open(self) -> WriteTransaction:
-        self._take("take_turn")
+        self._turn = self._take("take_turn")
         self._look()
         for query, params in self._questions:
             self._expect(query, params)
         return self._transaction()
 
-    def _take(self, turn: str) -> None:
+    def _take(self, turn: str) -> Answer:
         """The board's lock; whoever waits too long for it is refused."""
-        self._say(turn, {"board": self._store.number, "wait": self._store.patience, "idle": IDLE})
+        limits = {"wait": self._store.patience, "idle": IDLE}
+        return self._say(turn, {"board": self._store.number, **limits})
 
     def _look(self) -> None:
         """The board and its clock, after every lock; the server, if it may be another one now."""

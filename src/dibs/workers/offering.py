@@ -37,6 +37,20 @@ def next_task(
     `enough`: whether whoever waits has had enough of it.
     """
     left = countdown(board, (wait or 0) / SECOND)
+    try:
+        return first_offered(board, who, command, left, request_id, enough)
+    finally:
+        board.store.hush()  # the work that begins now may be long, and reads no hints
+
+
+def first_offered(
+    board: Board,
+    who: Identity,
+    command: c.Next,
+    left: Callable[[], float],
+    request_id: str | None,
+    enough: Callable[[], bool],
+) -> Outcome:
     while True:
         try:
             felt = pulse(board)

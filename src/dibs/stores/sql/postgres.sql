@@ -6,6 +6,9 @@
 -- part: lock
 1684628083
 
+-- part: listeners
+1684628072
+
 -- part: limits
 set_config('lock_timeout', :wait, true),
 set_config('idle_in_transaction_session_timeout', :idle, true)
@@ -44,9 +47,10 @@ FROM home JOIN board ON board.board = home.board ORDER BY home.name
 -- for it is served in turn, so that renewals, which share it, cannot keep a writer waiting for ever.
 -- What is asked after it sees what was done before, and the time after the wait. `wait`: how long, in
 -- milliseconds; `idle`: how long the lock is kept for a client that says nothing. Both are settings of
--- this transaction alone.
+-- this transaction alone. `nobody`: whether nobody waits for changes of the board, who would like a hint.
 -- name: take_turn
-SELECT {limits}, pg_advisory_xact_lock({lock}, :board::int)
+SELECT {limits}, pg_advisory_xact_lock({lock}, :board::int),
+    pg_try_advisory_xact_lock({listeners}, :board::int) AS nobody
 
 -- name: share_turn
 SELECT {limits}, pg_advisory_xact_lock_shared({lock}, :board::int)
@@ -63,6 +67,17 @@ SELECT {task} FROM locked
 
 -- name: clock
 SELECT {stamp}
+
+-- Differs because a server can tell who waits that there is something to look at. Whoever listens has a lock
+-- that all listeners share, for as long as its connection lives; a change that meets it is hinted at, after it.
+-- name: begin_to_listen
+SELECT pg_try_advisory_lock_shared({listeners}, :board::int)
+
+-- name: listen_no_more
+SELECT pg_advisory_unlock_shared({listeners}, :board::int)
+
+-- name: hint
+SELECT pg_notify('dibs_' || :board, '')
 
 -- Differs because a change may be known here and not yet to a standby: after this, the commit waits.
 -- name: touch_board
