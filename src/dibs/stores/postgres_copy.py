@@ -158,9 +158,7 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
         link.ask("take_turn", wait=store.patience, idle=IDLE)
         seen = ServerSnapshot(store, connection, number, changes=True)
         here = {"moved_to": seen.board.moved_to, "arriving": seen.board.arriving}
-        link.change(
-            "save_place", here
-        )  # whoever may not say where it goes is refused before it goes
+        link.change("save_place", here)  # who may not say where it goes is refused before it goes
         yield seen, WriteTransaction(link, seen.board, seen.now, skewed=False)
         connection.execute("COMMIT")
 

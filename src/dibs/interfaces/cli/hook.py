@@ -37,9 +37,7 @@ def hook(call: Call) -> Answer:
     try:
         refuse_names(call)
         harness = harness_named(call["name"])
-    except (
-        Refused
-    ) as problem:  # a slip in somebody's settings: exit code 2 would block all that they do
+    except Refused as problem:  # a slip in their settings: exit code 2 would block all that they do
         reply = Reply(err=f"dibs: {problem}: nothing was checked", exit=FAILS)
     else:
         reply = Hooks(harness, os.environ, advice, leaves=True).answer(said())
