@@ -99,11 +99,12 @@ def numbered(text: str, first: int) -> tuple[str, tuple[str, ...]]:
 class Line:
     """One conversation, which ends with `end` or with the connection."""
 
-    def __init__(self, session: Session, wait: float, silence: float = ANSWER_SECONDS) -> None:
+    def __init__(self, session: Session, wait: float, silence: float | None = None) -> None:
+        """`wait`: for a lock. `silence`: how long the server may be silent beside that."""
         self._session = session
         self._wire = session.pgconn
         self._encoding = session.encoding
-        self._patience = (wait + silence) * 1000
+        self._patience = (wait + (ANSWER_SECONDS if silence is None else silence)) * 1000
         self._rows = session.rows
         self._awaited: deque[Answer] = deque()
         self._unasked = False
