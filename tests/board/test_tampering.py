@@ -27,7 +27,7 @@ NOT_PROVEN = {
     ("board", "uid"),  # the head of the ledger follows from it
     ("board", "created"),
     ("board", "keys"),  # lower: the next key is looked for from there
-    ("board", "moved_to"), ("board", "arriving"),  # where the board is; not what happened
+    ("board", "moved_to"), ("board", "arriving"), ("board", "ticket"),  # where the board is; not what happened
     ("task", "renewals"), ("task", "suspect"), ("task", "version"),  # changed without an event
     ("event", "request"),  # serves whoever has to ask again, and proves nothing
 }  # fmt: skip

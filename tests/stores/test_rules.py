@@ -34,7 +34,7 @@ SOUND = [
     ("task", HELD),
     ("task", FREE | {"channel": "mail", "origin_ask_ref": "1"}),
     ("board", {"board": 1, "uid": "u", "created": 5, "epoch": 1, "floor": 5, "seq": 0, "actors": 0, "tasks": 0,
-               "keys": 0, "head": "", "events": 0, "moved_to": "", "paused_why": "", "arriving": 0}),
+               "keys": 0, "head": "", "events": 0, "moved_to": "", "paused_why": "", "arriving": 0, "ticket": ""}),
     ("actor", {"board": 1, "id": 1, "name": "a", "kind": "human", "tier": 0, "capabilities": "[]", "zone": ""}),
     ("session", {"board": 1, "actor": 1, "name": "s", "host": "", "worktree": "", "branch": "", "boot": "b",
                  "namespace": "n", "pid": 1, "pid_started": 1, "watched": 0, "registered": 5}),

@@ -2,7 +2,8 @@
 
 A move copies while nobody writes, verifies the copy in its own transaction, and only then fences the
 source, in one commit. Before that commit the source is the board; after it, the copy is: whoever
-follows the source's forwarding record first says that the copy has arrived.
+follows the source's forwarding record first says that the copy has arrived. Each move has a word of its own,
+which stands in that record: an earlier record that leads to the same place wakes no copy.
 """
 
 from __future__ import annotations
@@ -92,9 +93,10 @@ def move(
     if source.where == target.where:  # an earlier run was cut off behind its last step
         with board.read() as tx:
             return carried(tx.board, source.where, target.where)
-    moved = _move(board, source, target, who, progress, dry=dry)
+    word = os.urandom(16).hex()
+    moved = _move(board, source, target, who, progress, word, dry=dry)
     if not dry:
-        target.arrive(moved.uid)
+        target.arrive(moved.uid, word)
     return moved
 
 
@@ -117,6 +119,7 @@ def _move(
     target: Store,
     who: Identity,
     progress: Progress | None,
+    word: str,
     *,
     dry: bool,
 ) -> Moved:
@@ -139,12 +142,12 @@ def _move(
             there.append_to_board(
                 board_events.ClockSet(by=by, reason=f"moved from {source.where}"), caller
             )
-            there.arriving_from(source.where)
+            there.arriving_from(source.where, word)
             there.finish()
             sound(there, target.where)
 
         copier(target).receive(target, seen, finish, counted(progress, total))
-        tx.fence(target.where)
+        tx.fence(target.where, word)
         tx.finish()
     return report.but(shifted=shifted[0])
 

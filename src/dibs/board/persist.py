@@ -96,12 +96,12 @@ def persist(board: Opened, act: Callable[[], Answered], wait: Duration | None = 
 
 
 def follow(board: Opened, moved: Moved) -> None:
-    """To where the board is now. Whoever comes first says that it has arrived."""
+    """To where the board is now. Whoever comes first says that it has arrived, if it is sure that it left."""
     from dibs.board.places import settings_in, store_to
 
     store = store_to(str(moved.refusal.facts["to"]), board.store.machine, board.settings)
     try:
-        check_is_there(store, moved)
+        check_is_there(board.store, store, moved)
         settings = settings_in(store, board.settings)
     except BaseException:
         store.close()
@@ -110,13 +110,15 @@ def follow(board: Opened, moved: Moved) -> None:
     board.store, board.settings = store, settings
 
 
-def check_is_there(store: Store, moved: Moved) -> None:
+def check_is_there(source: Store, store: Store, moved: Moved) -> None:
     """Another machine has other folders, and another board may be at the place by now."""
     from dibs.stores.copying import id_of
 
     uid = str(moved.refusal.facts["board"])
     try:
-        store.arrive(uid)
+        if store.expects(uid, moved.word):
+            source.confirm()
+            store.arrive(uid, moved.word)
         there = uid_at(store)
     except Refused as problem:
         if problem.code != "no_board":

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 def store_at(place: Place, settings: Settings, machine: Machine | None = None) -> Store:
     """A server's board if an address is given, by the environment or the settings; else a file."""
-    url = place.url or settings.url
-    if url:
-        return store_at_address(url, machine, settings)
+    if place.url:
+        return store_at_address(place.url, machine, settings, "DIBS_URL")
+    if settings.url:
+        return store_at_address(settings.url, machine, settings, "url in the settings")
     return store_to(place.folder, machine, settings)
 
 
@@ -31,9 +32,7 @@ def store_to(where: str, machine: Machine | None, settings: Settings) -> Store:
     return store_at_address(where, machine, settings, "this")
 
 
-def store_at_address(
-    url: str, machine: Machine | None, settings: Settings, what: str = "DIBS_URL"
-) -> Store:
+def store_at_address(url: str, machine: Machine | None, settings: Settings, what: str) -> Store:
     from dibs.stores.address import parse
 
     address = parse(url, what)

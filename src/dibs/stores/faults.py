@@ -7,6 +7,7 @@ from dibs.core.refusals import Refused, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from dibs.core.refusals import Refusal
     from dibs.stores.transaction import BoardRow
 
 
@@ -16,6 +17,11 @@ class Interrupted(Refused):
 
 class Moved(Refused):
     """The board is elsewhere now."""
+
+    def __init__(self, refusal: Refusal, word: str) -> None:
+        super().__init__(refusal)
+        self.word = word
+        """With which whoever is sent there says that the board has arrived."""
 
 
 def busy(path: str, blocker: str, seconds: float) -> Refused:
@@ -87,6 +93,10 @@ def unreachable(
     return Interrupted(refused("unreachable", message, path=where, unknown=unknown).refusal)
 
 
+def standby_silent(where: str) -> Refused:
+    return unreachable(where, "its standby did not answer", unknown=True)
+
+
 def bad_address(where: str) -> Refused:
     return refused("bad_argument", f"the address cannot be read by the driver: {where}")
 
@@ -121,9 +131,9 @@ def servers_clock(where: str) -> Refused:
     )
 
 
-def board_moved(where: str, to: str, uid: str) -> Refused:
+def board_moved(where: str, to: str, uid: str, word: str) -> Refused:
     message = f"the board is not in {where}; it is in {to}"
-    return Moved(refused("board_moved", message, path=where, to=to, board=uid).refusal)
+    return Moved(refused("board_moved", message, path=where, to=to, board=uid).refusal, word)
 
 
 def replaced(where: str, to: str, uid: str) -> Refused:
@@ -164,4 +174,4 @@ def driver_missing(where: str) -> Refused:
 def moved_away(board: BoardRow, where: str) -> None:
     """Refuses a board that is not here any more, or not here yet; its place is told."""
     if board.is_elsewhere:
-        raise board_moved(where, board.moved_to, board.uid)
+        raise board_moved(where, board.moved_to, board.uid, board.ticket)

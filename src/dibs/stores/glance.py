@@ -71,7 +71,7 @@ class Renewal(WriteContext):
 def glance(store: SqliteStore, *, writes: bool = False) -> Glance:
     """Inside a transaction that has begun. One that writes keeps the anchor of a new boot."""
     row, stored = store.row_and_anchor()
-    _uid, _created, _epoch, floor, seq, *_counted, moved_to, _arriving, _by, _why = row
+    _uid, _created, _epoch, floor, seq, *_counted, moved_to, _arriving, _by, _why, _ticket = row
     if moved_to:
         from dibs.stores.transaction import BoardRow
 

@@ -22,14 +22,16 @@ from dibs.stores import postgres_hints as hints
 from dibs.stores.address import Address
 from dibs.stores.postgres_line import NEVER, Line, Session
 from dibs.stores.postgres_transaction import (
+    IDLE,
     Guarded,
     ReadContext,
     RenewalContext,
     WriteContext,
     at_home,
+    heard_by_standbys,
 )
 from dibs.stores.store import Finding
-from dibs.stores.transaction import BoardRow
+from dibs.stores.transaction import BoardRow, ticket_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +135,9 @@ class PostgresStore:
                 connection.execute("INSERT INTO dibs.migration VALUES (%s)", (number,))
 
     def connect(self) -> Session:
-        return Session.connect(self.address.url, **self._options())
+        session = Session.connect(self.address.url, **self._options())
+        session.silence += self.wait
+        return session
 
     def _options(self) -> dict[str, Any]:
         return {
@@ -214,9 +218,27 @@ class PostgresStore:
                 self.give_back(self.borrow())
         return self.number
 
-    def arrive(self, uid: str) -> None:
+    def expects(self, uid: str, word: str) -> bool:
         with self.guarded(), self.connect() as connection:
-            connection.execute(self.queries["arrive"], {"uid": uid})
+            known = {"uid": uid, "ticket": ticket_of(word)}
+            [(found,)] = connection.execute(self.queries["expected"], known)
+            return bool(found)
+
+    def arrive(self, uid: str, word: str) -> None:
+        with self.guarded(), self.connect() as connection:
+            connection.execute(self.queries["arrive"], {"uid": uid, "word": word})
+
+    def confirm(self) -> None:
+        """A change that a standby has not heard of can be read here; after this one, it has."""
+        turn = {"board": self.find(), "wait": self.patience, "idle": IDLE}
+        with (
+            self.guarded(),
+            self.connect() as connection,
+            heard_by_standbys(self, connection),
+            connection.transaction(),
+        ):
+            connection.execute(self.queries["take_turn"], turn)
+            connection.execute(self.queries["touch_board"], turn)
 
     def boards(self) -> list[Any]:
         """All of this database."""
@@ -231,6 +253,8 @@ class PostgresStore:
 
     def grant(self, role: str) -> None:
         """What a client needs: no right to change or to remove an event, nor to change the schema."""
+        if role == "public":  # which the server takes for everybody
+            raise faults.unknown_role(self.where, role)
         name = sql.Identifier(role)
         warned: list[str] = []
         with self.guarded(), self.connect() as connection, connection.transaction():

@@ -12,7 +12,7 @@ from dibs.stores import faults
 from dibs.stores.copying import ASIDE, KEYS, TABLES, Reckoning, contents_of, id_of
 from dibs.stores.dialect import SCHEMA
 from dibs.stores.postgres import PostgresStore
-from dibs.stores.postgres_transaction import at_home
+from dibs.stores.postgres_transaction import at_home, heard_by_standbys
 from dibs.stores.transaction import (
     ARRIVING,
     BoardRow,
@@ -152,14 +152,17 @@ def looking(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, ReadTransact
 def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransaction]]:
     """Nobody writes meanwhile, nor renews; the transaction is committed at the end."""
     number = store.find()
-    with store.guarded(), store.connect() as connection:
+    guard = store.guarded()
+    with guard, store.connect() as connection, heard_by_standbys(store, connection):
         connection.execute("BEGIN")
         link = PlainLink(store, connection, number)
         link.ask("take_turn", wait=store.patience, idle=IDLE)
         seen = ServerSnapshot(store, connection, number, changes=True)
-        here = {"moved_to": seen.board.moved_to, "arriving": seen.board.arriving}
+        place = ("moved_to", "arriving", "ticket")
+        here = {name: getattr(seen.board, name) for name in place}
         link.change("save_place", here)  # who may not say where it goes is refused before it goes
         yield seen, WriteTransaction(link, seen.board, seen.now, skewed=False)
+        guard.committing = True
         connection.execute("COMMIT")
 
 
@@ -172,7 +175,12 @@ def receive(
     replace: bool = False,
 ) -> Contents:
     """All rows in one transaction, `finish` in the same. What was there must be ours to replace."""
-    with store.guarded(), store.connect() as connection, connection.transaction():
+    with (
+        store.guarded(),
+        store.connect() as connection,
+        heard_by_standbys(store, connection),
+        connection.transaction(),
+    ):
         settings = _make_room(store, connection, source.board.uid, replace=replace)
         [(number,)] = connection.execute("SELECT coalesce(max(board), 0) + 1 FROM dibs.board")
         reckoning = Reckoning(progress)
@@ -202,6 +210,7 @@ def receive(
 def _make_room(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
     """The schema is there and the place is free; the settings that the board had there."""
     connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
+    connection.execute("SET LOCAL client_min_messages = 'warning'")  # of a standby that is silent
     store.migrate(connection)
     return _clear(store, connection, uid, replace=replace)
 

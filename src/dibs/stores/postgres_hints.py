@@ -45,9 +45,10 @@ def wait(store: PostgresStore, session: Session, seconds: float) -> None:
 
 def begin(store: PostgresStore, session: Session) -> bool:
     """Not while somebody changes the board: that change gives no hint, and is seen at the next look."""
-    line = Line(session, store.wait)
-    line.say(f"LISTEN dibs_{store.number}")
-    [(begun,)] = line.end(store.queries["begin_to_listen"], {"board": store.number})
+    known = {"board": store.number}
+    [(begun,)] = Line(session, store.wait).end(store.queries["begin_to_listen"], known)
+    if begun:
+        Line(session, store.wait).end(f"LISTEN dibs_{store.number}")
     return bool(begun)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import select
+import time
 from collections import deque
 from functools import cache
 from itertools import count
@@ -20,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from psycopg.abc import RV, PQGen
     from psycopg.pq.abc import PGresult
 
     Params = dict[str, Any]
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 30.0
 """How long a server may be silent, beside the wait for a lock; a stopped one would be so for ever."""
+
+SILENT = "it keeps silent"
 
 NEVER = float("-inf")
 
@@ -51,6 +55,8 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
         self.home: tuple[int, str] | None = None
         """An epoch, and what happened to the server since it began: that stays the same as long as a
         session that writes."""
+        self.silence = ANSWER_SECONDS
+        """How long the server may be silent, where no line is used."""
         self.listens = False
         """Whether the server tells it of changes."""
         self.heard = NEVER
@@ -59,6 +65,26 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
         self.rows = Transformer(self)
         self.poll = select.poll()
         self.poll.register(self.pgconn.socket, select.POLLIN)
+
+    def wait(self, gen: PQGen[RV], *args: Any, **named: Any) -> RV:
+        """As the driver waits, but not for ever."""
+        return super().wait(self._given_up(gen), *args, **named)
+
+    def _given_up(self, gen: PQGen[RV]) -> PQGen[RV]:
+        """The same, until nothing has come for too long."""
+        heard = time.monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard = time.monotonic()
+                elif time.monotonic() > heard + self.silence:
+                    self.close()
+                    raise psycopg.OperationalError(SILENT)
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 class Answer:
@@ -207,6 +233,6 @@ class Line:
         found = ready.poll(self._patience)
         if not found:
             self._session.close()
-            raise psycopg.OperationalError("it keeps silent")
+            raise psycopg.OperationalError(SILENT)
         if found[0][1] != select.POLLOUT:
             self._wire.consume_input()

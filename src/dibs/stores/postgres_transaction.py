@@ -6,7 +6,7 @@ said one by one: most of a transaction is one statement.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
 
@@ -52,7 +52,7 @@ class Guarded:
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
-        self._committing = False
+        self.committing = False
 
     def __enter__(self) -> Any:
         return None
@@ -64,7 +64,7 @@ class Guarded:
         _: TracebackType | None,
     ) -> None:
         if isinstance(error, psycopg.Error):
-            raise fault_of(error, self._store, self._committing) from error
+            raise fault_of(error, self._store, self.committing) from error
 
 
 class ReadContext(Guarded):
@@ -164,8 +164,7 @@ class ReadContext(Guarded):
             self._changes = []
 
     def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
-        """A commit that did not wait for its standby is a success with a warning."""
-        if self._committing and notice.sqlstate == "01000":
+        if self.committing and did_not_wait(notice):
             self._unsure = True
 
     def _end(self, error: BaseException | None) -> None:
@@ -188,11 +187,9 @@ class ReadContext(Guarded):
             self._store.give_back(session)
 
     def _commit(self, line: Line) -> None:
-        self._say_changes(line)
-        self._committing = self.changes
-        line.end("COMMIT")
-        if self._unsure:
-            raise faults.unreachable(self._store.where, "its standby did not answer", unknown=True)
+        """What was only read has been heard: nothing depends on how it ends."""
+        with suppress(psycopg.Error):
+            line.end("COMMIT")
 
 
 class WriteContext(ReadContext):
@@ -212,6 +209,13 @@ class WriteContext(ReadContext):
         for query, params in self._questions:
             self._expect(query, params)
         return self._transaction()
+
+    def _commit(self, line: Line) -> None:
+        self._say_changes(line)
+        self.committing = True
+        line.end("COMMIT")
+        if self._unsure:
+            raise faults.standby_silent(self._store.where)
 
     def _take(self, turn: str) -> Answer:
         """The board's lock; whoever waits too long for it is refused."""
@@ -264,6 +268,21 @@ class RenewalContext(WriteContext):
         return self._transaction()
 
 
+def did_not_wait(notice: psycopg.errors.Diagnostic) -> bool:
+    """A commit that did not wait for its standby is a success with a warning."""
+    return notice.sqlstate == "01000"
+
+
+@contextmanager
+def heard_by_standbys(store: PostgresStore, connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Around what is committed by other ways than a `WriteContext`: the same is refused."""
+    warned: list[bool] = []
+    connection.add_notice_handler(lambda notice: warned.append(did_not_wait(notice)))
+    yield
+    if any(warned):
+        raise faults.standby_silent(store.where)
+
+
 def at_home(store: PostgresStore, board: BoardRow, *, changes: bool = False) -> BoardRow:
     """The board, if it is here. What was replaced is here for who asks for it by its own name: to read."""
     aside = f"{ASIDE}{store.number}"
@@ -310,7 +329,7 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
         return faults.not_granted(where, detail)
     if state in ("42P01", "3F000"):
         return faults.no_board(where)
-    if state in NOTHING_DONE or state[:2] in ("08", "53", "57") or not state:
+    if state in (*NOTHING_DONE, "25P04") or state[:2] in ("08", "53", "57") or not state:
         unknown = committing and state not in NOTHING_DONE
         return faults.unreachable(where, detail, unknown=unknown, how=how(state, detail))
     return faults.storage_failed(where, detail)

@@ -228,14 +228,28 @@ class SqliteStore:
     def stated_settings(self) -> None:
         """They stand in a file beside the board."""
 
-    def arrive(self, uid: str) -> None:
+    def expects(self, uid: str, word: str) -> bool:
+        from dibs.stores.transaction import ticket_of
+
+        known = {"uid": uid, "ticket": ticket_of(word)}
+        with Guarded(self):
+            [(found,)] = self.connection.execute(self._queries["expected"], known)
+        return bool(found)
+
+    def arrive(self, uid: str, word: str) -> None:
+        from dibs.stores.transaction import ticket_of
+
+        known = {"uid": uid, "ticket": ticket_of(word)}
         with Guarded(self):
             connection = self.connection
             turn = wait_for_turn(self.lock, "arrive", self.wait, self.machine)
             try:
-                connection.execute(self._queries["arrive"], {"uid": uid})
+                connection.execute(self._queries["arrive"], known)
             finally:
                 turn.end()
+
+    def confirm(self) -> None:
+        """Whatever can be read in a file was synced."""
 
     def another(self) -> SqliteStore:
         return SqliteStore(self.folder, machine=self.machine, wait=self.wait)

@@ -59,6 +59,13 @@ FORGETS_EVERY = MINUTE
 ARRIVING, ARRIVED = 1, 2
 
 
+def ticket_of(word: str) -> str:
+    """What a copy knows of the word that says of it that it has arrived."""
+    from hashlib import sha256
+
+    return sha256(word.encode()).hexdigest()
+
+
 def is_elsewhere(moved_to: str, arriving: int) -> bool:
     return bool(moved_to) and arriving != ARRIVED
 
@@ -80,6 +87,7 @@ class BoardRow(Value):
     arriving: int = 0
     paused_by: ActorId | None = None
     paused_why: str = ""
+    ticket: str = ""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -355,17 +363,17 @@ class WriteTransaction(ReadTransaction):
         if self.new_home:
             self._change("save_home")
 
-    def fence(self, moved_to: str) -> None:
-        """The board is elsewhere from now on."""
-        self.board = self.board.but(moved_to=moved_to, arriving=0)
+    def fence(self, moved_to: str, word: str) -> None:
+        """The board is elsewhere from now on; who is sent there says the word."""
+        self.board = self.board.but(moved_to=moved_to, arriving=0, ticket=word)
 
-    def arriving_from(self, source: str) -> None:
-        """A copy that was carried here is not the board yet: that is still at its source."""
-        self.board = self.board.but(moved_to=source, arriving=ARRIVING)
+    def arriving_from(self, source: str, word: str) -> None:
+        """A copy that was carried here is not the board until somebody comes from there with the word."""
+        self.board = self.board.but(moved_to=source, arriving=ARRIVING, ticket=ticket_of(word))
 
     def is_here(self) -> None:
         """What was carried here is the board."""
-        self.board = self.board.but(moved_to="", arriving=0)
+        self.board = self.board.but(moved_to="", arriving=0, ticket="")
 
     def shift_leases(self, by: Duration) -> None:
         self._change("tasks_shifted", by=by)
@@ -389,7 +397,8 @@ class WriteTransaction(ReadTransaction):
             else:
                 self._change("save_board", **self.board.named())
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
-            self._change("save_place", moved_to=board.moved_to, arriving=board.arriving)
+            place = {"moved_to": board.moved_to, "arriving": board.arriving}
+            self._change("save_place", ticket=board.ticket, **place)
         if (board.paused_by, board.paused_why) != (read.paused_by, read.paused_why):
             self._change("save_pause", paused_by=board.paused_by, paused_why=board.paused_why)
 

@@ -5,7 +5,7 @@ GRANT INSERT ON dibs.actor, dibs.actor_name, dibs.session, dibs.task, dibs.depen
     dibs.ended_lease, dibs.event, dibs.stint, dibs.allowance, dibs.approval, dibs.note, dibs.request,
     dibs.refusal TO {role};
 GRANT UPDATE ON dibs.actor, dibs.session, dibs.task TO {role};
-GRANT UPDATE (epoch, floor, seq, actors, tasks, keys, head, events, arriving, paused_by, paused_why)
+GRANT UPDATE (epoch, floor, seq, actors, tasks, keys, head, events, paused_by, paused_why)
     ON dibs.board TO {role};
 GRANT UPDATE (acknowledged, tokens, cost, spending) ON dibs.ended_lease TO {role};
 GRANT UPDATE (tokens, cost, spending) ON dibs.stint TO {role};
@@ -13,3 +13,4 @@ GRANT UPDATE (text) ON dibs.note TO {role};
 GRANT UPDATE (reopened) ON dibs.approval TO {role};
 GRANT UPDATE (system, timeline) ON dibs.home TO {role};
 GRANT DELETE ON dibs.actor_name, dibs.dependency, dibs.request, dibs.refusal TO {role};
+GRANT EXECUTE ON FUNCTION dibs.arrive TO {role};

@@ -11,7 +11,8 @@
 
 -- part: limits
 set_config('lock_timeout', :wait, true),
-set_config('idle_in_transaction_session_timeout', :idle, true)
+set_config('idle_in_transaction_session_timeout', :idle, true),
+set_config('client_min_messages', 'warning', true)
 
 -- part: server
 (SELECT system_identifier::text FROM pg_control_system()),
@@ -21,8 +22,8 @@ substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 -- name: add_board
 INSERT INTO board
     (board, uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving,
-     paused_why)
-SELECT coalesce(max(board), 0) + 1, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0, '', 0, ''
+     paused_why, ticket)
+SELECT coalesce(max(board), 0) + 1, :uid, :created, 1, :created, 0, 0, 0, 0, '', 0, '', 0, '', ''
 FROM board
 
 -- name: add_home
@@ -46,8 +47,9 @@ FROM home JOIN board ON board.board = home.board ORDER BY home.name
 -- Differs because a server has many writers at once. A lock of its own, not that of a row: who waits
 -- for it is served in turn, so that renewals, which share it, cannot keep a writer waiting for ever.
 -- What is asked after it sees what was done before, and the time after the wait. `wait`: how long, in
--- milliseconds; `idle`: how long the lock is kept for a client that says nothing. Both are settings of
--- this transaction alone. `nobody`: whether nobody waits for changes of the board, who would like a hint.
+-- milliseconds; `idle`: how long the lock is kept for a client that says nothing. That a commit did not wait
+-- for its standby is told by a warning, which nobody may have switched off. All are settings of this
+-- transaction alone. `nobody`: whether nobody waits for changes of the board, who would like a hint.
 -- name: take_turn
 SELECT {limits}, pg_advisory_xact_lock({lock}, :board::int),
     pg_try_advisory_xact_lock({listeners}, :board::int) AS nobody
@@ -82,6 +84,10 @@ SELECT pg_notify('dibs_' || :board, '')
 -- Differs because a change may be known here and not yet to a standby: after this, the commit waits.
 -- name: touch_board
 UPDATE board SET floor = floor WHERE board = :board
+
+-- Differs because a role that uses boards may say that one has arrived, and only if it knows the word.
+-- name: arrive
+SELECT dibs.arrive(:uid, :word)
 
 -- Differs because the clock is the server's.
 -- name: look_at_board

@@ -2,7 +2,7 @@
 
 -- part: board
 uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving, paused_by,
-paused_why
+paused_why, ticket
 
 -- All columns in the order of the table: then a row is sent as it lies.
 -- part: task
@@ -77,13 +77,13 @@ WHERE board = :board
 UPDATE board SET floor = :floor, seq = :seq WHERE board = :board
 
 -- name: save_place
-UPDATE board SET moved_to = :moved_to, arriving = :arriving WHERE board = :board
+UPDATE board SET moved_to = :moved_to, arriving = :arriving, ticket = :ticket WHERE board = :board
 
 -- name: save_pause
 UPDATE board SET paused_by = :paused_by, paused_why = :paused_why WHERE board = :board
 
--- name: arrive
-UPDATE board SET arriving = 2 WHERE uid = :uid AND arriving = 1
+-- name: expected
+SELECT count(*) FROM board WHERE uid = :uid AND arriving = 1 AND ticket = :ticket
 
 -- Actors and sessions.
 

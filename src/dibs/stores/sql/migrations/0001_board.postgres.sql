@@ -28,6 +28,14 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- With the rights of whoever owns the tables: others may not change where a board is.
+CREATE FUNCTION dibs.arrive(known text, word text) RETURNS void LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE dibs.board SET arriving = 2
+    WHERE uid = known AND arriving = 1 AND ticket = encode(sha256(convert_to(word, 'UTF8')), 'hex')
+$$;
+REVOKE ALL ON FUNCTION dibs.arrive FROM PUBLIC;
+
 CREATE TRIGGER an_epoch_never_falls AFTER UPDATE OF epoch ON dibs.board FOR EACH ROW
 EXECUTE FUNCTION dibs.refuse_epoch();
 
@@ -44,8 +52,8 @@ BEGIN
     IF (new.token_epoch, new.token_number) < (old.token_epoch, old.token_number) THEN
         RAISE EXCEPTION 'a token never falls' USING ERRCODE = 'check_violation';
     END IF;
-    IF old.holder IS NOT NULL AND new.holder IS NOT NULL THEN  -- what is not reached, is not prepared
-        IF (new.holder <> old.holder
+    IF new.holder IS NOT NULL THEN  -- what is not reached, is not prepared
+        IF (new.holder IS DISTINCT FROM old.holder
                 OR (old.session IS NOT NULL AND new.session IS DISTINCT FROM old.session))
             AND (new.token_epoch, new.token_number) = (old.token_epoch, old.token_number) THEN
             RAISE EXCEPTION 'a new holder has a new token' USING ERRCODE = 'check_violation';

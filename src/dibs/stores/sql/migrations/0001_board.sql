@@ -19,7 +19,10 @@ CREATE TABLE board (
     paused_by INTEGER,           -- who stopped what offers work, if somebody did
     paused_why TEXT  NOT NULL,
     -- 1: a copy that is not the board yet, which is still at `moved_to`; 2: it has come from there.
-    arriving INTEGER NOT NULL CHECK (arriving IN (0, 1, 2))
+    arriving INTEGER NOT NULL CHECK (arriving IN (0, 1, 2)),
+    -- Of the move that brought or took the board: where it is gone from, a word; in the copy, the digest of it.
+    -- So nobody can say of a copy that it has arrived who was not sent there from the place that it left.
+    ticket   TEXT    NOT NULL
 ) STRICT;
 
 CREATE TABLE actor (

@@ -17,8 +17,8 @@ WHEN (new.token_epoch, new.token_number) < (old.token_epoch, old.token_number)
 BEGIN SELECT raise(ABORT, 'a token never falls'); END;
 
 CREATE TRIGGER a_new_holder_has_a_new_token BEFORE UPDATE ON task
-WHEN old.holder IS NOT NULL AND new.holder IS NOT NULL
-    AND (new.holder <> old.holder OR (old.session IS NOT NULL AND new.session IS NOT old.session))
+WHEN new.holder IS NOT NULL
+    AND (new.holder IS NOT old.holder OR (old.session IS NOT NULL AND new.session IS NOT old.session))
     AND (new.token_epoch, new.token_number) = (old.token_epoch, old.token_number)
 BEGIN SELECT raise(ABORT, 'a new holder has a new token'); END;
 
