@@ -28,6 +28,7 @@ CLI = "tests/interfaces/test_cli.py"
 LOCKS = "tests/faults/test_locks.py"
 FAILOVER = "tests/faults/test_failover.py"
 LOST = "tests/faults/test_server_lost.py"
+FORMER = "tests/board/test_former_places.py::test_"
 HINTS = "tests/faults/test_hints.py::test_"
 CUT_OFF = "tests/faults/test_keeper_cut_off.py"
 MOVING = "tests/board/test_moving.py"
@@ -158,6 +159,20 @@ TABLE = [
     ("a list needs the named board", "board/boards.py", 'problem.code != "no_board" or', "True or", "tests/stores/test_postgres.py::test_the_boards_of_a_database_are_listed_though_the_named_one_is_not_there"),
     ("a pooler's sessions are taken for our own", "stores/postgres.py", "connection.own = own is not None", "connection.own = True", "tests/faults/test_pooler.py::test_nothing_is_left_in_a_session_that_others_share"),
     ("what was not prepared is taken for prepared", "stores/postgres_line.py", "self._session.prepared.discard(answer.prepares)", "pass", "tests/stores/test_postgres.py::test_what_an_error_kept_from_being_prepared_is_prepared_later"),
+    ("an old record wakes a copy", "stores/sql/sqlite.sql", "AND arriving = 1 AND ticket = :ticket", "AND arriving = 1 AND :ticket <> ''", FORMER + "an_old_record_that_leads_to_a_copy_does_not_wake_it"),
+    ("an old record wakes a copy on a server", "stores/sql/migrations/0001_board.postgres.sql", "arriving = 1 AND ticket = encode(sha256(convert_to(word, 'UTF8')), 'hex')", "arriving = 1", FORMER + "who_was_sent_there_by_an_earlier_move_wakes_no_copy"),
+    ("a word is its own digest", "stores/sql/migrations/0001_board.postgres.sql", "ticket = encode(sha256(convert_to(word, 'UTF8')), 'hex')", "ticket IN (word, encode(sha256(convert_to(word, 'UTF8')), 'hex'))", "tests/stores/test_roles.py::test_a_role_says_that_a_copy_has_arrived_only_with_the_word_of_its_move"),
+    ("a copy that no standby has is a copy", "stores/postgres_copy.py", "        heard_by_standbys(store, connection),\n        connection.transaction(),", "        connection.transaction(),", LOST + "::test_a_move_whose_commit_is_made_to_wait_no_longer_can_be_run_again[target]"),
+    ("a fence that no standby has is a fence", "stores/postgres_copy.py", "with guard, store.connect() as connection, heard_by_standbys(store, connection):", "with guard, store.connect() as connection:", LOST + "::test_a_move_whose_commit_is_made_to_wait_no_longer_can_be_run_again[source]"),
+    ("who follows does not make sure", "board/persist.py", "            source.confirm()\n", "", LOST + "::test_a_move_whose_commit_is_made_to_wait_no_longer_can_be_run_again[source]"),
+    ("warnings may be switched off", "stores/sql/postgres.sql", "set_config('client_min_messages', 'warning', true)", "1", LOST + "::test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again"),
+    ("the driver waits without end", "stores/postgres_line.py", "elif time.monotonic() > heard + self.silence:", "elif False:", LOST + "::test_nobody_waits_without_end_for_a_server_that_is_silent"),
+    ("how a look ends matters", "stores/postgres_transaction.py", '        with suppress(psycopg.Error):\n            line.end("COMMIT")', '        line.end("COMMIT")', LOST + "::test_a_connection_that_is_cut_at_any_statement_is_made_anew"),
+    ("a question is not asked again", "interfaces/cli/main.py", "if not verb.looks or", "if True or", LOST + "::test_a_question_that_is_cut_off_is_asked_again"),
+    ("what was tried in vain is tried again", "board/persist.py", "problem.in_vain = True", "pass", LOST + "::test_a_question_that_nobody_answers_is_not_asked_twice_as_long"),
+    ("a transaction's own time is a damage", "stores/postgres_transaction.py", '(*NOTHING_DONE, "25P04")', "NOTHING_DONE", LOST + "::test_a_server_that_ends_a_transaction_by_its_own_time_said_no"),
+    ("a role gives a token twice", "stores/sql/migrations/0001_board.postgres.sql", "(new.holder IS DISTINCT FROM old.holder", "(new.holder <> old.holder", "tests/stores/test_roles.py::test_a_role_cannot_let_a_token_fall_or_give_one_twice"),
+    ("who meets a change listens by half", "stores/postgres_hints.py", "    if begun:\n", "    if True:\n", HINTS + "who_meets_a_change_does_not_listen_by_half"),
     ("nobody is given a hint", "stores/postgres_hints.py", 'Line(session, 0, SILENCE).end(store.queries["hint"], {"board": store.number})', "pass", HINTS + "who_waits_looks_as_soon_as_the_board_changed"),
     ("hints are given to nobody too", "stores/postgres_transaction.py", "self._turn is not None and not line.hear(self._turn)[0][-1]", "self._turn is not None", HINTS + "a_hint_follows_its_change_and_only_if_somebody_listens"),
     ("a hint that fails is a failure", "stores/postgres_hints.py", "suppress(psycopg.Error)", "suppress(KeyError)", HINTS + "a_hint_that_is_lost_delays_and_harms_nobody"),

@@ -6,6 +6,14 @@ import itertools
 
 import pytest
 
+from dibs.board import moving
+from dibs.board.identity import Identity
+from dibs.board.locate import Place
+from dibs.board.places import store_to
+from dibs.board.settings import Settings
+from dibs.opening import open_at
+from dibs.stores.faults import Moved
+from dibs.stores.transaction import WriteTransaction
 from kit.boards import database_apart
 from kit.repositories import Repo
 
@@ -35,6 +43,72 @@ def titles(repo: Repo, where: str) -> list[str]:
 
 def refusal(ran) -> tuple[int, str, str]:
     return ran.code, ran.error["code"], ran.error["message"]
+
+
+# Copies that have not arrived.
+
+
+@pytest.fixture
+def cut_short(monkeypatch):
+    """A move that ends when the copy is committed, before its source is left."""
+
+    def move(shop, source, to):
+        def killed(*_):
+            raise InterruptedError
+
+        where = Place(source) if source.startswith("/") else Place("/nowhere", url=source)
+        board = open_at(where)
+        with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+            patch.setattr(WriteTransaction, "fence", killed)
+            moving.move(board, to, Identity("ana", True, ""))
+        board.store.close()
+
+    return move
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_an_old_record_that_leads_to_a_copy_does_not_wake_it(
+    shop, url, tmp_path, cut_short, server
+):
+    """The board is where it was: whoever comes from further back is led there, by way of the copy."""
+    first, last = str(tmp_path / "first"), str(tmp_path / "last")
+    middle = f"{url}#middle" if server else str(tmp_path / "middle")
+    shop.ok("init", **at(first))
+    shop.ok("add", "one", *ANA, **at(first))
+    for source, to in ((first, middle), (middle, last)):
+        shop.ok("board", "move", "--to", to, *ANA, **at(source))
+    cut_short(shop, last, middle)
+    shop.ok("claim", "T-1", *CODEX, **at(last))
+    for place in (first, middle, last):
+        ran = shop.run("claim", "T-1", "--agent", "bob", "--session", "s2", "--json", **at(place))
+        assert (ran.code, ran.error["facts"]["holder"]) == (4, "codex"), place
+    shop.ok("board", "move", "--to", middle, *ANA, **at(last))
+    for place in (first, middle, last):
+        assert (
+            shop.ok("renew", "T-1", *CODEX, "--json", **at(place)).json["lease"]["token"] == "1.1"
+        )
+
+
+def test_who_was_sent_there_by_an_earlier_move_wakes_no_copy(shop, url, tmp_path, cut_short):
+    """A packet may be long on its way: the board has come back and set out again meanwhile."""
+    here, there = str(tmp_path / "here"), f"{url}#there"
+    shop.ok("init", **at(here))
+    shop.ok("add", "one", *ANA, **at(here))
+    shop.ok("board", "move", "--to", there, *ANA, **at(here))
+    with pytest.raises(Moved) as sent, open_store(here).read():
+        pass
+    shop.ok("board", "move", "--to", here, *ANA, **at(there))
+    cut_short(shop, here, there)
+    late = open_store(there)
+    late.arrive(sent.value.refusal.facts["board"], sent.value.word)
+    with pytest.raises(Moved), late.read():
+        pass
+    late.close()
+    shop.ok("claim", "T-1", *CODEX, **at(here))
+
+
+def open_store(where: str):
+    return store_to(where, None, Settings())
 
 
 # Under another name.

@@ -15,6 +15,8 @@ from dibs.core import commands as c
 from dibs.core.instants import SECOND
 from dibs.opening import open_at
 from dibs.stores import postgres, postgres_hints
+from dibs.stores.address import Address
+from dibs.stores.postgres import PostgresStore
 from dibs.workers.offering import next_task
 from kit.postgres import QUICK, Node, Server
 from kit.postgres_ground import until
@@ -184,3 +186,23 @@ def test_who_has_found_work_listens_no_more(url, listeners):
         with board.read() as tx:
             assert tx.board.tasks == 3
     board.store.close()
+
+
+def test_who_meets_a_change_does_not_listen_by_half(url, listeners, node):
+    """It looks again, and begins to listen when the change is done."""
+    store = PostgresStore(Address(url))
+    store.pulse()
+    with psycopg.connect(url) as writer:
+        writer.execute("SELECT pg_advisory_xact_lock(1684628072, 1)")  # as a change has it
+        store.listen(0.01)
+        assert (listeners(), channels(store)) == (0, [])
+    store.listen(0.01)
+    assert (listeners(), channels(store)) == (1, ["dibs_1"])
+    store.hush()
+    assert (listeners(), channels(store)) == (0, [])
+    store.close()
+
+
+def channels(store) -> list[str]:
+    asked = store.borrow().execute("SELECT pg_listening_channels()").fetchall()
+    return [name for (name,) in asked]

@@ -10,12 +10,22 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dibs import Refused
+from dibs.board import moving, views
+from dibs.board.identity import Identity
+from dibs.board.locate import Place
+from dibs.board.persist import was_cut_off
+from dibs.core import commands as c
+from dibs.core.instants import SECOND
+from dibs.core.model import TaskKey, Terms
+from dibs.opening import create_at, open_at
 from dibs.stores import postgres_line
+from dibs.stores.address import Address
+from dibs.stores.postgres import PostgresStore
 from kit import soak
 from kit.postgres import DURABLE, QUICK, Node, Server
 from kit.postgres_cluster import Cluster
 from kit.postgres_ground import until
-from kit.postgres_proxy import AFTER, BEFORE, DURING, Proxy
+from kit.postgres_proxy import AFTER, BEFORE, COMMIT, DURING, Proxy
 from kit.repositories import Repo
 from kit.writers import Writers, board_with, name_of, opened_by
 
@@ -177,6 +187,32 @@ def test_a_command_whose_commit_is_cut_off_has_its_answer(node, proxy, database,
     assert claimed["lease"]["token"] == "1.1"
     with opened_by(node.url(database), "codex") as board:
         assert verbs(board, key) == ["added", "claimed", "started"]
+
+
+QUESTIONS = [("list",), ("show", "T-1"), ("status",), ("log",), ("who", "T-1"), ("why", "T-1")]
+
+
+@pytest.mark.parametrize("line", QUESTIONS, ids=lambda line: line[0])
+@pytest.mark.parametrize("what", [COMMIT, "(?s).*FROM dibs.(task|event|actor)"])
+def test_a_question_that_is_cut_off_is_asked_again(node, proxy, database, tmp_path, line, what):
+    board_with(node.url(database), tasks=1)
+    repo = Repo.create(tmp_path / "repo", proxy.url(database))
+    for when in MOMENTS:
+        proxy.cut_at(when, what)
+        repo.ok(*line)
+        assert proxy.sprung.is_set()
+
+
+def test_a_question_that_nobody_answers_is_not_asked_twice_as_long(node, proxy, database):
+    """It was tried for as long as the settings say; it is not cut off in the middle."""
+    board_with(node.url(database), tasks=1)
+    wait_less(node, database)
+    board = open_at(Place("/nowhere", url=proxy.url(database)))
+    proxy.refuse()
+    with pytest.raises(Refused) as refused:
+        views.show(board, TaskKey("T-1"))
+    assert not was_cut_off(refused.value)
+    board.store.close()
 
 
 @pytest.mark.parametrize(("when", "done"), [(BEFORE, False), (AFTER, True)])
@@ -345,10 +381,17 @@ def waits(cluster):
 
 
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
-def test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again(cluster, end):
-    """The server has it, the standby perhaps not: nobody is told of a success before both have."""
+@pytest.mark.parametrize("messages", ["warning", "error"])
+def test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again(cluster, end, messages):
+    """The server has it, the standby perhaps not: nobody is told of a success before both have.
+
+    It says so by a warning. Somebody may have switched warnings off.
+    """
     database = name_of(Server(cluster.primary.url(), cluster.primary).new_database())
     [key] = board_with(cluster.url(database), tasks=1)
+    hidden = f"ALTER DATABASE {database} SET client_min_messages = '{messages}'"
+    with cluster.primary.connect() as connection:
+        connection.execute(hidden)
     with opened_by(cluster.url(database), "codex") as board, ThreadPoolExecutor() as pool:
         cluster.cut()
         claim = pool.submit(board.claim, key)
@@ -360,3 +403,103 @@ def test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again(cluster, end
         answer = claim.result(60)
         assert (answer.token, answer.replayed) == ("1.1", True)
         assert verbs(board, key) == ["added", "claimed", "started"]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_move_whose_commit_is_made_to_wait_no_longer_can_be_run_again(cluster, tmp_path, side):
+    """Nobody is led from one place to the other before the standbys know of it too."""
+    url = cluster.url(name_of(Server(cluster.primary.url(), cluster.primary).new_database()))
+    there, folder = f"{url}#web", str(tmp_path / "board")
+    source, target = (there, folder) if side == "source" else (folder, there)
+    repo = Repo.create(tmp_path / "repo")
+    here, away = at(source), at(target)
+    repo.ok("init", **here)
+    repo.ok("add", "one", "--as", "ana", **here)
+    with ThreadPoolExecutor() as pool:
+        cluster.cut()
+        move = ("board", "move", "--to", target, "--as", "ana", "--json")
+        moving = pool.submit(repo.run, *move, **here)
+        first = until(lambda: waits(cluster), "a commit that waits")
+        assert cluster.primary.ask(f"SELECT pg_cancel_backend({first[0]})")
+        ran = moving.result(60)
+        assert (ran.code, ran.error["facts"]["unknown"]) == (75, True)
+        if side == "source":  # it is left, as far as this server knows: whoever follows makes sure
+            claim = ("claim", "T-1", "--agent", "codex", "--session", "s1", "--json")
+            claiming = pool.submit(repo.run, *claim, **here)
+            until(lambda: waits(cluster), "one who makes sure")
+            assert not claiming.done()
+            cluster.join()
+            assert claiming.result(60).json["lease"]["token"] == "1.1"
+        else:
+            cluster.join()
+            repo.ok("claim", "T-1", "--agent", "codex", "--session", "s1", **here)
+    repo.ok(*move, **here)
+    assert repo.ok("show", "T-1", "--json", **away).json["task"]["token"] == "1.1"
+    assert repo.ok("show", "T-1", "--json", **here).json["task"]["token"] == "1.1"
+
+
+def at(where: str) -> dict[str, str]:
+    """An environment in which the board is there."""
+    return {"DIBS_BOARD" if where.startswith("/") else "DIBS_URL": where}
+
+
+# A server that says nothing.
+
+
+@pytest.mark.parametrize("what", ["boards", "grant", "arrive", "expects", "move", "follow"])
+def test_nobody_waits_without_end_for_a_server_that_is_silent(
+    node, proxy, database, tmp_path, monkeypatch, what
+):
+    monkeypatch.setattr(postgres_line, "ANSWER_SECONDS", 0.3)
+    folder = str(tmp_path / "board")
+    ana = Identity("ana", True, "")
+    board_with(node.url(database), tasks=1)
+    store = PostgresStore(Address(proxy.url(database)), wait=0.2)
+    near, _ = create_at(Place(folder))
+    near.execute(ana, c.Add(Terms("one")))
+    near.settings = near.settings.but(write_wait=SECOND // 5)
+    to = f"{proxy.url(database)}#new"
+    if what == "follow":
+        moving.move(near, to, ana)
+    acts = {
+        "boards": store.boards,
+        "grant": lambda: store.grant("postgres"),
+        "arrive": lambda: store.arrive("uid", "word"),
+        "expects": lambda: store.expects("uid", "word"),
+        "move": lambda: moving.move(near, to, ana),
+        "follow": lambda: views.show(near, TaskKey("T-1")),
+    }
+    begun = postgres_line.Session.connect
+
+    def connect(*given, **named):
+        session = begun(*given, **named)
+        proxy.freeze()
+        return session
+
+    monkeypatch.setattr(postgres_line.Session, "connect", connect)
+    with ThreadPoolExecutor() as pool:
+        try:
+            problem = pool.submit(acts[what]).exception(20)
+        finally:
+            proxy.thaw()
+    assert problem.code == "unreachable" and "it keeps silent" in str(problem)
+    near.store.close()
+    store.close()
+
+
+# A time of its own.
+
+
+def test_a_server_that_ends_a_transaction_by_its_own_time_said_no(node, database):
+    [key] = board_with(node.url(database), tasks=1)
+    wait_less(node, database)
+    with node.connect(database) as other:
+        other.execute(f"ALTER DATABASE {database} SET transaction_timeout = '50ms'")
+        with opened_by(node.url(database), "codex") as board, other.transaction():
+            other.execute("LOCK TABLE dibs.task")
+            with pytest.raises(Refused) as refused:
+                board.claim(key)
+        assert refused.value.code == "unreachable" and "said no" in str(refused.value)
+        other.execute(f"ALTER DATABASE {database} RESET transaction_timeout")
+    with opened_by(node.url(database), "codex") as board:
+        assert board.claim(key).token == "1.1"

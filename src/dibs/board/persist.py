@@ -88,11 +88,18 @@ def persist(board: Opened, act: Callable[[], Answered], wait: Duration | None = 
         except Interrupted as cut:
             doubt = cut if cut.refusal.facts.get("unknown") else doubt
             if not patience.lasts():
-                raise doubt or cut from None
+                problem = doubt or cut
+                problem.in_vain = True
+                raise problem from None
         except Moved as moved:
             if not patience.follows():
                 raise
             follow(board, moved)
+
+
+def was_cut_off(problem: Refused) -> bool:
+    """In the middle of something that may begin anew: it was not tried for long already."""
+    return isinstance(problem, Interrupted) and not problem.in_vain
 
 
 def follow(board: Opened, moved: Moved) -> None:

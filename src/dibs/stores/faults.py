@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 class Interrupted(Refused):
     """It was cut off, or lost to another: it may be tried again with the same request id."""
 
+    in_vain = False
+    """Whether it was, for as long as the settings say."""
+
 
 class Moved(Refused):
     """The board is elsewhere now."""

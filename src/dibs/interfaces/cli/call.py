@@ -50,6 +50,8 @@ class Verb(Value):
     arguments: tuple[Argument, ...] = ()
     misused: int | None = None
     """The exit code if its arguments cannot be read, where the usual one says something else to the caller."""
+    looks: bool = False
+    """Whether it changes nothing: then it is asked again when it was cut off in the middle."""
 
 
 def on_terminal() -> bool:

@@ -248,6 +248,7 @@ VERBS = {
             argument("--watch", action="store_true", help="again whenever the board changes"),
             argument("--every", metavar="TIME", help="with --watch: at the latest then (2s)"),
         ),
+        looks=True,
     ),
     "log": Verb(
         log,
@@ -273,6 +274,7 @@ VERBS = {
             argument("--until", metavar="WHEN", help="likewise"),
             LIMIT,
         ),
+        looks=True,
     ),
     "who": Verb(
         who,
@@ -282,6 +284,7 @@ VERBS = {
             ),
             argument("--at", metavar="WHEN", help="2026-11-15T14:30:00Z, 15:30 (local), 2h (ago)"),
         ),
+        looks=True,
     ),
     "watch": Verb(
         watch,

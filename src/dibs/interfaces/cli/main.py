@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dibs.interfaces.cli.call import Answer, Verb
+    from dibs.interfaces.cli.call import Answer, Call, Verb
 
 WITH_VALUE = ("--agent", "--as", "--session", "--request-id")
 """Options of every verb that take a value; they may stand before the verb."""
@@ -68,6 +68,19 @@ def run(given: list[str]) -> int:
     return carry_out(name, rest)
 
 
+def answered(verb: Verb, call: Call) -> Answer | Iterator[Answer | None]:
+    try:
+        return verb.run(call)
+    except Refused as problem:
+        if not verb.looks or problem.code != "unreachable":
+            raise
+        from dibs.board.persist import persist, was_cut_off
+
+        if not was_cut_off(problem):
+            raise
+        return persist(call.board, lambda: verb.run(call))
+
+
 def carry_out(name: str, rest: list[str]) -> int:
     """Loads the verb, lets it act, and tells its answer."""
     # `importlib` itself would be loaded for this alone.
@@ -82,7 +95,7 @@ def carry_out(name: str, rest: list[str]) -> int:
         told(problem, as_json="--json" in before_dashes(rest))
         return verb.misused
     try:
-        answer = verb.run(call)
+        answer = answered(verb, call)
         if not isinstance(answer, Answer):
             return print_as_they_come(answer, as_json=call["json"])
     except Refused:

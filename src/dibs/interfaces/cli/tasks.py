@@ -292,9 +292,10 @@ VERBS = {
             argument("--mine", action="store_true", help="what this session holds"),
             LIMIT,
         ),
+        looks=True,
     ),
-    "show": Verb(show, (KEY,)),
-    "why": Verb(why, (KEY,)),
+    "show": Verb(show, (KEY,), looks=True),
+    "why": Verb(why, (KEY,), looks=True),
     "depend": Verb(
         depend,
         (

@@ -230,6 +230,7 @@ VERBS = {
                 "--verify", action="store_true", help="compare all approved periods with the stints"
             ),
         ),
+        looks=True,
     ),
     "day": Verb(
         day,
@@ -243,5 +244,6 @@ VERBS = {
             argument("date", nargs="?", metavar="DAY", help="2026-11-15; else today"),
             TZ,
         ),
+        looks=True,
     ),
 }
