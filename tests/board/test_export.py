@@ -10,6 +10,7 @@ import pytest
 
 from dibs.board import carrying, moving
 from dibs.board.execute import Board
+from dibs.board.places import copier
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
@@ -104,7 +105,7 @@ def test_what_an_interrupted_export_left_is_taken_over_and_private(busy, tmp_pat
 
 def test_an_export_has_every_row_of_every_table(busy, tmp_path):
     found = tables(exported(busy, tmp_path / "board.jsonl"))
-    with moving.copier(busy.store).snapshot(busy.store) as seen:
+    with copier(busy.store).snapshot(busy.store) as seen:
         for table in TABLES:
             columns, rows = seen.rows(table)
             assert found[table] == [dict(zip(columns, row)) for row in rows], table

@@ -9,7 +9,7 @@ import pytest
 from dibs.board import moving
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.board.places import store_to
+from dibs.board.places import copier, store_to
 from dibs.board.settings import Settings
 from dibs.opening import open_at
 from dibs.stores.faults import Moved
@@ -54,11 +54,11 @@ def cut_short(monkeypatch):
 
     def move(shop, source, to):
         def killed(*_):
-            raise InterruptedError
+            raise RuntimeError
 
         where = Place(source) if source.startswith("/") else Place("/nowhere", url=source)
         board = open_at(where)
-        with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+        with monkeypatch.context() as patch, pytest.raises(RuntimeError):
             patch.setattr(WriteTransaction, "fence", killed)
             moving.move(board, to, Identity("ana", True, ""))
         board.store.close()
@@ -89,9 +89,12 @@ def test_an_old_record_that_leads_to_a_copy_does_not_wake_it(
         )
 
 
-def test_who_was_sent_there_by_an_earlier_move_wakes_no_copy(shop, url, tmp_path, cut_short):
+@pytest.mark.parametrize("server", [True, False])
+def test_who_was_sent_there_by_an_earlier_move_wakes_no_copy(
+    shop, url, tmp_path, cut_short, server
+):
     """A packet may be long on its way: the board has come back and set out again meanwhile."""
-    here, there = str(tmp_path / "here"), f"{url}#there"
+    here, there = str(tmp_path / "here"), f"{url}#there" if server else str(tmp_path / "there")
     shop.ok("init", **at(here))
     shop.ok("add", "one", *ANA, **at(here))
     shop.ok("board", "move", "--to", there, *ANA, **at(here))
@@ -100,7 +103,7 @@ def test_who_was_sent_there_by_an_earlier_move_wakes_no_copy(shop, url, tmp_path
     shop.ok("board", "move", "--to", here, *ANA, **at(there))
     cut_short(shop, here, there)
     late = open_store(there)
-    late.arrive(sent.value.refusal.facts["board"], sent.value.word)
+    copier(late).arrive(late, sent.value.refusal.facts["board"], sent.value.word)
     with pytest.raises(Moved), late.read():
         pass
     late.close()

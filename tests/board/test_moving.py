@@ -13,6 +13,7 @@ import pytest
 import dibs
 from dibs.board import moving
 from dibs.board.execute import Board
+from dibs.board.places import copier
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
 from dibs.core import commands as c
@@ -53,7 +54,7 @@ def busy(bench):
 
 
 def contents(store):
-    with moving.copier(store).snapshot(store) as seen:
+    with copier(store).snapshot(store) as seen:
         return contents_of(seen)
 
 
@@ -193,7 +194,7 @@ def cut_off(patch, step, target) -> None:
     if step == "fencing":
         patch.setattr(WriteTransaction, "fence", stop)
     if step == "arriving":
-        patch.setattr(target, "arrive", stop)
+        patch.setattr(copier(target), "arrive", stop)
 
 
 def stopping(done: int, total: int) -> None:

@@ -159,7 +159,7 @@ def test_a_board_that_is_elsewhere_is_not_looked_at_here(bench):
     from dibs.stores.glance import Look
 
     with bench.store.write("move") as tx:
-        tx.fence("/elsewhere")
+        tx.fence("/elsewhere", "word")
         tx.finish()
     with pytest.raises(Moved), Look(bench.store):
         pass

@@ -18,7 +18,7 @@ from dibs.core import commands as c
 from dibs.core.instants import SECOND
 from dibs.core.model import TaskKey, Terms
 from dibs.opening import create_at, open_at
-from dibs.stores import postgres_line
+from dibs.stores import postgres_copy, postgres_line
 from dibs.stores.address import Address
 from dibs.stores.postgres import PostgresStore
 from kit import soak
@@ -200,7 +200,17 @@ def test_a_question_that_is_cut_off_is_asked_again(node, proxy, database, tmp_pa
     for when in MOMENTS:
         proxy.cut_at(when, what)
         repo.ok(*line)
-        assert proxy.sprung.is_set()
+        assert proxy.sprung.wait(10)
+
+
+@pytest.mark.parametrize("when", MOMENTS)
+def test_how_a_look_ends_matters_to_nobody(node, proxy, database, when):
+    [key] = board_with(node.url(database), tasks=1)
+    with opened_by(proxy.url(database), "codex") as board:
+        board.show(key)
+        proxy.cut_at(when)
+        assert board.show(key).key == key
+        assert proxy.sprung.wait(10)
 
 
 def test_a_question_that_nobody_answers_is_not_asked_twice_as_long(node, proxy, database):
@@ -464,8 +474,8 @@ def test_nobody_waits_without_end_for_a_server_that_is_silent(
     acts = {
         "boards": store.boards,
         "grant": lambda: store.grant("postgres"),
-        "arrive": lambda: store.arrive("uid", "word"),
-        "expects": lambda: store.expects("uid", "word"),
+        "arrive": lambda: postgres_copy.arrive(store, "uid", "word"),
+        "expects": lambda: postgres_copy.expects(store, "uid", "word"),
         "move": lambda: moving.move(near, to, ana),
         "follow": lambda: views.show(near, TaskKey("T-1")),
     }

@@ -10,6 +10,7 @@ from dibs.board.known import fresh_uid
 from dibs.core import commands as c
 from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
+from dibs.stores import postgres_copy
 from dibs.stores.address import Address
 from dibs.stores.postgres import PostgresStore
 from dibs.stores.transaction import ticket_of
@@ -65,7 +66,7 @@ def test_who_may_use_a_board_and_not_make_one_is_told_that_it_is_there(granted):
     ],
 )
 def test_a_role_cannot_let_a_token_fall_or_give_one_twice(role, statement):
-    with pytest.raises(psycopg.errors.CheckViolation, match="never|a new holder has a new token"):
+    with pytest.raises(psycopg.errors.CheckViolation, match=r"never|a new holder has a new token"):
         role.execute(statement)
 
 
@@ -97,8 +98,8 @@ def test_a_role_says_that_a_copy_has_arrived_only_with_the_word_of_its_move(benc
         place = "SET moved_to = '/from', arriving = 1, ticket = %s"
         owner.execute(f"UPDATE dibs.board {place}", (ticket_of("the word"),))
     for word, expected in (("another", False), (ticket_of("the word"), False), ("the word", True)):
-        assert granted.expects(uid, word) is expected
-        granted.arrive(uid, word)
+        assert postgres_copy.expects(granted, uid, word) is expected
+        postgres_copy.arrive(granted, uid, word)
         with bench.store.connect() as owner:
             [(arriving,)] = owner.execute("SELECT arriving FROM dibs.board")
         assert arriving == (2 if expected else 1)

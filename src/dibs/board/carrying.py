@@ -14,7 +14,6 @@ from dibs.board.moving import (
     Moved,
     authorise,
     carried,
-    copier,
     counted,
     known_there,
     sound,
@@ -22,6 +21,7 @@ from dibs.board.moving import (
     unchanged,
 )
 from dibs.board.passing import passing_folder
+from dibs.board.places import copier
 from dibs.core import board_events
 from dibs.core import commands as c
 from dibs.core.instants import Duration, Instant, between

@@ -16,7 +16,7 @@ from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
 from dibs.board.passing import passing_folder
 from dibs.board.persist import Opened
-from dibs.board.places import store_to
+from dibs.board.places import copier, store_to
 from dibs.board.upkeep import verified
 from dibs.core import board_events
 from dibs.core import commands as c
@@ -32,7 +32,6 @@ from dibs.stores.sqlite import FILE, SqliteStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
@@ -63,17 +62,6 @@ def carried(board: BoardRow, source: str, target: str, rows: int = 0) -> Moved:
     return Moved(board.uid, source, target, rows, board.seq, board.tasks)
 
 
-def copier(store: Store) -> Any:
-    """The functions that carry a board out of this kind of store, and into it."""
-    if isinstance(store, SqliteStore):
-        from dibs.stores import sqlite_copy
-
-        return sqlite_copy
-    from dibs.stores import postgres_copy
-
-    return postgres_copy
-
-
 def scrub(board: Board) -> tuple[str, ...]:
     """Overwrites what the store has left of what was removed; says what it could not reach."""
     store = board.store
@@ -96,7 +84,7 @@ def move(
     word = os.urandom(16).hex()
     moved = _move(board, source, target, who, progress, word, dry=dry)
     if not dry:
-        target.arrive(moved.uid, word)
+        copier(target).arrive(target, moved.uid, word)
     return moved
 
 

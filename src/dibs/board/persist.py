@@ -119,13 +119,14 @@ def follow(board: Opened, moved: Moved) -> None:
 
 def check_is_there(source: Store, store: Store, moved: Moved) -> None:
     """Another machine has other folders, and another board may be at the place by now."""
+    from dibs.board.places import copier
     from dibs.stores.copying import id_of
 
     uid = str(moved.refusal.facts["board"])
     try:
-        if store.expects(uid, moved.word):
-            source.confirm()
-            store.arrive(uid, moved.word)
+        if copier(store).expects(store, uid, moved.word):
+            copier(source).confirm(source)
+            copier(store).arrive(store, uid, moved.word)
         there = uid_at(store)
     except Refused as problem:
         if problem.code != "no_board":

@@ -9,6 +9,8 @@ from dibs.stores.faults import driver_missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from dibs.machine import Machine
     from dibs.stores.store import Store
 
@@ -47,3 +49,14 @@ def settings_in(store: Store, local: Settings) -> Settings:
     """Those that a server keeps, for all machines alike; else those beside the file."""
     stated = store.stated_settings()
     return local if stated is None else from_text(stated, store.where)
+
+
+def copier(store: Store) -> Any:
+    """The functions that carry a board out of this kind of store, and into it."""
+    if not store.remote:
+        from dibs.stores import sqlite_copy
+
+        return sqlite_copy
+    from dibs.stores import postgres_copy
+
+    return postgres_copy

@@ -22,16 +22,14 @@ from dibs.stores import postgres_hints as hints
 from dibs.stores.address import Address
 from dibs.stores.postgres_line import NEVER, Line, Session
 from dibs.stores.postgres_transaction import (
-    IDLE,
     Guarded,
     ReadContext,
     RenewalContext,
     WriteContext,
     at_home,
-    heard_by_standbys,
 )
 from dibs.stores.store import Finding
-from dibs.stores.transaction import BoardRow, ticket_of
+from dibs.stores.transaction import BoardRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -217,28 +215,6 @@ class PostgresStore:
             with self.guarded():
                 self.give_back(self.borrow())
         return self.number
-
-    def expects(self, uid: str, word: str) -> bool:
-        with self.guarded(), self.connect() as connection:
-            known = {"uid": uid, "ticket": ticket_of(word)}
-            [(found,)] = connection.execute(self.queries["expected"], known)
-            return bool(found)
-
-    def arrive(self, uid: str, word: str) -> None:
-        with self.guarded(), self.connect() as connection:
-            connection.execute(self.queries["arrive"], {"uid": uid, "word": word})
-
-    def confirm(self) -> None:
-        """A change that a standby has not heard of can be read here; after this one, it has."""
-        turn = {"board": self.find(), "wait": self.patience, "idle": IDLE}
-        with (
-            self.guarded(),
-            self.connect() as connection,
-            heard_by_standbys(self, connection),
-            connection.transaction(),
-        ):
-            connection.execute(self.queries["take_turn"], turn)
-            connection.execute(self.queries["touch_board"], turn)
 
     def boards(self) -> list[Any]:
         """All of this database."""

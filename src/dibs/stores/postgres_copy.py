@@ -19,6 +19,7 @@ from dibs.stores.transaction import (
     ReadTransaction,
     WriteTransaction,
     is_elsewhere,
+    ticket_of,
 )
 
 TYPE_CHECKING = False
@@ -253,6 +254,34 @@ def _there(
         if id_of(there) != uid or not (is_free or replace):
             raise faults.board_exists(store.where, there)
     return [(number, name, arriving) for number, name, *_, arriving in found]
+
+
+def expects(store: PostgresStore, uid: str, word: str) -> bool:
+    """Whether a copy of this board is here that is not the board before somebody says this word."""
+    known = {"uid": uid, "ticket": ticket_of(word)}
+    with store.guarded(), store.connect() as connection:
+        [(found,)] = connection.execute(store.queries["expected"], known)
+    return bool(found)
+
+
+def arrive(store: PostgresStore, uid: str, word: str) -> None:
+    """That copy is the board from now on."""
+    with store.guarded(), store.connect() as connection:
+        connection.execute(store.queries["arrive"], {"uid": uid, "word": word})
+
+
+def confirm(store: PostgresStore) -> None:
+    """What can be read here may be unknown to a standby. After this it is known, or it is refused."""
+    number = store.find()
+    with (
+        store.guarded(),
+        store.connect() as connection,
+        heard_by_standbys(store, connection),
+        connection.transaction(),
+    ):
+        link = PlainLink(store, connection, number)
+        link.ask("take_turn", wait=store.patience, idle=IDLE)
+        link.change("touch_board", {})
 
 
 def check_free(store: PostgresStore, uid: str) -> None:

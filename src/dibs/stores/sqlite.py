@@ -64,7 +64,7 @@ class SqliteStore:
         self.machine = machine or this_machine()
         self.wait = wait
         self._pid = os.getpid()
-        self._queries = queries.load("sqlite")
+        self.queries = queries.load("sqlite")
         self._connection: apsw.Connection | None = None
         self._actors: tuple[str, dict[Any, Any]] = ("", {})
         self.skewed = False
@@ -228,29 +228,6 @@ class SqliteStore:
     def stated_settings(self) -> None:
         """They stand in a file beside the board."""
 
-    def expects(self, uid: str, word: str) -> bool:
-        from dibs.stores.transaction import ticket_of
-
-        known = {"uid": uid, "ticket": ticket_of(word)}
-        with Guarded(self):
-            [(found,)] = self.connection.execute(self._queries["expected"], known)
-        return bool(found)
-
-    def arrive(self, uid: str, word: str) -> None:
-        from dibs.stores.transaction import ticket_of
-
-        known = {"uid": uid, "ticket": ticket_of(word)}
-        with Guarded(self):
-            connection = self.connection
-            turn = wait_for_turn(self.lock, "arrive", self.wait, self.machine)
-            try:
-                connection.execute(self._queries["arrive"], known)
-            finally:
-                turn.end()
-
-    def confirm(self) -> None:
-        """Whatever can be read in a file was synced."""
-
     def another(self) -> SqliteStore:
         return SqliteStore(self.folder, machine=self.machine, wait=self.wait)
 
@@ -261,17 +238,17 @@ class SqliteStore:
     def ask(self, query: str, **params: Any) -> list[Any]:
         assert self._connection is not None, "inside a transaction"
         params["board"] = BOARD
-        return self._connection.execute(self._queries[query], params).fetchall()
+        return self._connection.execute(self.queries[query], params).fetchall()
 
     def stream(self, query: str, **params: Any) -> Iterator[Any]:
         assert self._connection is not None, "inside a transaction"
         params["board"] = BOARD
-        return iter(self._connection.execute(self._queries[query], params))
+        return iter(self._connection.execute(self.queries[query], params))
 
     def change(self, query: str, params: dict[str, Any]) -> None:
         assert self._connection is not None, "inside a transaction"
         params["board"] = BOARD
-        self._connection.execute(self._queries[query], params)
+        self._connection.execute(self.queries[query], params)
 
     def actors_at(self, head: str) -> dict[Any, Any]:
         """Actors change only with an event of the board: while its head is the same, so are they."""

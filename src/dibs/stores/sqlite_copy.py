@@ -16,7 +16,13 @@ from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
 from dibs.stores.queries import newest
 from dibs.stores.queue import wait_for_turn
 from dibs.stores.sqlite import BOARD, UNSAFE_FILE_SYSTEMS, Guarded, SqliteStore
-from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction, is_elsewhere
+from dibs.stores.transaction import (
+    BoardRow,
+    ReadTransaction,
+    WriteTransaction,
+    is_elsewhere,
+    ticket_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,6 +192,30 @@ def _there(
     if there != uid or not (is_elsewhere(moved_to, arriving) or replace):
         raise faults.board_exists(store.where, there)
     return there, floor, moved_to, arriving
+
+
+def expects(store: SqliteStore, uid: str, word: str) -> bool:
+    """Whether a copy of this board is here that is not the board before somebody says this word."""
+    known = {"uid": uid, "ticket": ticket_of(word)}
+    with Guarded(store):
+        [(found,)] = store.connection.execute(store.queries["expected"], known)
+    return bool(found)
+
+
+def arrive(store: SqliteStore, uid: str, word: str) -> None:
+    """That copy is the board from now on."""
+    known = {"uid": uid, "ticket": ticket_of(word)}
+    with Guarded(store):
+        connection = store.connection
+        turn = wait_for_turn(store.lock, "arrive", store.wait, store.machine)
+        try:
+            connection.execute(store.queries["arrive"], known)
+        finally:
+            turn.end()
+
+
+def confirm(store: SqliteStore) -> None:
+    """Whatever can be read in a file was synced, and outlives the machine as a change would."""
 
 
 def check_free(store: SqliteStore, uid: str) -> None:

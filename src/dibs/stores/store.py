@@ -29,18 +29,6 @@ if TYPE_CHECKING:
 
         def create(self, uid: str) -> bool: ...
 
-        def expects(self, uid: str, word: str) -> bool:
-            """Whether a copy of this board is here that is not the board before somebody says this word."""
-            ...
-
-        def arrive(self, uid: str, word: str) -> None:
-            """That copy is the board from now on."""
-            ...
-
-        def confirm(self) -> None:
-            """What was read here outlives the place as a change would; if that cannot be said, it is refused."""
-            ...
-
         def stated_settings(self) -> str | None:
             """Settings that are kept with the board, if it keeps any."""
             ...
