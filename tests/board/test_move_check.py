@@ -125,6 +125,21 @@ def test_a_role_that_may_make_a_schema_can_move_a_board_in(shop):
     shop.ok("board", "move", "--to", f"{role}#web", *ANA)
 
 
+def test_a_move_says_as_whom_everybody_will_follow(shop):
+    """Agents may have another role than who moves the board: then the address names nobody."""
+    url = server().new_database()
+    role = by_role(url, owner=True)
+    named = f"everybody follows as {role_in(role)}"
+    check = shop.ok("board", "move", "--to", f"{role}#web", "--check", *ANA)
+    assert named in check.out
+    nameless = f"{url.partition('//')[0]}//{role.partition('@')[2]}#web"
+    moved = shop.ok("board", "move", "--to", nameless, *ANA, PGUSER=role_in(role))
+    assert "everybody follows" not in moved.out
+    other = by_role(url)
+    shop.ok("board", "grant", role_in(other), PGUSER=role_in(role))
+    shop.ok("claim", "T-1", "--agent", "codex", "--session", "s1", PGUSER=role_in(other))
+
+
 # Where a folder can be.
 
 

@@ -41,6 +41,14 @@ def test_config_shows_the_address_that_is_in_force_and_who_says_it(far):
     assert url_of(far) == {"value": f"{shown(url)}x", "source": "DIBS_URL"}
 
 
+def test_a_bad_address_is_told_where_it_stands(far):
+    beside(far, 'url = "nonsense"')
+    far.around.clear()
+    assert "url in the settings is no address" in far.run("list").err
+    far.around["DIBS_URL"] = "nonsense"
+    assert "DIBS_URL is no address" in far.run("list").err
+
+
 def test_config_shows_the_address_that_a_board_moved_to(tmp_path):
     repo, url = Repo.create(tmp_path / "repo"), new_address("postgres")
     repo.ok("init")

@@ -77,10 +77,9 @@ def served() -> tuple[str, dict[str, str]]:
     from kit.postgres import server
 
     known = conninfo_to_dict(server().new_database())
-    rest = {f"PG{name.upper()}": str(known[name]) for name in ("host", "port") if name in known}
-    return f"postgresql://{known.get('user', '')}@/{known['dbname']}", rest | {
-        "PGPASSWORD": str(known.get("password", ""))
-    }
+    said = ("host", "port", "user", "password")
+    rest = {f"PG{name.upper()}": str(known[name]) for name in said if name in known}
+    return f"postgresql:///{known['dbname']}", rest
 
 
 def settled(text: str) -> str:

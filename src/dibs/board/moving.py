@@ -56,6 +56,8 @@ class Moved(Value):
     tasks: int
     shifted: Duration = Duration(0)
     epoch: int = 0
+    role: str = ""
+    """As whom everybody will follow a moved board: the address names it, and every client reads that."""
 
 
 def carried(board: BoardRow, source: str, target: str, rows: int = 0) -> Moved:
@@ -101,6 +103,10 @@ def target_of(board: Board, to: str) -> Store:
     return target
 
 
+def role_in(target: Store) -> str:
+    return "" if isinstance(target, SqliteStore) else target.address.user  # type: ignore[attr-defined]
+
+
 def _move(
     board: Board,
     source: Store,
@@ -115,7 +121,7 @@ def _move(
         authorise(tx, board, who, c.MoveBoard())
         sound(tx, source.where)
         total = seen.count()
-        report = carried(seen.board, source.where, target.where, total)
+        report = carried(seen.board, source.where, target.where, total).but(role=role_in(target))
         if dry:
             copier(target).check_free(target, seen.board.uid)
             return report

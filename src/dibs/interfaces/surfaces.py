@@ -161,7 +161,9 @@ SURFACES = {
     "work_lost": Surface(
         LOST, "dibs show {task} says who has it; dibs claim KEY, or dibs release {task} to go on"
     ),
-    "token_ahead": Surface(LOST, "stop working on it; dibs doctor"),
+    "token_ahead": Surface(
+        LOST, "stop working on it; dibs log says what happened; dibs note keeps what you found out"
+    ),
     # Storage.
     "bug": Surface(BUG, "run it again with DIBS_DEBUG=1, and report what it prints"),
     "disk_full": Surface(STORAGE, "make room on the disk, then run it again"),
@@ -194,7 +196,10 @@ SURFACES = {
     "paused": Surface(AGAIN, "dibs claim KEY takes one task all the same; dibs status"),
     "at_limit": Surface(AGAIN, "finish what is held first: dibs list --held"),
     "nothing_ready": Surface(AGAIN, "dibs next --wait 10m waits for work; dibs status says why"),
-    "busy": Surface(AGAIN, "run it again; if one process keeps the lock, look at that process"),
+    "busy": Surface(
+        AGAIN,
+        "run it again; if it stays so: dibs doctor, and look at the process that keeps the lock",
+    ),
 }
 
 

@@ -45,13 +45,15 @@ def move(call: Call) -> Answer:
     carried = ", ".join(
         (count(moved.tasks, "task"), count(moved.events, "event"), count(moved.rows, "row"))
     )
+    role = f"everybody follows as {moved.role}, which the address names: leave it out if others have a role of their own"
+    told = (role,) if moved.role else ()
     if dry:
         line = f"the board can be moved from {moved.source} to {moved.target}: {carried}"
-        return Answer(payloads.answer(moved=False, **moved.named()), (line,))
+        return Answer(payloads.answer(moved=False, **moved.named()), (line, *told))
     done = f"the board is in {moved.target} now" + (f": {carried}" if moved.rows else "")
     off = f"lease times moved by {about(moved.shifted)}, as the clocks differ"
     lines = (done, off) if abs(moved.shifted) >= SECOND else (done,)
-    return Answer(payloads.answer(moved=True, **moved.named()), lines)
+    return Answer(payloads.answer(moved=True, **moved.named()), (*lines, *told))
 
 
 def backup(call: Call) -> Answer:
