@@ -9,7 +9,7 @@ Like is compared with like: each client has one connection, each cycle is two tr
 settings of the server, each commit waits for the disk. What the peers do in them: procrastinate's trigger
 writes an entry of its log at each change of a job's state; it notifies when a job comes or is to be
 aborted, not when one is fetched or finished. pgqueuer notifies when jobs come and when they leave. Nobody
-listens. dibs notifies nobody. procrastinate's pool checks its connection before each statement, as it does
+listens, so dibs notifies nobody. procrastinate's pool checks its connection before each statement, as it does
 in a worker.
 """
 
