@@ -88,6 +88,9 @@ SURFACES = {
     "wrong_encoding": Surface(
         USAGE, "name another one: CREATE DATABASE team ENCODING 'UTF8' TEMPLATE template0"
     ),
+    "statement_pooler": Surface(
+        USAGE, "let it pool transactions, or name an address that goes around it"
+    ),
     "driver_missing": Surface(USAGE, "pip install 'dibs[postgres]'"),
     "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),
     # Refused.

@@ -120,6 +120,13 @@ def wrong_encoding(where: str, encoding: str) -> Refused:
     )
 
 
+def statement_pooler(where: str) -> Refused:
+    message = (
+        f"a pooler stands in front of the server that lends a session for one statement: {where}"
+    )
+    return refused("statement_pooler", message, path=where)
+
+
 def not_granted(where: str, detail: str) -> Refused:
     return refused("not_granted", f"the server does not allow it: {where} ({detail})", path=where)
 

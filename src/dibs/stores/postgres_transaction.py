@@ -321,6 +321,8 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
         return faults.bad_address(where)  # what the driver says of it may hold a password
     if not state and any(sign in detail for sign in NOT_LET_IN):
         return faults.not_let_in(where, store.address.user, detail, before=store.number != 0)
+    if "statement pooling mode" in detail:
+        return faults.statement_pooler(where)
     if state == "55P03":
         return faults.busy(where, "another writer", store.wait)
     if state == "53100":

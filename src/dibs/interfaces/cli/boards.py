@@ -49,6 +49,8 @@ def move(call: Call) -> Answer:
     told = (role,) if moved.role else ()
     if dry:
         line = f"the board can be moved from {moved.source} to {moved.target}: {carried}"
+        if moved.source == moved.target:
+            line = f"the board is in {moved.target} already"
         return Answer(payloads.answer(moved=False, **moved.named()), (line, *told))
     done = f"the board is in {moved.target} now" + (f": {carried}" if moved.rows else "")
     off = f"lease times moved by {about(moved.shifted)}, as the clocks differ"
