@@ -59,7 +59,7 @@ def over_the_same_rows(folder: str) -> str:
     """An aggregation of what the timesheet itself reads."""
     board = open_board(folder)
     with board.read():
-        text = board.store._queries["stints"]  # noqa: SLF001 - to the letter what is measured
+        text = board.store.queries["stints"]  # to the letter what is measured
     board.store.close()
     inner = text[text.index("FROM (") + len("FROM (") : text.rindex(") AS stints")]
     return f"SELECT actor, started / {WEEK}, count(*), sum(ended - started) FROM ({inner}) GROUP BY 1, 2"
