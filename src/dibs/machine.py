@@ -19,37 +19,126 @@ if TYPE_CHECKING:
 NANOSECONDS = 1_000
 """In a microsecond."""
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+UNKNOWN = "unknown"
+"""A boot or a pid namespace that cannot be told from here. It is the same as no other."""
+
+OWN_BOOT = "container "
+"""Before a boot id that is not the kernel's: a container's file lies over the kernel's."""
+
+FIRST_PIDS, FIRST_TIME = "pid:[4026531836]", "time:[4026531834]"
+"""The namespaces that a kernel starts with. Their numbers are part of its interface."""
+
+
+def is_certain(boot: str) -> bool:
+    """Whether it is the kernel's own id of this boot: then another one is another boot."""
+    return boot != UNKNOWN and not boot.startswith(OWN_BOOT)
+
 
 class Linux:
     """Linux: everything is read from `/proc`; `CLOCK_BOOTTIME` counts sleep."""
 
     def __init__(self) -> None:
         self._boot = ""
+        self._shift: int | None = None
 
     def wall(self) -> Instant:
         return Instant(time.time_ns() // NANOSECONDS)
 
     def boottime(self) -> int:
-        """Microseconds since boot, sleep included."""
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // NANOSECONDS
+        """Microseconds since boot, sleep included; the same in every time namespace."""
+        return (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._time_shift()) // NANOSECONDS
 
     def boot(self) -> str:
         """The same for as long as this process lives."""
-        self._boot = self._boot or _read("/proc/sys/kernel/random/boot_id").strip() or "unknown"
+        self._boot = self._boot or self._find_boot()
         return self._boot
+
+    def _find_boot(self) -> str:
+        found = _read(BOOT_ID).strip() if self._has_proc() else ""
+        if not found or self._own_time() is None:
+            return UNKNOWN
+        over = os.stat(BOOT_ID).st_dev != os.stat("/proc/self/stat").st_dev
+        return f"{OWN_BOOT}{found}" if over else found
+
+    def _has_proc(self) -> bool:
+        """Whether `/proc` is there, and numbers processes as this one is numbered."""
+        try:
+            return os.readlink("/proc/self") == str(os.getpid())
+        except OSError:
+            return False
 
     def namespace(self) -> str:
         """The pid namespace: a pid of another one says nothing here."""
-        try:
-            return os.readlink("/proc/self/ns/pid")
-        except OSError:
-            return "unknown"
+        return _link("/proc/self/ns/pid") if self._has_proc() else UNKNOWN
+
+    def sees_host(self) -> bool:
+        """Whether this is no container, no chroot, and no time namespace of its own."""
+        mounts = (line.split(" ", 5) for line in _read("/proc/self/mountinfo").splitlines())
+        return (
+            self.namespace() == FIRST_PIDS
+            and _link("/proc/self/ns/time") in (FIRST_TIME, UNKNOWN)
+            and any(fields[4] == "/" for fields in mounts)
+        )
+
+    def _time_shift(self) -> int:
+        """By how many nanoseconds `CLOCK_BOOTTIME` is ahead here of what it is on the host."""
+        if self._shift is None:
+            self._shift = self._own_time() or 0
+        return self._shift
+
+    def _own_time(self) -> int | None:
+        """The same; nothing if it cannot be told. The kernel shows it for children alone."""
+        own = _link("/proc/self/ns/time")
+        if own in (FIRST_TIME, UNKNOWN):
+            return 0
+        if own != _link("/proc/self/ns/time_for_children"):
+            return None
+        for line in _read("/proc/self/timens_offsets").splitlines():
+            clock, seconds, nanoseconds = line.split()
+            if clock in ("boottime", "7"):
+                return int(seconds) * 1_000_000_000 + int(nanoseconds)
+        return None
 
     def process(self, pid: int) -> Process | None:
         stat = self._stat(pid)
         if stat is None or stat[0] in "ZX":
             return None
-        return Process(self.boot(), self.namespace(), pid, int(stat[19]))
+        return Process(self.boot(), self.namespace(), pid, self._started(stat))
+
+    def _started(self, stat: list[str]) -> int:
+        """In ticks since boot, on the host's clock. The kernel shows it on the reader's."""
+        ticks = os.sysconf("SC_CLK_TCK")
+        return int(stat[19]) - round(self._time_shift() * ticks / 1_000_000_000)
+
+    def own_process(self) -> Process:
+        """This process; where `/proc` says nothing of it, a name that nobody else has."""
+        found = self.process(os.getpid())
+        return found or Process(UNKNOWN, UNKNOWN, os.getpid(), self.boottime())
+
+    def lives(self, process: Process) -> bool | None:
+        """Whether a process of this boot and namespace lives; nothing if that cannot be told."""
+        if UNKNOWN in (process.boot, process.namespace) or (process.boot, process.namespace) != (
+            self.boot(),
+            self.namespace(),
+        ):
+            return None
+        if self._stat(process.pid) is None and _is_there(process.pid):
+            return None  # somebody else's, and hidden
+        found = self.process(process.pid)
+        shifted = found is not None and abs(found.started - process.started) == 1
+        return None if shifted and self._time_shift() else found == process
+
+    def may_state(self, pid: int) -> Process | None:
+        """A process that a lease may be tied to: alive, of this user, in this pid namespace."""
+        found = self.process(pid)
+        try:
+            own = os.stat(f"/proc/{pid}").st_uid == os.geteuid()
+        except OSError:
+            return None
+        same = found is not None and _link(f"/proc/{pid}/ns/pid") == found.namespace != UNKNOWN
+        return found if own and same and found is not None and found.boot != UNKNOWN else None
 
     def parent(self, pid: int) -> int:
         stat = self._stat(pid)
@@ -66,10 +155,42 @@ class Linux:
     def carrying(self, mark: str) -> list[Process]:
         """The processes whose environment holds DIBS_RUN=mark, as far as this user may look."""
         wanted = f"DIBS_RUN={mark}"
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         return self._alive(
-            pid for pid in pids if wanted in _read(f"/proc/{pid}/environ").split("\0")
+            pid for pid in self._pids() if wanted in _read(f"/proc/{pid}/environ").split("\0")
         )
+
+    def in_session(self, leader: int, started: int, forks: int) -> list[Process]:
+        """The processes of the session that `leader` began, which was started at `started`.
+
+        None, if the number may have been given to somebody else since: a number is free again when
+        its last process is gone, and is given again when all others were. `forks` counted then.
+        """
+        known = self._stat(leader)
+        if known is None:
+            reused = not forks or self.forks() - forks >= self._pid_max() * 3 // 4
+        else:
+            reused = self._started(known) != started
+        if not leader or reused:
+            return []
+        members = (pid for pid in self._pids() if self._session(pid) == leader)
+        return [found for found in self._alive(members) if found.started >= started]
+
+    def forks(self) -> int:
+        """How many processes and threads this kernel has started; 0 if it does not say."""
+        lines = (line.split() for line in _read("/proc/stat").splitlines())
+        return next((int(words[1]) for words in lines if words[:1] == ["processes"]), 0)
+
+    def _pid_max(self) -> int:
+        return int(_read("/proc/sys/kernel/pid_max").strip() or 0)
+
+    def _session(self, pid: int) -> int:
+        stat = self._stat(pid)
+        return int(stat[3]) if stat else 0
+
+    def _pids(self) -> list[int]:
+        if not self._has_proc():
+            return []
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
     def _alive(self, pids: Iterable[int]) -> list[Process]:
         return [process for pid in pids if (process := self.process(pid)) is not None]
@@ -89,7 +210,7 @@ class Linux:
 
     def _stat(self, pid: int) -> list[str] | None:
         """Fields of `/proc/PID/stat` from the state on; the name before may hold anything."""
-        text = _read(f"/proc/{pid}/stat")
+        text = _read(f"/proc/{pid}/stat") if self._has_proc() else ""
         return text.rpartition(")")[2].split() if text else None
 
 
@@ -100,11 +221,14 @@ class Darwin(Linux):
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) // NANOSECONDS
 
     def boot(self) -> str:
-        self._boot = self._boot or _run("sysctl", "-n", "kern.bootsessionuuid") or "unknown"
+        self._boot = self._boot or _run("sysctl", "-n", "kern.bootsessionuuid") or UNKNOWN
         return self._boot
 
     def namespace(self) -> str:
         return "darwin"
+
+    def sees_host(self) -> bool:
+        return True
 
     def process(self, pid: int) -> Process | None:
         started = _run("ps", "-o", "lstart=", "-p", str(pid))
@@ -128,6 +252,26 @@ class Darwin(Linux):
             int(line.split()[0]) for line in told if f"DIBS_RUN={mark}" in line.split()
         )
 
+    def lives(self, process: Process) -> bool | None:
+        if process.boot != self.boot() or UNKNOWN in (process.boot, process.namespace):
+            return None
+        return self.process(process.pid) == process
+
+    def may_state(self, pid: int) -> Process | None:
+        own = _run("ps", "-o", "uid=", "-p", str(pid)).strip() == str(os.geteuid())
+        return self.process(pid) if own else None
+
+    def in_session(self, leader: int, started: int, forks: int) -> list[Process]:  # noqa: ARG002
+        """Those of the command's process group, while its leader is there to prove that it is."""
+        found = self.process(leader) if leader else None
+        if found is None or found.started != started:
+            return []
+        lines = (line.split() for line in _run("ps", "-axo", "pid=,pgid=").splitlines())
+        return self._alive(int(pid) for pid, group in lines if int(group) == leader)
+
+    def forks(self) -> int:
+        return 0
+
     def file_system(self, path: str) -> str:  # noqa: ARG002
         return ""
 
@@ -138,6 +282,24 @@ Machine = Linux
 
 def this_machine() -> Machine:
     return Darwin() if sys.platform == "darwin" else Linux()
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return UNKNOWN
+
+
+def _is_there(pid: int) -> bool:
+    """Whether a process has this number, although nothing more can be seen of it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _read(path: str) -> str:

@@ -15,8 +15,11 @@ from dibs.core.model import (
     Caller,
     EndedLease,
     EndedStint,
+    KeptProcess,
     Lease,
+    LeaseProcess,
     Mirrored,
+    Process,
     Task,
     TaskKey,
     Terms,
@@ -48,6 +51,9 @@ STINTS = Stints((STINT, EndedStint(8, 3, NOW - 9, NOW - 5, "claim")), STINT, 9)
 
 RIVAL = Rival(7, TaskKey("T-7"), 2, "s2", NOW + HOUR, ("src/**",))
 
+RUN = LeaseProcess(Process("boot", "pid:[1]", 100, 7), runs=True)
+RUNNING = KeptProcess(Token(1, 3), LeaseProcess(RUN.process.but(pid=99), runs=True), 1, "s1")
+
 CLOSED = Period((), (Approval(5, 3, 0, NOW, "UTC", "a week", 0, 0, 0, ""),))
 APPROVAL = Approval(5, 1, 0, NOW - 1, "UTC", "a week", 0, 0, 0, "")
 
@@ -67,7 +73,9 @@ class Situation:
     def __init__(self, command, **facts) -> None:
         self.command = command
         given = {
-            "caller": Caller(CODEX, "s1/sub"),
+            "caller": Caller(CODEX, "s1/sub", behind=RUN),
+            "processes": (RUNNING,),
+            "lives": {RUNNING.behind.process: True},
             "task": WORST,
             "actors": EVERYBODY,
             "former": FORMER,
@@ -110,6 +118,7 @@ GATES = [
 TO_CLAIM = [
     ("final", lambda s: s.task(state="review")),
     ("wrong_state", lambda s: s.task(state="open")),
+    ("already_running", lambda s: s.fact(processes=())),
     ("held", lambda s: s.task(lease=None)),
     ("locked_in_file", unlocked),
     *GATES,
@@ -161,7 +170,7 @@ CASES = {
         c.Assign(K, to="codex"),
         [
             ("unknown_actor", lambda s: s.fact(receiver=CODEX)),
-            *TO_CLAIM,
+            *(step for step in TO_CLAIM if step[0] != "already_running"),
         ],
     ),
     "handoff": (
@@ -487,6 +496,38 @@ def test_the_callers_own_lease_goes_on_before_all_gates(verb):
         assert situation.code() == "gate_not_met"
         situation.task(item=situation.facts.task.item.but(gate=""))
     assert situation.code() is None
+
+
+@pytest.mark.parametrize(
+    ("lives", "token", "ago", "runs_on"),
+    [
+        (True, Token(1, 3), 0, True),
+        (True, Token(1, 3), 2 * HOUR, True),
+        (True, Token(1, 2), 0, True),
+        (False, Token(1, 3), 0, False),
+        (None, Token(1, 3), 0, True),
+        (None, Token(1, 3), 2 * HOUR, False),
+        (None, Token(1, 2), 0, False),
+    ],
+)
+def test_a_run_is_on_while_it_lives_or_where_that_cannot_be_seen_while_its_lease_does(
+    lives, token, ago, runs_on
+):
+    kept = RUNNING.but(token=token)
+    situation = Situation(
+        c.Claim(K),
+        caller=Caller(CODEX, "s1", behind=RUN),
+        processes=(kept,),
+        lives={kept.behind.process: lives},
+        rivals=(),
+    )
+    lease = OWN_LEASE.but(acquired=NOW - ago, renewed=NOW - ago)
+    situation.task(state="in_progress", lease=lease, item=None, waits_on=0)
+    assert situation.code() == ("already_running" if runs_on else None)
+    situation.fact(caller=Caller(CODEX, "s1"))
+    assert situation.code() is None, "who states no process only renews"
+    situation.fact(caller=Caller(CODEX, "s1", behind=kept.behind))
+    assert situation.code() is None, "it is the run itself"
 
 
 def test_what_a_file_says_that_it_waits_for_is_a_gate_that_force_breaks():

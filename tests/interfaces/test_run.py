@@ -13,8 +13,10 @@ import pytest
 
 from dibs.board.survivors import end_survivors
 from dibs.core.instants import HOUR, MINUTE
+from dibs.core.model import LeaseProcess
 from dibs.machine import this_machine
 from dibs.workers.run import rest_after
+from kit import soak
 from kit.boards import of_a_file
 from kit.hands import Hand
 from kit.repositories import DIBS
@@ -279,10 +281,115 @@ def test_two_runs_of_one_session_are_two(repo):
     with Running(repo, key, f"{here('it')}; {wait_for('word')}", *A) as run:
         run.pid_of("it")
         ran = repo.run("--json", "run", key, *A, "--", "touch", str(run.folder / "second"))
-        assert (ran.code, ran.error["code"]) == (4, "held_here")
+        assert (ran.code, ran.error["code"]) == (4, "already_running")
         run.tell("word")
         assert run.ended().code == 0
     assert not (run.folder / "second").exists()
+
+
+ANA = ("--as", "ana")
+
+
+def test_a_person_runs_a_task_once_at_a_time_and_is_told_which_process_it_is(repo):
+    key = repo.add()
+    with Running(repo, key, f"{here('it')}; {wait_for('word')}", *ANA) as run:
+        run.pid_of("it")
+        ran = repo.run("run", key, *ANA, "--", "touch", str(run.folder / "second"))
+        assert ran.code == 4
+        assert f"ana runs {key} already: process {run.pid} on " in ran.err
+        assert ", since " in ran.err and ", token 1.1\n" in ran.err
+        assert f"next: wait until it ends: dibs wait {key} --for free" in ran.err
+        assert repo.ok("claim", key, *ANA, "--json").json["lease"]["token"] == "1.1"
+        assert repo.run("run", key, *ANA, "--", "true").code == 4, "a claim beside it is no end"
+        run.tell("word")
+        assert run.ended().code == 0
+    assert not (run.folder / "second").exists()
+
+
+def test_a_session_that_holds_another_task_runs_each_of_them_once_at_a_time(repo):
+    key, other = repo.add(), repo.add()
+    repo.ok("claim", other, *A)
+    with Running(repo, key, f"{here('it')}; {wait_for('word')}", *A) as run:
+        run.pid_of("it")
+        ran = repo.run("run", key, *A, "--", "touch", str(run.folder / "second"))
+        assert ran.code == 4
+        assert f"codex-2 (session s1) runs {key} already: process {run.pid} on " in ran.err
+        assert repo.ok("run", other, *A, "--", "true").code == 0
+        run.tell("word")
+        assert run.ended().code == 0
+    assert not (run.folder / "second").exists()
+
+
+@pytest.mark.parametrize("who", [A, ANA])
+def test_a_run_that_gave_its_lease_back_and_goes_on_is_not_run_a_second_time(repo, who):
+    """Its command ended the lease, or somebody did in its name: it works on all the same."""
+    key = repo.add()
+    with Running(repo, key, f"{here('it')}; {wait_for('word')}", *who) as run:
+        run.pid_of("it")
+        repo.ok("release", key, *who)
+        ran = repo.run("run", key, *who, "--", "true")
+        assert (ran.code, "its lease has ended, token 1.1" in ran.err) == (4, True)
+        run.tell("word")
+        run.ended()
+    assert repo.ok("run", key, *who, "--", "true").code == 0
+
+
+@pytest.mark.parametrize("who", [A, ANA])
+def test_who_was_killed_can_run_its_task_again_at_once(repo, who):
+    key = repo.add()
+    with Running(repo, key, f"{here('it')}; {BUSY}", *who) as run:
+        run.pid_of("it")
+        run.send(signal.SIGKILL)
+        run.process.wait()
+        ran = repo.ok("--json", "run", key, *who, "--", "true")
+        assert ran.json["run"]["token"] == "1.1"
+    assert shown(repo, key)["state"] == "complete"
+
+
+def test_a_claim_by_hand_after_the_run_was_killed_is_the_sessions_own_again(repo):
+    """What is behind the lease is then not the dead run any more: nobody takes it over."""
+    key = repo.add()
+    with Running(repo, key, f"{here('it')}; {BUSY}", *A) as run:
+        run.pid_of("it")
+        run.send(signal.SIGKILL)
+        run.process.wait()
+        repo.ok("claim", key, *A)
+        assert repo.run("claim", key, "--agent", "heir", "--session", "s9").code == 4
+        repo.ok("complete", key, *A)
+
+
+def test_a_lease_ends_with_its_run_also_if_the_session_holds_another_task(repo):
+    key, other = repo.add(), repo.add()
+    repo.ok("claim", other, *A)
+    with Running(repo, key, f"{here('it')}; {BUSY}", *A) as run:
+        run.pid_of("it")
+        run.send(signal.SIGKILL)
+        run.process.wait()
+        assert "stale: process gone" in repo.ok("status").out
+        repo.ok("claim", key, "--agent", "heir", "--session", "s9")
+        assert repo.run("claim", other, "--agent", "heir", "--session", "s9").code == 4
+
+
+@pytest.mark.parametrize("who", [A, ANA], ids=["session", "person"])
+def test_of_four_runs_that_start_at_the_same_instant_one_starts_its_command(repo, who):
+    """Whoever comes second is refused inside the transaction of the claim."""
+    keys = [repo.add() for _ in range(soak.times(5, share=0.05, each=2))]
+    started = repo.folder.parent / "started"
+    started.touch()
+    for key in keys:
+        word = repo.folder.parent / key
+        script = f"echo {key} >> {started}; while [ ! -e {word} ]; do sleep 0.02; done"
+        runs = [
+            subprocess.Popen(
+                [DIBS, "run", key, *who, "--", "sh", "-c", script], cwd=repo.folder,
+                env=repo.environment(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )
+            for _ in range(4)
+        ]  # fmt: skip
+        until(lambda runs=runs: sum(run.poll() is not None for run in runs) >= len(runs) - 1)
+        word.touch()
+        assert sorted(run.wait(DEADLINE) for run in runs) == [0, 4, 4, 4]
+    assert started.read_text().split() == keys
 
 
 def test_a_subagent_runs_nothing_under_its_parents_lease(repo):
@@ -512,8 +619,10 @@ def test_a_process_of_another_run_is_not_a_survivor_of_this_one(repo):
     key = repo.add()
     with Running(repo, key, f"{here('it')}; {wait_for('word')}", *A) as run:
         pid = run.pid_of("it")
-        assert end_survivors(this_machine(), run.mark + "0", 0) == []
-        assert end_survivors(this_machine(), run.mark[:-1], 0) == []
+        process = run.run.process
+        for other in (process.started * 10, process.started // 10):
+            near = LeaseProcess(process.but(started=other))
+            assert end_survivors(this_machine(), near, 0) == []
         run.tell("word")
         assert run.ended().code == 0
         assert not lives(pid)

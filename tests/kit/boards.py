@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import time
 
 import pytest
@@ -38,6 +39,7 @@ class FakeMachine:
         self.stopped = False
         self.dead: set[int] = set()
         self.space = "pid:[1]"
+        self.confined = False
 
     def advance(self, seconds: float) -> None:
         self.wall_us += round(seconds * SECOND)
@@ -63,7 +65,21 @@ class FakeMachine:
     def process(self, pid):
         return None if pid in self.dead else Process(self.boot_id, self.space, pid, 7)
 
+    def lives(self, process):
+        if (process.boot, process.namespace) != (self.boot_id, self.space):
+            return None
+        return self.process(process.pid) == process
+
+    def own_process(self):
+        return self.process(os.getpid())
+
+    def sees_host(self):
+        return not self.confined
+
     def carrying(self, mark):
+        return []
+
+    def in_session(self, leader, started, forks):
         return []
 
     def parent(self, pid):

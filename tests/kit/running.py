@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dibs.board.survivors import end_survivors, mark_of
+from dibs.core.model import LeaseProcess
 from dibs.machine import this_machine
 from dibs.opening import open_board
 from kit.repositories import DIBS, Ran, Repo
@@ -46,7 +47,8 @@ class Running:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=as_in_a_terminal,  # noqa: PLW1509
         )  # fmt: skip
         self.pid = self.process.pid
-        self.mark = mark_of(this_machine().process(self.pid))
+        self.run = LeaseProcess(this_machine().process(self.pid))
+        self.mark = mark_of(self.run.process)
 
     def __enter__(self) -> Running:
         return self
@@ -54,7 +56,7 @@ class Running:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate()
-        assert end_survivors(this_machine(), self.mark, 0) == []
+        assert end_survivors(this_machine(), self.run, 0) == []
         for file in self.folder.iterdir():
             self.kill_if_ours(file.read_text().strip())
 
@@ -68,7 +70,8 @@ class Running:
         self.process.send_signal(number)
 
     def stop(self) -> None:
-        """Stopped when this returns."""
+        """Stopped when this returns; not while it tells the board what it has started."""
+        until(lambda: process_behind(self.repo, self.key).command, "the command is not known")
         self.send(signal.SIGSTOP)
         until(lambda: this_machine().is_stopped(self.pid))
 
@@ -122,6 +125,17 @@ def process_of_session(repo: Repo, name: str, session: str):
     try:
         with board.read() as tx:
             return tx.session(tx.actor_named(name).id, session).process
+    finally:
+        board.store.close()
+
+
+def process_behind(repo: Repo, key: str):
+    """The process that stands behind the last lease of a task."""
+    board = open_board(str(repo.folder), environment=repo.environment())
+    try:
+        with board.read() as tx:
+            task = tx.task(key)
+            return tx.process_behind(task.id, task.token)
     finally:
         board.store.close()
 

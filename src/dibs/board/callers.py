@@ -35,7 +35,7 @@ def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[C
     session = who.session
     if who.person and known is not None and session.partition("/")[0]:
         session = own_session(tx, known, session)
-    return Caller(actor, session, who.harness), known is None
+    return Caller(actor, session, who.harness, who.behind), known is None
 
 
 def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:

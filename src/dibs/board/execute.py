@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from dibs.board.settings import Settings
     from dibs.core.facts import Death
-    from dibs.core.model import TaskId
+    from dibs.core.model import KeptProcess, TaskId
     from dibs.machine import Machine
     from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
@@ -81,6 +81,14 @@ class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be
         super().__init__(worktree)
         self.token = token
         self.worktree = worktree
+
+
+class LookAtProcesses(Exception):  # noqa: N818 - not an error: the caller's own may be gone
+    """Whether they live is looked up before the transaction, then it is tried again."""
+
+    def __init__(self, kept: tuple[KeptProcess, ...]) -> None:
+        super().__init__()
+        self.kept = kept
 
 
 class Plan(Value):
@@ -137,6 +145,11 @@ class Board(Opened):
                 from dibs.board.left_behind import uncommitted
 
                 seen = seen.but(left=Left(look.token, uncommitted(look.worktree)))
+            except LookAtProcesses as look:
+                from dibs.board.liveness import lives
+
+                found = lives(self, look.kept, ends_left=who.behind is not None)
+                seen = seen.but(lives={**seen.lives, **found})
             except Refused as problem:
                 dead = self._look_at_holder(who, command, problem, seen)
                 if dead is None:
@@ -193,6 +206,8 @@ class Board(Opened):
             session = session_at(who, caller, command, decision)
             if decision.events or decision.refusal or (session and not tx.knows(session)):
                 return None
+            if caller.behind is not None:
+                return None
             return write(tx, caller, facts, decision)
 
     def log_refusal(self, who: Identity, command: c.Command, refusal: Refusal) -> None:
@@ -221,6 +236,7 @@ class Board(Opened):
             if isinstance(command, c.Sync) and command.lost:
                 is_new = begun_anew(tx, caller, REBUILT, command.lost, is_new=is_new)
             facts = facts_for(tx, caller, command, self.settings, seen)
+            look_at_processes(facts)
             decision = decide(facts, command, tx.now)
             refusal = decision.refusal
             if refusal is not None:
@@ -233,6 +249,7 @@ class Board(Opened):
                 if session is not None:
                     tx.keep_session(session)
                 outcome = self._write(tx, facts, command, decision, asked)
+                keep_processes(tx, facts, decision, outcome.task)
                 tx.finish(changed=bool(decision.renews or asked.id))
         if refusal is not None:
             raise Refused(refusal)
@@ -362,6 +379,32 @@ def look_first(
             session = tx.session(ending.actor, ending.session or "")
             if session and session.host == machine.host():
                 raise LookFirst(ending.token, ending.worktree)
+
+
+def look_at_processes(facts: Facts) -> None:
+    """Before a session goes on with a lease: what it stated behind its leases may be gone."""
+    own = facts.caller.behind and facts.caller.behind.process
+    unseen = [kept for kept in facts.processes if kept.behind.process not in (own, *facts.lives)]
+    if unseen:
+        raise LookAtProcesses(tuple(unseen))
+
+
+def keep_processes(
+    tx: WriteTransaction, facts: Facts, decision: Decision, task: Task | None
+) -> None:
+    """What the caller stated stands behind its lease from now on; what is gone does so no more."""
+    if task is None or decision.refusal is not None:
+        return
+    for kept in facts.processes:
+        if facts.lives.get(kept.behind.process) is False:
+            tx.end_process(task.id, kept.token, kept.behind.process)
+    caller = facts.caller
+    if caller.behind is None:
+        return
+    if task.lease is not None and task.lease.held_by(caller):
+        tx.keep_process(task, caller)
+    elif task.lease is None:
+        tx.end_process(task.id, task.token, caller.behind.process)
 
 
 # What was asked before, and what is told of it.

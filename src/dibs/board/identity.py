@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Protocol
 
+    from dibs.core.model import LeaseProcess
+
     class Registry(Protocol):
         """Which sessions a board knows."""
 
@@ -96,6 +98,8 @@ class Identity(Value):
     session: str
     harness: str = ""
     place: Session | None = None
+    behind: LeaseProcess | None = None
+    """The process that is to stand behind the lease that it claims."""
 
 
 def identify(

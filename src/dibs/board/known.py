@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dibs.core.ground import Ground
+    from dibs.core.model import Process
     from dibs.stores.transaction import ReadTransaction
 
 
@@ -44,6 +45,8 @@ class Evidence(Value):
     left: Left | None = None
     deaths: Mapping[TaskId, Death] = {}
     living: frozenset[TaskId] = frozenset()
+    lives: Mapping[Process, bool | None] = {}
+    """Processes that the caller's own session stated for the task: whether they live."""
 
 
 NOTHING = Evidence()
@@ -63,6 +66,7 @@ def facts_for(
         left=seen.left,
         deaths=seen.deaths,
         living=seen.living,
+        lives=seen.lives,
     )
     if isinstance(command, c.TaskCommand) and not isinstance(command, c.AddStint):
         return facts_for_task(tx, facts, command)
@@ -125,6 +129,9 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         facts = facts.but(idle=is_watched(tx, task))
     if caller.actor.is_human and isinstance(command, STARTS):
         facts = facts.but(working=tuple(tx.tasks_worked_on_by(caller.actor.id)))
+    if isinstance(command, STARTS) and may_have_processes(task, caller):
+        kept = tx.processes_behind(task.id, caller.actor.id, caller.holding_session)
+        facts = facts.but(processes=tuple(kept))
     if task.waits_on:
         facts = facts.but(causes={one.key: one.state for one in tx.dependencies(task.id)})
     if lease is None and task.token.number and isinstance(command, TAKES):
@@ -139,6 +146,12 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         rivals = rivals_of(tx, ground, tx.held_scopes(), task.id, scope, actor, session)
         return with_rivals(tx, facts, rivals)
     return facts
+
+
+def may_have_processes(task: Task, caller: Caller) -> bool:
+    """Who claims anew without a process does not ask what its session had behind former leases."""
+    own = task.lease is not None and task.lease.held_by(caller)
+    return own or (caller.behind is not None and task.token.number > 0)
 
 
 def is_watched(tx: ReadTransaction, task: Task) -> bool:

@@ -6,16 +6,19 @@ People have no process. A process is judged only from its own kernel: elsewhere 
 from __future__ import annotations
 
 from dibs.board.known import Evidence
-from dibs.board.survivors import end_survivors, mark_of
+from dibs.board.survivors import end_survivors
 from dibs.core.commands import Sweep
 from dibs.core.facts import Death
 from dibs.core.model import HUMAN, Process
+from dibs.machine import is_certain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
-    from dibs.core.model import Task, TaskKey
+    from dibs.core.model import KeptProcess, Task, TaskKey
     from dibs.machine import Machine
     from dibs.stores.offers import HeldByProcess
 
@@ -33,8 +36,26 @@ def bury(board: Board, key: TaskKey | None = None) -> Evidence:
     seen = judged(board, leases)
     for lease in leases:
         if lease.task in seen.deaths and seen.deaths[lease.task].cause == GONE:
-            end_survivors(board.store.machine, mark_of(lease.process))
+            end_survivors(board.store.machine, lease.behind)
     return seen
+
+
+def lives(
+    board: Board, kept: Iterable[KeptProcess], *, ends_left: bool
+) -> dict[Process, bool | None]:
+    """Whether the processes behind a session's own leases live; nothing of those that cannot be seen.
+
+    `ends_left`: what a run that is gone has left is ended, since another process takes its place.
+    """
+    machine, one_kernel = board.store.machine, not board.store.remote
+    found: dict[Process, bool | None] = {}
+    for one in kept:
+        process = one.behind.process
+        cause = cause_of_death(machine, process, one_kernel)
+        found[process] = None if cause is None else cause == ""
+        if cause == GONE and ends_left:
+            end_survivors(machine, one.behind)
+    return found
 
 
 def bury_rival(board: Board, who: Identity, key: TaskKey, seen: Evidence) -> Evidence | None:
@@ -90,8 +111,9 @@ def judged(board: Board, leases: list[HeldByProcess]) -> Evidence:
 
 def cause_of_death(machine: Machine, process: Process, one_kernel: bool) -> str | None:
     """Why it is dead; "" if it lives; nothing if that cannot be told from here."""
-    if process.boot != machine.boot():
-        return REBOOTED if one_kernel else None
-    if process.namespace != machine.namespace():
-        return None
-    return "" if machine.process(process.pid) == process else GONE
+    here = machine.boot()
+    if process.boot != here:
+        sure = is_certain(process.boot) and is_certain(here) and machine.sees_host()
+        return REBOOTED if one_kernel and sure else None
+    alive = machine.lives(process)
+    return None if alive is None else "" if alive else GONE

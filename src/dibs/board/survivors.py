@@ -1,4 +1,4 @@
-"""Processes that outlived the `dibs run` which started them: found by its mark, and ended."""
+"""Processes that outlived the `dibs run` which started them: found by its mark or session, and ended."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import signal
 import time
 from contextlib import suppress
 
-from dibs.core.model import Process
-from dibs.machine import Machine
+from dibs.board.identity import ancestors
+from dibs.core.model import LeaseProcess, Process
+from dibs.machine import UNKNOWN, Machine
 
 MARK = "DIBS_RUN"
 """The variable that everything below a `dibs run` carries."""
@@ -27,22 +28,33 @@ def mark_of(process: Process) -> str:
     return f"{process.pid}.{process.started}"
 
 
-def end_survivors(machine: Machine, mark: str, patience: float = PATIENCE) -> list[Process]:
-    """Ends every process that carries the mark, but not the caller. Returns those that are left."""
+def end_survivors(machine: Machine, run: LeaseProcess, patience: float = PATIENCE) -> list[Process]:
+    """Ends everything that a run has started, but not the caller. Returns what is left of it."""
     for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, KILLED)):
         told: set[Process] = set()
         deadline = time.monotonic() + seconds
-        while (found := others(machine, mark)) and time.monotonic() < deadline:
+        while (found := started_by(machine, run)) and time.monotonic() < deadline:
             for process in found:
                 if process not in told:
                     tell(machine, process, number)
                     told.add(process)
             time.sleep(GLANCE)
-    return others(machine, mark)
+    return started_by(machine, run)
 
 
-def others(machine: Machine, mark: str) -> list[Process]:
-    return [found for found in machine.carrying(mark) if found.pid != os.getpid()]
+def started_by(machine: Machine, run: LeaseProcess) -> list[Process]:
+    """What carries the mark of a run, or is in the session of its command, but not the caller.
+
+    A command may clear its environment, or begin a session of its own: one of the two is left. The
+    caller may itself be what was left: neither it nor what started it is in here.
+    """
+    found = dict.fromkeys(machine.carrying(mark_of(run.process)))
+    here = (machine.boot(), machine.namespace())
+    if (run.process.boot, run.process.namespace) == here and UNKNOWN not in here:
+        members = machine.in_session(run.command, run.command_started, run.forks)
+        found |= dict.fromkeys(members)
+    spared = {os.getpid(), *(process.pid for process in ancestors(machine))} if found else set()
+    return [process for process in found if process.pid not in spared]
 
 
 def tell(machine: Machine, process: Process, number: int) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dibs.core.commands import Add, Command
     from dibs.core.event import Ending
-    from dibs.core.model import Approval, State
+    from dibs.core.model import Approval, KeptProcess, Process, State
     from dibs.core.worked import Worked
 
 
@@ -140,6 +140,10 @@ class Facts(Value):
     """Everybody whom the task names: holder, assignee, author, parker."""
     receiver: Actor | None = None
     """Whom `assign` and `handoff` name."""
+    processes: tuple[KeptProcess, ...] = ()
+    """What the caller's session has stated as the processes behind its leases of this task."""
+    lives: Mapping[Process, bool | None] = {}
+    """Which of them live, looked up before the transaction; nothing of those that cannot be seen."""
     former: EndedLease | None = None
     """The last lease of this task that the caller's session held, if it holds none now."""
     holder_session: Session | None = None
@@ -275,6 +279,26 @@ class Case(Value):
             and task.lease.live(self.now)
             and death_of(task, self.facts) is None
         ]
+
+    @property
+    def running(self) -> KeptProcess | None:
+        """Another `dibs run` of the caller's session that works on the task."""
+        own = self.caller.behind
+        return next(
+            (
+                kept
+                for kept in self.facts.processes
+                if kept.behind.runs
+                and (own is None or kept.behind.process != own.process)
+                and self._may_live(kept)
+            ),
+            None,
+        )
+
+    def _may_live(self, kept: KeptProcess) -> bool:
+        """It lives; or, where that cannot be seen, its lease does."""
+        lives = self.facts.lives.get(kept.behind.process)
+        return lives if lives is not None else kept.token == self.task.token and self.live
 
     def actor(self, actor_id: ActorId) -> Actor:
         return self.facts.actors[actor_id]

@@ -104,6 +104,14 @@ def no_other_session_holds_it_live(case: Case) -> Refusal | None:
     return held(case) if case.another_is_live else None
 
 
+def it_is_not_run_already(case: Case) -> Refusal | None:
+    """No other run of the same session works on the task, if the caller states a process."""
+    running = case.running if case.caller.behind is not None else None
+    if running is None:
+        return None
+    return refusals.already_running(case.task, case.caller.actor, running, case.now)
+
+
 def caller_holds_it(case: Case) -> Refusal | None:
     """The caller's session holds the task."""
     return None if case.holds else refusals.not_held(case.task)

@@ -116,12 +116,40 @@ class Session(Value):
     """The hooks of a harness report each of its calls: a silence is none of work."""
 
 
+class LeaseProcess(Value):
+    """The process behind one lease: a `dibs run`, a `hold`, or one that a claim states.
+
+    A session may hold several leases, each with a process of its own.
+    """
+
+    process: Process
+    host: str = ""
+    runs: bool = False
+    """A `dibs run`: a task has one at a time."""
+    command: int = 0
+    """The process that leads the session of its command; 0 before it is started."""
+    command_started: int = 0
+    forks: int = 0
+    """What the kernel had started when the command began: tells whether a number was given again."""
+
+
+class KeptProcess(Value):
+    """What a board keeps of the process behind a lease."""
+
+    token: Token
+    behind: LeaseProcess
+    actor: ActorId
+    session: str
+
+
 class Caller(Value):
     """The actor and session that give a command."""
 
     actor: Actor
     session: str
     in_harness: str = ""
+    behind: LeaseProcess | None = None
+    """The process that is to stand behind its lease, if it states one."""
 
     @property
     def holding_session(self) -> str:

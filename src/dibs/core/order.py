@@ -23,6 +23,7 @@ GATES = (
 )
 TO_CLAIM = (
     g.state_allows_it,
+    g.it_is_not_run_already,
     g.no_other_session_holds_it_live,
     g.no_lock_stands_in_the_file,
     *GATES,
@@ -144,7 +145,12 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "restore_board": (g.caller_has_the_right, g.reason_is_given),
 }
 
-OWN = (g.state_allows_it, g.scope_is_free_if_late, g.it_can_start)
+OWN = (
+    g.state_allows_it,
+    g.it_is_not_run_already,
+    g.scope_is_free_if_late,
+    g.it_can_start,
+)
 
 ON_OWN_LEASE: dict[str, tuple[Guard, ...]] = {
     "claim": OWN,

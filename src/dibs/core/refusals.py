@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dibs.core.facts import Rival
+    from dibs.core.model import KeptProcess
 
 
 class Refusal(Value):
@@ -337,6 +338,29 @@ def held(task: Task, holder: Actor, lease: Lease, now: Instant) -> Refusal:
             "expires_at": iso(lease.expires),
             "renewed_at": iso(lease.renewed),
             "expired": not lease.live(now),
+        },
+    )
+
+
+def already_running(task: Task, holder: Actor, kept: KeptProcess, now: Instant) -> Refusal:
+    """`lease`: of the run, if it has not ended."""
+    lease, behind = task.lease, kept.behind
+    where = f" on {behind.host}" if behind.host else ""
+    session = f" (session {kept.session})" if kept.session else ""
+    said = f"{holder.name}{session} runs {task.key} already: process {behind.process.pid}{where}"
+    since = lease.acquired if lease is not None and kept.token == task.token else None
+    when = "its lease has ended" if since is None else f"since {brief(since, now)}"
+    return Refusal(
+        "already_running",
+        f"{said}, {when}, token {kept.token}",
+        _task(task)
+        | {
+            "holder": holder.name,
+            "session": kept.session or holder.name,
+            "process": behind.process.pid,
+            "host": behind.host,
+            "running_token": str(kept.token),
+            "since": None if since is None else iso(since),
         },
     )
 

@@ -159,6 +159,9 @@ SURFACES = {
     "locked_in_file": Surface(HELD, "dibs next; or ask a person, if nobody works on {task}"),
     "scope_held": Surface(HELD, "dibs next, or dibs wait {other} --for free"),
     "path_held": Surface(HELD, "work on something else, or dibs wait {other} --for free"),
+    "already_running": Surface(
+        HELD, "wait until it ends: dibs wait {task} --for free; or end process {process} yourself"
+    ),
     "held_here": Surface(HELD, "give each worker a session of its own, and a board of its own"),
     "lease_lost": Surface(LOST, "stop working on it; dibs show {task} says who has it"),
     "work_lost": Surface(

@@ -41,15 +41,16 @@ if TYPE_CHECKING:
 
 
 TABLES = (
-    "board", "actor", "actor_name", "session", "task", "dependency", "ended_lease", "event", "stint",
-    "allowance", "approval", "note", "request", "refusal",
+    "board", "actor", "actor_name", "session", "task", "dependency", "ended_lease", "lease_process", "event",
+    "stint", "allowance", "approval", "note", "request", "refusal",
 )  # fmt: skip
 """In an order in which no row refers to one that comes later."""
 
 KEYS = {
     "board": "uid", "actor": "id", "actor_name": "folded", "session": "actor, name", "task": "id",
     "dependency": "task, on_task",
-    "ended_lease": "task, token_epoch, token_number", "event": "seq", "stint": "seq",
+    "ended_lease": "task, token_epoch, token_number",
+    "lease_process": "task, token_epoch, token_number", "event": "seq", "stint": "seq",
     "allowance": "seq", "approval": "seq", "note": "seq", "request": "actor, id", "refusal": "id",
 }  # fmt: skip
 """The order of rows, the same everywhere."""

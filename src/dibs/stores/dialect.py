@@ -9,7 +9,7 @@ import re
 SCHEMA = "dibs"
 TABLES = (
     "board", "home", "migration", "actor_name", "actor", "session", "task", "dependency", "ended_lease",
-    "event", "stint", "allowance", "approval", "note", "request", "refusal",
+    "lease_process", "event", "stint", "allowance", "approval", "note", "request", "refusal",
 )  # fmt: skip
 
 _TABLE = re.compile(

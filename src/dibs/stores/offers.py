@@ -9,7 +9,6 @@ from dibs.core.model import (
     Allowance,
     EndedLease,
     Linked,
-    Process,
     Task,
     TaskId,
     TaskKey,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from dibs.core.model import Actor, Kind
+    from dibs.core.model import Actor, KeptProcess, Kind, LeaseProcess, Process
 
 PAGE = 200
 """Tasks that are looked at in one go, until one fits."""
@@ -41,13 +40,17 @@ class Offer(Value):
 
 
 class HeldByProcess(Value):
-    """A lease whose session is tied to a process."""
+    """A lease that a process stands behind, by itself or as its session's."""
 
     task: TaskId
     token: Token
     renewed: Instant
-    process: Process
     kind: Kind
+    behind: LeaseProcess
+
+    @property
+    def process(self) -> Process:
+        return self.behind.process
 
 
 class Offers:
@@ -131,9 +134,30 @@ class Offers:
 
     def leases_with_process(self) -> list[HeldByProcess]:
         return [
-            HeldByProcess(id_, Token(epoch, number), renewed, Process(*process), kind)
-            for id_, epoch, number, renewed, *process, kind in self._ask("leases_with_process")
+            HeldByProcess(id_, Token(epoch, number), renewed, kind, rows.behind_of(tuple(behind)))
+            for id_, epoch, number, renewed, kind, *behind in self._ask("leases_with_process")
         ]
+
+    def process_behind(self, task: TaskId, token: Token) -> LeaseProcess | None:
+        """What stood behind one lease, also after its end."""
+        epoch, number = token
+        row = self._one("process_behind", task=task, token_epoch=epoch, token_number=number)
+        return rows.kept_process_of(row).behind if row else None
+
+    def processes_behind(self, task: TaskId, actor: ActorId, session: str) -> list[KeptProcess]:
+        """Those of one session that were not said to be over, the latest lease first."""
+        found = self._ask("processes_behind", task=task, actor=actor, session=session, limit=PAGE)
+        return [rows.kept_process_of(row) for row in found]
+
+    def runs_of(self, boot: str, namespace: str, pid: int) -> list[KeptProcess]:
+        """Every `dibs run` that was this process."""
+        found = self._ask("runs_by_pid", boot=boot, namespace=namespace, pid=pid)
+        return [rows.kept_process_of(row) for row in found]
+
+    def runs_of_command(self, boot: str, namespace: str, command: int) -> list[KeptProcess]:
+        """Every `dibs run` whose command led this session."""
+        found = self._ask("runs_by_command", boot=boot, namespace=namespace, command=command)
+        return [rows.kept_process_of(row) for row in found]
 
     def tasks_expired(self, limit: int) -> list[Task]:
         """Those with a lease that has expired and not ended; the longest expired first."""

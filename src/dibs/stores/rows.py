@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from dibs.core.checks import short
-from dibs.core.model import Actor, EndedLease, Lease, Mirrored, Process, Session, Task, Terms, Token
+from dibs.core.model import (
+    Actor,
+    EndedLease,
+    KeptProcess,
+    Lease,
+    LeaseProcess,
+    Mirrored,
+    Process,
+    Session,
+    Task,
+    Terms,
+    Token,
+)
 from dibs.core.refusals import unreadable
 
 TYPE_CHECKING = False
@@ -61,6 +73,32 @@ def session_columns(session: Session) -> Columns:
         "pid": process and process.pid,
         "pid_started": process and process.started,
         "watched": int(session.watched),
+    }
+
+
+def behind_of(row: Row) -> LeaseProcess:
+    """Boot, namespace, pid, start; then the rest of its fields."""
+    return LeaseProcess(Process(*row[:4]), row[4], bool(row[5]), *row[6:9])
+
+
+def kept_process_of(row: Row) -> KeptProcess:
+    return KeptProcess(Token(row[0], row[1]), behind_of(row[2:11]), row[11], row[12])
+
+
+def kept_process_columns(task: TaskId, kept: KeptProcess) -> Columns:
+    behind, (boot, namespace, pid, started) = kept.behind, kept.behind.process
+    return {
+        **behind.named(),
+        "task": task,
+        "token_epoch": kept.token.epoch,
+        "token_number": kept.token.number,
+        "actor": kept.actor,
+        "session": kept.session,
+        "boot": boot,
+        "namespace": namespace,
+        "pid": pid,
+        "pid_started": started,
+        "runs": int(behind.runs),
     }
 
 

@@ -18,6 +18,7 @@ from dibs.core.model import (
     Actor,
     ActorId,
     Caller,
+    KeptProcess,
     LoggedRefusal,
     Session,
     Task,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from dibs.core.board_events import Approved
-    from dibs.core.model import State
+    from dibs.core.model import Process, State
 
     class Link(Protocol):
         """The database inside a transaction: questions and changes, by the names of `queries.sql`."""
@@ -257,6 +258,23 @@ class WriteTransaction(ReadTransaction):
     def keep_session(self, session: Session) -> None:
         if not self.knows(session):
             self._change("save_session", now=self.now, **rows.session_columns(session))
+
+    def keep_process(self, task: Task, caller: Caller) -> None:
+        """The process that the caller stated stands behind its lease."""
+        assert caller.behind is not None, "asked only if one was stated"
+        kept = KeptProcess(task.token, caller.behind, caller.actor.id, caller.holding_session)
+        self._put("save_lease_process", rows.kept_process_columns(task.id, kept))
+
+    def end_process(self, task: TaskId, token: Token, process: Process) -> None:
+        """It works under that lease no more, if it was the one that did."""
+        self._change(
+            "end_lease_process",
+            task=task,
+            token_epoch=token.epoch,
+            token_number=token.number,
+            pid=process.pid,
+            pid_started=process.started,
+        )
 
     def add_task(self, added: e.Added, caller: Caller) -> tuple[Task, Entry]:
         """The first row and the first event of a task."""

@@ -67,6 +67,11 @@ class Child:
         for source, to in ((self._process.stdout, out), (self._process.stderr, 2)):
             threading.Thread(target=self._pass_on, args=(source, to), daemon=True).start()
 
+    @property
+    def pid(self) -> int:
+        """It leads a session and a process group of this number."""
+        return self._process.pid
+
     def status(self) -> int | None:
         """How it ended: an exit code, or a signal below zero; nothing while it runs."""
         if self._status is None:

@@ -15,16 +15,17 @@ from shutil import which
 
 from dibs.board.callers import caller_of
 from dibs.board.execute import Board
-from dibs.board.identity import Identity, ancestors
+from dibs.board.identity import Identity
 from dibs.board.known import fresh_uid
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.survivors import MARK, PATIENCE, end_survivors, mark_of
 from dibs.core import commands as c
 from dibs.core import refusals
 from dibs.core.instants import HOUR, MINUTE, Duration
-from dibs.core.model import Lease, Process, Task, Token
+from dibs.core.model import Lease, LeaseProcess, Task, Token
 from dibs.core.refusals import Refusal, Refused, bad_argument, refused
 from dibs.core.values import Value
+from dibs.machine import UNKNOWN
 from dibs.workers.child import Child
 from dibs.workers.inbox import ENDING, INTERRUPTING, PASSED_ON, Inbox
 from dibs.workers.keeper import TRY_AGAIN, Keeper
@@ -123,11 +124,10 @@ class Work:
     keeper: Keeper
 
     def __init__(self, board: Board, who: Identity, inbox: Inbox, options: Options) -> None:
-        self.board, self.who, self.inbox, self.options = board, who, inbox, options
+        self.board, self.inbox, self.options = board, inbox, options
         self.machine = board.store.machine
-        process = self.machine.process(os.getpid())
-        assert process is not None, "this process is alive"
-        self.process, self.mark = process, mark_of(process)
+        self.behind = LeaseProcess(self.machine.own_process(), self.machine.host(), runs=True)
+        self.who = who.but(behind=self.behind)
         self.log = ""
         self.given_up: tuple[str, Outcome] | None = None
         self.lost: Refusal | None = None
@@ -187,28 +187,14 @@ class Work:
 
     def _tied(self, claim: c.Command) -> Identity:
         """The session ends with this process; unless it is somebody's who holds other tasks too."""
-        named, place = claim.named().get("task"), self.who.place
-        if self.who.person or place is None:
+        named, place, process = claim.named().get("task"), self.who.place, self.behind.process
+        if self.who.person or place is None or process.boot == UNKNOWN:
             return self.who
         with self.board.read() as tx:
             caller, is_new = caller_of(tx, self.who, self.board.settings)
-            session = None if is_new else tx.session(caller.actor.id, caller.session)
             held = [] if is_new else tx.tasks_held_by(caller.actor.id, caller.session)
         keys = {task.key for task in held}
-        if session and session.process and named in keys:
-            self._check_alone(session.process, named)
-        return self.who if keys - {named} else self.who.but(place=place.but(process=self.process))
-
-    def _check_alone(self, other: Process, key: str) -> None:
-        """The board takes two runs of one session for one: here they are told apart."""
-        lives = self.machine.process(other.pid) == other
-        if lives and other != self.process and other not in ancestors(self.machine):
-            raise refused(
-                "held_here",
-                f"{key} is held already by the same session, in process {other.pid}",
-                task=key,
-                session=self.who.session,
-            )
+        return self.who if keys - {named} else self.who.but(place=place.but(process=process))
 
     def _end_former(self) -> None:
         """Whoever had the task before may be gone, or stand still, and its command work on."""
@@ -216,31 +202,48 @@ class Work:
         if taken is None:
             return
         with self.board.read() as tx:
+            former = tx.process_behind(self.task.id, taken.token)
             session = tx.session(taken.actor, taken.session or "")
-        if session is not None and session.process is not None:
-            end_survivors(self.machine, mark_of(session.process), self.options.patience)
+        if former is None and session is not None and session.process is not None:
+            former = LeaseProcess(session.process)
+        if former is not None:
+            end_survivors(self.machine, former, self.options.patience)
 
     def _start(self, argv: Sequence[str], since: int) -> None:
         key = self.task.key
-        who = self.who.but(place=None)  # what the session has claimed beside this run is not ours
         if self.options.log_dir:
             self.log = os.path.join(self.options.log_dir, f"{key}-{self.token}.log")
-        keeper = Keeper(
-            self.board, who, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
-        )
         try:
             self.child = Child(
                 argv, self._environment(), self.options.out, self.log, self.inbox.put
             )
         except (OSError, ValueError) as error:
-            keeper.stop()
             why = getattr(error, "strerror", None) or str(error)
             where = getattr(error, "filename", None) or argv[0]
             raise refused(
                 "cannot_start", f"{where} cannot be started: {why}", task=key, command=argv[0]
             ) from None
-        self.keeper = keeper
-        keeper.start()
+        self.behind = self._with_command(self.child.pid)
+        who = self.who.but(place=None)  # what the session has claimed beside this run is not ours
+        self.keeper = Keeper(
+            self.board,
+            who.but(behind=self.behind),
+            key,
+            self.token,
+            self.lease.ttl,
+            since,
+            on_lost=self.inbox.put,
+        )
+        self.keeper.start()
+
+    def _with_command(self, pid: int) -> LeaseProcess:
+        """What is known of the command: whoever finds this run dead ends what is left of it."""
+        command = self.machine.process(pid)
+        if command is None:
+            return self.behind
+        return self.behind.but(
+            command=pid, command_started=command.started, forks=self.machine.forks()
+        )
 
     def _environment(self) -> dict[str, str]:
         """Who works, on what, and under which run; a person's command is nobody's agent."""
@@ -253,7 +256,11 @@ class Work:
         return (
             kept
             | who
-            | {"DIBS_TASK": self.task.key, "DIBS_TOKEN": str(self.token), MARK: self.mark}
+            | {
+                "DIBS_TASK": self.task.key,
+                "DIBS_TOKEN": str(self.token),
+                MARK: mark_of(self.behind.process),
+            }
         )
 
     # While it runs.
@@ -271,7 +278,7 @@ class Work:
             elif news is not None:
                 self._hear(news)
         if self.hurry or (self.interrupted and self.child.status()):
-            end_survivors(self.machine, self.mark, self.options.patience)
+            end_survivors(self.machine, self.behind, self.options.patience)
             self.child.signal(signal.SIGKILL)  # who hides its mark, and stayed in the group
 
     def _hear(self, number: int) -> None:

@@ -9,7 +9,7 @@ from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.board.known import Evidence
 from dibs.board.liveness import judged, leases_of
-from dibs.board.survivors import end_survivors, mark_of
+from dibs.board.survivors import end_survivors
 from dibs.core import commands as c
 from dibs.core.instants import Duration, Instant
 from dibs.core.model import GRACE, SWEPT_AT_ONCE, Task
@@ -33,7 +33,7 @@ def sweep(
         return None
     for lease in leases:
         if lease.task in over:  # the command of a run that lives, and renews nothing
-            end_survivors(board.store.machine, mark_of(lease.process))
+            end_survivors(board.store.machine, lease.behind)
     return board.execute(who, c.Sweep(grace, limit))
 
 

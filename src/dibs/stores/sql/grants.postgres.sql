@@ -2,9 +2,9 @@
 GRANT USAGE ON SCHEMA dibs TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA dibs TO {role};
 GRANT INSERT ON dibs.actor, dibs.actor_name, dibs.session, dibs.task, dibs.dependency,
-    dibs.ended_lease, dibs.event, dibs.stint, dibs.allowance, dibs.approval, dibs.note, dibs.request,
+    dibs.ended_lease, dibs.lease_process, dibs.event, dibs.stint, dibs.allowance, dibs.approval, dibs.note, dibs.request,
     dibs.refusal TO {role};
-GRANT UPDATE ON dibs.actor, dibs.session, dibs.task TO {role};
+GRANT UPDATE ON dibs.actor, dibs.session, dibs.task, dibs.lease_process TO {role};
 GRANT UPDATE (epoch, floor, seq, actors, tasks, keys, head, events, paused_by, paused_why)
     ON dibs.board TO {role};
 GRANT UPDATE (acknowledged, tokens, cost, spending) ON dibs.ended_lease TO {role};

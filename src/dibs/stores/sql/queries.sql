@@ -21,6 +21,10 @@ actor.id, actor.name, actor.kind, actor.tier, actor.capabilities, actor.zone
 -- part: session
 actor, name, host, worktree, branch, boot, namespace, pid, pid_started, watched
 
+-- part: lease_process
+token_epoch, token_number, boot, namespace, pid, pid_started, host, runs, command, command_started,
+forks, actor, session
+
 -- part: ended_lease
 token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost,
 acknowledged, seq, stint_started, stint_ended, tokens, cost, spending
@@ -262,14 +266,56 @@ SELECT seq, paths, actor, until FROM allowance WHERE board = :board AND task = :
 -- name: count_held_by
 SELECT count(*) FROM task WHERE board = :board AND holder = :actor AND session IS NOT NULL
 
+-- The process that stands behind the lease itself counts, else that of its session.
 -- name: leases_with_process
-SELECT task.id, task.token_epoch, task.token_number, task.renewed, session.boot, session.namespace,
-    session.pid, session.pid_started, actor.kind
-FROM task CROSS JOIN session CROSS JOIN actor
+SELECT task.id, task.token_epoch, task.token_number, task.renewed, actor.kind,
+    coalesce(behind.boot, session.boot), coalesce(behind.namespace, session.namespace),
+    coalesce(behind.pid, session.pid), coalesce(behind.pid_started, session.pid_started),
+    coalesce(behind.host, ''), coalesce(behind.runs, 0), coalesce(behind.command, 0),
+    coalesce(behind.command_started, 0), coalesce(behind.forks, 0)
+FROM task CROSS JOIN actor
+LEFT JOIN lease_process AS behind ON behind.board = task.board AND behind.task = task.id
+    AND behind.token_epoch = task.token_epoch AND behind.token_number = task.token_number
+    AND behind.over = 0
+LEFT JOIN session ON session.board = task.board AND session.actor = task.holder
+    AND session.name = task.session
 WHERE task.board = :board AND task.holder IS NOT NULL
-AND session.board = :board AND session.actor = task.holder AND session.name = task.session
-AND session.pid IS NOT NULL
+AND (behind.pid IS NOT NULL OR session.pid IS NOT NULL)
 AND actor.board = :board AND actor.id = task.holder
+
+-- name: process_behind
+SELECT {lease_process} FROM lease_process
+WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_number = :token_number
+
+-- name: processes_behind
+SELECT {lease_process} FROM lease_process
+WHERE board = :board AND task = :task AND actor = :actor AND session = :session AND over = 0
+ORDER BY token_epoch DESC, token_number DESC LIMIT :limit
+
+-- name: runs_by_pid
+SELECT {lease_process} FROM lease_process
+WHERE board = :board AND boot = :boot AND namespace = :namespace AND pid = :pid AND runs = 1
+
+-- name: runs_by_command
+SELECT {lease_process} FROM lease_process
+WHERE board = :board AND boot = :boot AND namespace = :namespace AND command = :command AND runs = 1
+
+-- name: save_lease_process
+INSERT INTO lease_process
+    (board, task, token_epoch, token_number, actor, session, host, boot, namespace, pid, pid_started,
+     runs, command, command_started, forks, over)
+VALUES
+    (:board, :task, :token_epoch, :token_number, :actor, :session, :host, :boot, :namespace, :pid,
+     :pid_started, :runs, :command, :command_started, :forks, 0)
+ON CONFLICT (board, task, token_epoch, token_number) DO UPDATE
+SET host = excluded.host, boot = excluded.boot, namespace = excluded.namespace, pid = excluded.pid,
+    pid_started = excluded.pid_started, runs = excluded.runs, command = excluded.command,
+    command_started = excluded.command_started, forks = excluded.forks, over = 0
+
+-- name: end_lease_process
+UPDATE lease_process SET over = 1
+WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_number = :token_number
+AND pid = :pid AND pid_started = :pid_started
 
 -- name: tasks_expired
 SELECT {task} FROM task WHERE board = :board AND holder IS NOT NULL AND expires < :now

@@ -194,6 +194,33 @@ CREATE TABLE ended_lease (
 
 CREATE INDEX lost_lease ON ended_lease (board, actor, session) WHERE lost = 1 AND acknowledged = 0;
 
+-- The process behind a lease: a `dibs run`, a `hold`, or the one that a claim states. By lease, since a session
+-- may hold several. A row stays when its lease ends: whatever the process started is known by it.
+CREATE TABLE lease_process (
+    board           INTEGER NOT NULL,
+    task            INTEGER NOT NULL,
+    token_epoch     INTEGER NOT NULL,
+    token_number    INTEGER NOT NULL,
+    actor           INTEGER NOT NULL,
+    session         TEXT    NOT NULL,
+    host            TEXT    NOT NULL,
+    boot            TEXT    NOT NULL,
+    namespace       TEXT    NOT NULL,
+    pid             INTEGER NOT NULL,
+    pid_started     INTEGER NOT NULL,
+    runs            INTEGER NOT NULL CHECK (runs IN (0, 1)),  -- a `dibs run`: one at a time
+    command         INTEGER NOT NULL,  -- leads the session of what it runs; 0 before that is started
+    command_started INTEGER NOT NULL,
+    forks           INTEGER NOT NULL,  -- what the kernel had started by then
+    over            INTEGER NOT NULL CHECK (over IN (0, 1)),  -- it works under the lease no more
+    PRIMARY KEY (board, task, token_epoch, token_number),
+    FOREIGN KEY (board, task)  REFERENCES task (board, id),
+    FOREIGN KEY (board, actor) REFERENCES actor (board, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX lease_process_by_pid ON lease_process (board, boot, namespace, pid);
+CREATE INDEX lease_process_by_command ON lease_process (board, boot, namespace, command);
+
 -- The ledger. Task 0 stands for the board itself.
 CREATE TABLE event (
     board        INTEGER NOT NULL,
