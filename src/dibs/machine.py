@@ -50,14 +50,18 @@ class Linux:
         """Microseconds since boot, sleep included; the same in every time namespace."""
         return (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._time_shift()) // NANOSECONDS
 
+    def knows_boottime(self) -> bool:
+        """Whether `boottime` is the host's: a time namespace shows its offset in `/proc` alone."""
+        return self._has_proc() and self._own_time() is not None
+
     def boot(self) -> str:
         """The same for as long as this process lives."""
         self._boot = self._boot or self._find_boot()
         return self._boot
 
     def _find_boot(self) -> str:
-        found = _read(BOOT_ID).strip() if self._has_proc() else ""
-        if not found or self._own_time() is None:
+        found = _read(BOOT_ID).strip() if self.knows_boottime() else ""
+        if not found:
             return UNKNOWN
         over = os.stat(BOOT_ID).st_dev != os.stat("/proc/self/stat").st_dev
         return f"{OWN_BOOT}{found}" if over else found
@@ -228,6 +232,9 @@ class Darwin(Linux):
         return "darwin"
 
     def sees_host(self) -> bool:
+        return True
+
+    def knows_boottime(self) -> bool:
         return True
 
     def process(self, pid: int) -> Process | None:

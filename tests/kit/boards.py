@@ -73,6 +73,9 @@ class FakeMachine:
     def own_process(self):
         return self.process(os.getpid())
 
+    def knows_boottime(self):
+        return not self.confined
+
     def sees_host(self):
         return not self.confined
 

@@ -17,10 +17,10 @@ SOURCE = r"""
 #include <time.h>
 #include <unistd.h>
 
-/* Seconds to add to the wall clock, read anew at each call. No other clock is touched. */
-static long offset(void) {
+/* Seconds to add to a clock, read anew at each call. No other clock is touched. */
+static long offset(const char *variable) {
     char text[32] = {0};
-    const char *path = getenv("STEPPED_CLOCK");
+    const char *path = getenv(variable);
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0) return 0;
     if (read(file, text, sizeof text - 1) < 0) text[0] = 0;
@@ -33,7 +33,9 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
     int failed = real(clock, now);
     if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
-        now->tv_sec += offset();
+        now->tv_sec += offset("STEPPED_CLOCK");
+    if (!failed && clock == CLOCK_BOOTTIME)
+        now->tv_sec += offset("SLEPT");
     return failed;
 }
 
@@ -55,10 +57,14 @@ time_t time(time_t *there) {
 
 
 class Shim(NamedTuple):
-    """The environment in which a process has a clock that can be stepped, and by how much."""
+    """The environment in which a process has a clock that can be stepped, and by how much.
+
+    `slept`: how long the machine was asleep, which the clock since boot counts.
+    """
 
     environment: dict[str, str]
     offset: Path
+    slept: Path
 
 
 def shim(folder: Path) -> Shim | None:
@@ -66,17 +72,20 @@ def shim(folder: Path) -> Shim | None:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None or not os.path.exists("/proc/self/exe"):
         return None
-    source, library, offset = folder / "clock.c", folder / "clock.so", folder / "offset"
+    source, library = folder / "clock.c", folder / "clock.so"
+    offset, slept = folder / "offset", folder / "slept"
     source.write_text(SOURCE)
     build = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
     if subprocess.run(build, capture_output=True, check=False).returncode:
         return None
-    step(offset, 0)
-    return Shim({"LD_PRELOAD": str(library), "STEPPED_CLOCK": str(offset)}, offset)
+    for file in (offset, slept):
+        step(file, 0)
+    loaded = {"LD_PRELOAD": str(library), "STEPPED_CLOCK": str(offset), "SLEPT": str(slept)}
+    return Shim(loaded, offset, slept)
 
 
 def step(offset: Path, seconds: int) -> None:
-    """From now on the wall clock is so far from the true one. At once, never half."""
+    """From now on the clock is so far from the true one. At once, never half."""
     fresh = offset.with_suffix(".new")
     fresh.write_text(str(seconds))
     fresh.rename(offset)

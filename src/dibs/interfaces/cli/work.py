@@ -18,6 +18,7 @@ from dibs.core.refusals import Refused, bad_argument, shown
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import COMMAND, argument
 from dibs.interfaces.cli.call import MOST, NOTE, TTL, WAIT, Answer, Call, Verb
+from dibs.machine import UNKNOWN
 from dibs.workers.run import FAIL, ON_FAIL, Options, Ran, ended
 from dibs.workers.run import run as run_under
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from dibs.interfaces.payloads import Payload
 
 FAILED = 1
+NOT_SEEN = (
+    "/proc does not tell here which boot and which process this is: "
+    "if this run is killed, its task is free when the lease expires, and not at once"
+)
 OF_SIGNAL = 128
 """As a shell does: a run that was ended by signal N exits with 128 + N."""
 
@@ -48,7 +53,8 @@ def run(call: Call) -> Answer:
 
     def claimed(outcome: Outcome) -> None:
         if not as_json:
-            tell(*(f"warning: {warning}" for warning in say.warnings(outcome)))
+            unseen = () if call.board.store.machine.boot() != UNKNOWN else (NOT_SEEN,)
+            tell(*(f"warning: {warning}" for warning in (*say.warnings(outcome), *unseen)))
             tell(*say.outcome(outcome))
 
     ran = run_under(call.board, worker(call, claim), claim, call["command"], options, claimed)
@@ -72,9 +78,10 @@ def claiming(call: Call) -> c.Claim | c.Next:
 
 def open_standard_streams() -> None:
     """Where one is closed, a pipe or a file of ours would take its place."""
-    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(opened, True)
-    os.close(opened)
+    with suppress(FileNotFoundError):  # a root without devices
+        while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(opened, True)
+        os.close(opened)
 
 
 def worker(call: Call, command: c.Command) -> Identity:
