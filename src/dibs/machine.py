@@ -123,11 +123,6 @@ class Linux:
 
     def lives(self, process: Process) -> bool | None:
         """Whether a process of this boot and namespace lives; nothing if that cannot be told."""
-        if UNKNOWN in (process.boot, process.namespace) or (process.boot, process.namespace) != (
-            self.boot(),
-            self.namespace(),
-        ):
-            return None
         if self._stat(process.pid) is None and _is_there(process.pid):
             return None  # somebody else's, and hidden
         found = self.process(process.pid)
@@ -260,8 +255,6 @@ class Darwin(Linux):
         )
 
     def lives(self, process: Process) -> bool | None:
-        if process.boot != self.boot() or UNKNOWN in (process.boot, process.namespace):
-            return None
         return self.process(process.pid) == process
 
     def may_state(self, pid: int) -> Process | None:

@@ -9,6 +9,7 @@ from dibs.core import commands as c
 from dibs.core.instants import MINUTE, SECOND
 from dibs.core.model import Process, TaskKey, Terms, Token
 from dibs.core.refusals import Refused
+from dibs.machine import OWN_BOOT, UNKNOWN
 from dibs.workers.offering import next_task
 from dibs.workers.sweep import sweep
 
@@ -272,6 +273,27 @@ def test_another_boot_is_death_where_there_is_one_kernel_only(bench, ana):
     bench.machine.boot_id = "boot-2"
     expected = [(A, "host rebooted")] if bench.kind == "sqlite" else []
     assert swept(bench, ana) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "confined"),
+    [
+        ("boot-1", "boot-2", True),
+        ("boot-1", UNKNOWN, False),
+        (UNKNOWN, "boot-2", False),
+        (UNKNOWN, UNKNOWN, False),
+        ("boot-1", f"{OWN_BOOT}2", False),
+        (f"{OWN_BOOT}1", "boot-2", False),
+    ],
+)
+def test_when_in_doubt_another_boot_is_no_death(bench, ana, before, after, confined):
+    """A container, a chroot, an id that was not read or is not the kernel's: only expiry counts."""
+    bench.add()
+    bench.machine.boot_id = before
+    worker(bench, 100).claim(A)
+    bench.machine.boot_id, bench.machine.confined = after, confined
+    bench.machine.dead.add(100)
+    assert swept(bench, ana) == []
 
 
 def test_people_have_no_process(bench, ana):

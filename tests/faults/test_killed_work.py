@@ -13,15 +13,22 @@ from itertools import pairwise
 
 import pytest
 
-from dibs.board.survivors import mark_of
+from dibs.board.survivors import mark_of, started_by
 from dibs.machine import this_machine
 from dibs.opening import open_board
 from kit import soak
 from kit.boards import of_a_file
 from kit.dispatching import Ground, carrying
 from kit.injection import points, struck, why_not
-from kit.running import lives, until
-from kit.workshop import ALONE, WITH_A_CHILD, Workshop, lines_of, two_at_once
+from kit.running import lives, process_behind, until
+from kit.workshop import (
+    ALONE,
+    WITH_A_CHILD,
+    WITH_A_HIDDEN_CHILD,
+    Workshop,
+    lines_of,
+    two_at_once,
+)
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux ends a child with its parent"
@@ -204,6 +211,75 @@ def test_what_a_killed_run_left_at_work_is_ended_before_its_heir_begins(repo, sh
     assert two_at_once(shop.lines()) == []
     assert shop.said(key, "end") == [(1, 2)]
     assert shown(repo, key)["state"] == "complete"
+
+
+@pytest.mark.parametrize("who", [("--agent", "codex"), ("--agent", "codex", "--session", "s1")])
+@pytest.mark.parametrize("way", ["next", "KEY"])
+def test_what_hides_its_mark_is_ended_by_the_session_of_its_command(repo, shop, way, who):
+    """It cleared its environment and stayed in the group; its run and its command were killed."""
+    key = repo.add()
+    if "--session" in who:
+        repo.ok("claim", repo.add("held beside it", "--for", "agent"), *who)
+    first = shop.run(key, *who, ticks=100_000, script=WITH_A_HIDDEN_CHILD)
+    until(lambda: shop.said(key, "tick"), "it does not begin")
+    run = until(lambda: known_command(repo, key), "the board does not know its command")
+    first.kill()
+    first.wait()
+    until(lambda: not lives(run.command), "the command outlives its run")
+    assert left_of(run), "nothing was left: the test shows nothing"
+    if way == "next":
+        assert swept(repo) and not left_of(run)
+    heir = shop.run("--next" if way == "next" else key, *HEIR)
+    assert heir.wait(60) == 0
+    assert left_of(run) == [] and two_at_once(shop.lines()) == []
+    assert shown(repo, key)["state"] == "complete"
+
+
+@pytest.mark.parametrize("who", [("--agent", "codex", "--session", "s1"), ("--as", "ana")])
+def test_what_a_killed_run_left_is_ended_before_the_same_holder_runs_again(repo, shop, who):
+    key = repo.add()
+    first = shop.run(key, *who, ticks=100_000, script=WITH_A_HIDDEN_CHILD)
+    until(lambda: shop.said(key, "tick"), "it does not begin")
+    run = until(lambda: known_command(repo, key), "the board does not know its command")
+    first.kill()
+    first.wait()
+    assert shop.run(key, *who, ticks=0).wait(60) == 0
+    assert left_of(run) == []
+    assert shown(repo, key)["token"] == "1.1"
+
+
+def test_nothing_is_ended_that_is_not_provably_of_the_run(repo, shop):
+    """Its number may have been given again: another start, or too many processes since."""
+    key = repo.add()
+    run = shop.run(key, "--agent", "codex", ticks=100_000, script=WITH_A_HIDDEN_CHILD)
+    until(lambda: shop.said(key, "tick"), "it does not begin")
+    known = until(lambda: known_command(repo, key), "the board does not know its command")
+    nobody = known.but(process=known.process.but(started=1))
+    assert started_by(this_machine(), nobody.but(command_started=known.command_started + 1)) == []
+    assert started_by(this_machine(), nobody.but(process=nobody.process.but(boot="other"))) == []
+    run.kill()
+    run.wait()
+    until(lambda: not os.path.exists(f"/proc/{known.command}"), "the command is not reaped")
+    assert started_by(this_machine(), nobody.but(forks=known.forks - 10**8)) == []
+    assert started_by(this_machine(), nobody.but(forks=0)) == []
+    assert started_by(this_machine(), nobody) != []
+
+
+def known_command(repo, key: str):
+    """What the board knows of the run, once it knows the command too."""
+    run = process_behind(repo, key)
+    return run if run is not None and run.command else None
+
+
+def left_of(run) -> list[int]:
+    """Processes in the session of the command, looked for without the code under test."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
+            state, _, _, session, *_ = file.read().rpartition(")")[2].split()
+            if int(session) == run.command and state not in "ZX":
+                found.append(int(name))
+    return found
 
 
 def test_what_a_stopped_run_left_at_work_is_ended_before_its_heir_begins(repo, shop):

@@ -47,7 +47,9 @@ def confined(kind: str, folder: Path, repo: Path, command: list[str]) -> list[st
     there = shlex.quote(f'cd {repo} && exec "$@"')
     inner = f"set -e; {script}; exec {root}sh -c {there} sh "
     enter = ["unshare", "--mount", *OPTIONS.get(kind, []), "sh", "-c"]
-    tried = subprocess.run([*enter, f"set -e; {script}"], capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        [*enter, f"set -e; {script}"], capture_output=True, text=True, check=False
+    )
     if tried.returncode:
         pytest.skip(f"{kind} cannot be made here: {tried.stderr.strip()}")
     return [*enter, inner + shlex.join(command)]

@@ -20,6 +20,9 @@ WORK = f"{SAY}; say start; n=0; while [ $n -lt $1 ]; do sleep 0.02; say tick; n=
 ALONE = f"{WORK}; say end; exit $2"
 WITH_A_CHILD = f"({WORK}) & wait; {SAY}; say end; exit $2"
 """The work is done by a child of the command: it does not die with it."""
+KEPT = " ".join(f'{name}="${name}"' for name in ("PATH", "WORKSHOP", "DIBS_TASK", "DIBS_TOKEN"))
+WITH_A_HIDDEN_CHILD = f"env -i {KEPT} sh -c '{WORK}' work $1 & wait; {SAY}; say end; exit $2"
+"""The same, and the child has lost the mark of its run."""
 
 
 class Line(NamedTuple):

@@ -11,6 +11,7 @@ from dibs.core import commands as c
 from dibs.core.instants import DAY, HOUR, SECOND
 from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
+from dibs.machine import OWN_BOOT, UNKNOWN
 from dibs.stores.clock import read_clock
 from kit.boards import START, FakeMachine
 
@@ -150,6 +151,51 @@ def test_E7_a_time_in_the_future_is_reported_as_skew_and_not_as_an_endless_lease
     with pytest.raises(Refused) as problem:
         bench.agent("claude", "s9").do(c.Claim(K))
     assert "clock skew" in problem.value.refusal.message
+
+
+# Where the boot cannot be told, or is not the kernel's.
+
+
+@pytest.fixture
+def doubting(bench):
+    """A board that the host has written to, and a caller who cannot read the boot id."""
+    bench.add()
+    bench.agent().claim(ttl=HOUR)
+    bench.advance(60)
+    bench.machine.boot_id = UNKNOWN
+    return bench
+
+
+@pytest.mark.parametrize("boot", [UNKNOWN, f"{OWN_BOOT}2"])
+@pytest.mark.parametrize("step", [0, 5 * DAY, -9 * DAY])
+def test_who_cannot_tell_the_boot_goes_by_the_hosts_anchor(doubting, boot, step):
+    bench = doubting
+    bench.machine.boot_id, bench.machine.wall_us = boot, bench.machine.wall_us + step
+    anchor = bench.store.board_and_anchor()[1]
+    assert bench.now() == START + 60 * SECOND
+    bench.agent().do(c.Note(K, note="x"))
+    bench.advance(60)
+    assert bench.now() == START + 120 * SECOND
+    assert bench.store.board_and_anchor()[1] == anchor
+
+
+def test_who_cannot_tell_the_boot_notices_a_reboot_by_the_time_since_it(doubting):
+    bench = doubting
+    bench.agent().do(c.Note(K, note="x"))
+    bench.machine.boottime_us, bench.machine.wall_us = 5_000_000, START + DAY
+    assert bench.now() == START + DAY
+    bench.agent().do(c.Note(K, note="x"))
+    assert bench.store.board_and_anchor()[1].boot == "boot-1", "the host's is not replaced"
+
+
+@pytest.mark.parametrize("ahead", [100_000, -100_000])
+def test_a_clock_that_may_be_that_of_a_time_namespace_takes_no_lease(doubting, ahead):
+    """Without /proc nothing tells how far it is off."""
+    bench = doubting
+    bench.machine.confined = True
+    bench.machine.boottime_us += ahead * SECOND
+    assert bench.now() == START + 60 * SECOND
+    assert bench.agent("claude", "s9").refused(c.Claim(K)) == "held"
 
 
 @given(

@@ -10,7 +10,7 @@ from dibs.board.survivors import end_survivors
 from dibs.core.commands import Sweep
 from dibs.core.facts import Death
 from dibs.core.model import HUMAN, Process
-from dibs.machine import is_certain
+from dibs.machine import UNKNOWN, is_certain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,5 +115,7 @@ def cause_of_death(machine: Machine, process: Process, one_kernel: bool) -> str 
     if process.boot != here:
         sure = is_certain(process.boot) and is_certain(here) and machine.sees_host()
         return REBOOTED if one_kernel and sure else None
+    if process.namespace != machine.namespace() or UNKNOWN in (here, process.namespace):
+        return None
     alive = machine.lives(process)
     return None if alive is None else "" if alive else GONE

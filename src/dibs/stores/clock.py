@@ -33,7 +33,9 @@ def read_clock(machine: Machine, anchor: Anchor | None, floor: Instant) -> Readi
     if anchor is None or not is_of_this_boot(machine, anchor, floor):
         fresh = drop_anchor(machine, boot, boottime, floor)
         if anchor is not None and is_certain(anchor.boot) and not is_certain(boot):
-            return Reading(fresh.anchor, anchor)  # others have a better one than we could leave them
+            return Reading(
+                fresh.anchor, anchor
+            )  # others have a better one than we could leave them
         anchor = fresh
     now = anchor.anchor + boottime - anchor.boottime
     return Reading(Instant(max(now, floor)), anchor)
