@@ -19,7 +19,7 @@ from dibs.workers.run import rest_after
 from kit import soak
 from kit.boards import of_a_file
 from kit.hands import Hand
-from kit.repositories import DIBS
+from kit.repositories import DIBS, Repo
 from kit.running import (
     DEADLINE,
     Running,
@@ -390,6 +390,80 @@ def test_of_four_runs_that_start_at_the_same_instant_one_starts_its_command(repo
         word.touch()
         assert sorted(run.wait(DEADLINE) for run in runs) == [0, 4, 4, 4]
     assert started.read_text().split() == keys
+
+
+# Who a command is.
+
+CLEARED = 'env -i PATH="$PATH" HOME="$HOME" SEEN="$SEEN" ${DIBS_URL:+DIBS_URL="$DIBS_URL"}'
+WAYS = {
+    "as it is": "$ACT",
+    "without its variables": "env -u DIBS_RUN -u DIBS_AGENT -u DIBS_SESSION $ACT",
+    "with an empty environment": f"{CLEARED} $ACT",
+    "in a session of its own": f"{CLEARED} setsid -w $ACT",
+    "when what started it is gone": f"({CLEARED} sh -c 'while [ -e /proc/$0/stat ]; do sleep 0.01; done; $ACT' $$ & ); exit 0",
+}
+
+
+def acts(way: str, act: str) -> str:
+    """A script that does it in this way, and keeps what came of it."""
+    written = f"sh -c '{act} > $SEEN/said 2>&1; echo $? > $SEEN/part; mv $SEEN/part $SEEN/code'"
+    nested = written.replace("'", "'\\''") if "sh -c '" in WAYS[way] else written
+    return WAYS[way].replace("$ACT", nested)
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_an_agent_that_a_run_started_is_no_person_whatever_it_says(repo, way):
+    key, other = repo.add(), repo.add()
+    with Running(repo, key, acts(way, f"{DIBS} claim {other} --as ana"), *A) as run:
+        code = run.pid_of("code")
+        said = (run.folder / "said").read_text()
+        assert code == 1, said
+        assert "ana cannot act here: this is part of dibs run of codex-2" in said
+        assert "next: act as the agent that you are" in said
+        run.ended()
+    assert shown(repo, other)["token"] == "0.0"
+    assert repo.json("log", "--refused")["refusals"][0]["code"] == "in_harness"
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_a_persons_own_run_makes_nobody_an_agent(repo, way):
+    key, other = repo.add(), repo.add()
+    with Running(repo, key, acts(way, f"{DIBS} claim {other} --as ana"), *ANA) as run:
+        assert run.pid_of("code") == 0, (run.folder / "said").read_text()
+        run.ended()
+    assert held_by(repo, other, "ana")
+
+
+def test_an_agent_stays_one_after_it_has_ended_its_lease_itself(repo):
+    key, other = repo.add(), repo.add()
+    act = f"{DIBS} claim {other} --as ana"
+    script = f"{DIBS} complete {key}; {acts('with an empty environment', act)}"
+    with Running(repo, key, script, *A) as run:
+        assert run.pid_of("code") == 1
+        assert run.ended().code == 0
+    assert shown(repo, other)["token"] == "0.0"
+
+
+def test_a_run_of_another_board_is_known_by_its_variables(repo, tmp_path):
+    elsewhere = Repo.create(tmp_path / "elsewhere")
+    elsewhere.ok("init")
+    other = elsewhere.add()
+    act = f"cd {elsewhere.folder}; DIBS_URL= {DIBS} claim {other} --as ana"
+    with Running(repo, repo.add(), acts("as it is", act), *A) as run:
+        assert run.pid_of("code") == 1
+        assert "dibs run of codex-2, as DIBS_RUN says" in (run.folder / "said").read_text()
+        run.ended()
+
+
+def test_the_library_takes_an_agent_of_a_run_for_no_person_either(repo):
+    script = (
+        "import dibs, sys\n"
+        "try:\n    dibs.open_board(person='ana').claim(sys.argv[1])\n"
+        "except dibs.Refused as problem:\n    print(problem.code)"
+    )
+    command = f"{CLEARED} {sys.executable} -c {shlex.quote(script)} {repo.add()}"
+    with Running(repo, repo.add(), command, *A) as run:
+        assert run.ended().out == "in_harness\n"
 
 
 def test_a_subagent_runs_nothing_under_its_parents_lease(repo):

@@ -1,7 +1,7 @@
 """Who is calling: an actor and a session, from what was said, the environment, and the processes.
 
 The environment is a hint, never a proof; a token carries the authority. But a harness's variables
-make its caller an agent: an agent in a harness is never a person.
+make its caller an agent, and so does a `dibs run` of an agent above it: an agent is never a person.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dibs.machine import Machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol
 
     from dibs.core.model import LeaseProcess
@@ -31,9 +31,25 @@ if TYPE_CHECKING:
             """The agent and the session that are tied to a process."""
             ...
 
+        def runs(self, processes: Sequence[Process], session: int) -> list[KnownRun]:
+            """The `dibs run`s that these processes are, or whose command led this session."""
+            ...
+
 
 ANCESTORS = 64
 """How far up the process tree a session is looked for."""
+
+
+RUN = "DIBS_RUN"
+"""The variable that everything below a `dibs run` carries: PID.STARTED of the run."""
+
+
+class KnownRun(Value):
+    """A `dibs run` as a board knows it: whose it is, and its processes."""
+
+    actor: str
+    person: bool
+    behind: LeaseProcess
 
 
 class Harness(Value):
@@ -112,13 +128,15 @@ def identify(
 ) -> Identity:
     """The identity that applies first; `registered` finds an actor's session by its process.
 
-    `registry` is asked inside a harness only: its hooks may have said who this is.
+    `registry` is asked inside a harness, whose hooks may have said who this is; and for a person,
+    who may be an agent that a `dibs run` has started.
     """
     harness = harness_of(around.environment)
     if given.agent is not None and given.person is not None:
         raise bad_argument("--agent and --as are both given; who is it?")
     if given.person is not None:
-        return _person(given.person, given.session, around, harness)
+        check_no_agent(given.person, harness, around, registry)
+        return _person(given.person, given.session, around)
     known = registry() if registry is not None and harness else None
     agent = given.agent if given.agent is not None else around.environment.get("DIBS_AGENT")
     session = given.session
@@ -133,9 +151,10 @@ def identify(
         if known is not None:
             place = as_known(place, known.known(name, session), around.machine)
         return Identity(name, False, session, harness, place)
-    email = "" if strict or harness or not around.on_terminal else git_email()
+    in_person = around.on_terminal and not (strict or harness or agents_run(around, registry))
+    email = git_email() if in_person else ""
     if email:
-        return _person(email, given.session, around, harness)
+        return _person(email, given.session, around)
     raise refused("no_identity", "nobody is named: who is calling?", harness=harness or None)
 
 
@@ -146,6 +165,51 @@ def harness_of(environment: Mapping[str, str]) -> str:
             if environment.get(mark):
                 return mark
     return ""
+
+
+def check_no_agent(
+    given: str, harness: str, around: Surroundings, registry: Callable[[], Registry] | None
+) -> None:
+    """A person does not act from inside a harness, nor from a `dibs run` of an agent."""
+    name = checks.actor_name(given)
+    if harness:
+        what = f"{harness} says that this runs inside an agent's harness"
+        raise refused("in_harness", f"{name} cannot act here: {what}", actor=name, variable=harness)
+    run = agents_run(around, registry)
+    if run:
+        raise refused("in_harness", f"{name} cannot act here: this is part of {run}", actor=name)
+
+
+def agents_run(around: Surroundings, registry: Callable[[], Registry] | None) -> str:
+    """The `dibs run` of an agent that this is part of, or "": whatever is said, that is an agent.
+
+    By the processes above, by the session of processes, or by the variable, which may be of a board
+    that is not this one. A person's own run makes nobody an agent.
+    """
+    marked, machine = marked_run(around), around.machine
+    above = {*ancestors(machine), *((marked,) if marked else ())}
+    found = [] if registry is None else registry().runs(tuple(above), os.getsid(0))
+    for run in found:
+        part = run.behind.process in above or is_in_session(machine, run.behind)
+        if part and not run.person:
+            return f"dibs run of {run.actor}, process {run.behind.process.pid}"
+    agent = around.environment.get("DIBS_AGENT")
+    known = any(run.behind.process == marked for run in found)
+    return f"dibs run of {agent}, as {RUN} says" if marked and agent and not known else ""
+
+
+def marked_run(around: Surroundings) -> Process | None:
+    """The run that the environment names; it may be gone."""
+    pid, _, started = around.environment.get(RUN, "").partition(".")
+    if not (pid.isdecimal() and started.isdecimal()):
+        return None
+    return Process(around.machine.boot(), around.machine.namespace(), int(pid), int(started))
+
+
+def is_in_session(machine: Machine, run: LeaseProcess) -> bool:
+    """Whether this process is provably in the session of a run's command."""
+    members = machine.in_session(run.command, run.command_started, run.forks)
+    return any(process.pid == os.getpid() for process in members)
 
 
 def hooked(around: Surroundings, known: Registry) -> tuple[str, str] | None:
@@ -185,20 +249,13 @@ def as_known(place: Session, known: Session | None, machine: Machine) -> Session
     return place.but(watched=known.watched)
 
 
-def _person(given: str, session: str | None, around: Surroundings, harness: str) -> Identity:
+def _person(given: str, session: str | None, around: Surroundings) -> Identity:
     name = checks.actor_name(given)
-    if harness:
-        raise refused(
-            "in_harness",
-            f"{name} cannot act here: {harness} says that this runs inside an agent's harness",
-            actor=name,
-            variable=harness,
-        )
     named = "" if session is None else checks.session_name(session)
     root, slash, child = named.partition("/")
     if root.casefold() == name.casefold():
         named = slash + child
-    return Identity(name, True, named, place=_place(around, harness, person=True))
+    return Identity(name, True, named, place=_place(around, "", person=True))
 
 
 def _session(
@@ -259,11 +316,8 @@ def storable(path: str) -> str:
 
 def run_above(around: Surroundings) -> Process | None:
     """The `dibs run` that this runs under: what it started does not outlive it."""
-    mark = around.environment.get("DIBS_RUN")
-    if not mark:
-        return None
-    above = ancestors(around.machine)
-    return next((found for found in above if f"{found.pid}.{found.started}" == mark), None)
+    marked = marked_run(around)
+    return marked if marked is not None and marked in ancestors(around.machine) else None
 
 
 def interactive_shell(machine: Machine) -> Process | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dibs.board.callers import caller_of, register
 from dibs.board.execute import begun_anew, write
+from dibs.board.identity import KnownRun
 from dibs.board.known import facts_for
 from dibs.board.persist import persist
 from dibs.core import commands as c
@@ -18,11 +19,13 @@ from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.outcome import Outcome
-    from dibs.core.model import Caller, Process, Session, Task, TaskKey
-    from dibs.stores.transaction import WriteTransaction
+    from dibs.core.model import Caller, KeptProcess, Process, Session, Task, TaskKey
+    from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
 
 def meet(board: Board, who: Identity) -> None:
@@ -162,3 +165,18 @@ class Registry:
                 if one.process == process and (actor := tx.actor(one.actor)).kind != HUMAN
             ]
         return found[0] if len(found) == 1 else None
+
+    def runs(self, processes: Sequence[Process], session: int) -> list[KnownRun]:
+        """The `dibs run`s that these processes are, or whose command led this session."""
+        machine = self._board.store.machine
+        with self._board.read() as tx:
+            kept = tx.runs_of_command(machine.boot(), machine.namespace(), session)
+            for process in processes:
+                found = tx.runs_of(process.boot, process.namespace, process.pid)
+                kept += [one for one in found if one.behind.process == process]
+            return [as_run(tx, one) for one in kept]
+
+
+def as_run(tx: ReadTransaction, kept: KeptProcess) -> KnownRun:
+    actor = tx.actor(kept.actor)
+    return KnownRun(actor.name, actor.kind == HUMAN, kept.behind)

@@ -11,9 +11,6 @@ from dibs.board.identity import ancestors
 from dibs.core.model import LeaseProcess, Process
 from dibs.machine import UNKNOWN, Machine
 
-MARK = "DIBS_RUN"
-"""The variable that everything below a `dibs run` carries."""
-
 PATIENCE = 5.0
 """Seconds between asking a process to end and killing it."""
 

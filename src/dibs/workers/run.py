@@ -15,10 +15,10 @@ from shutil import which
 
 from dibs.board.callers import caller_of
 from dibs.board.execute import Board
-from dibs.board.identity import Identity
+from dibs.board.identity import RUN, Identity
 from dibs.board.known import fresh_uid
 from dibs.board.outcome import Outcome, actors_named
-from dibs.board.survivors import MARK, PATIENCE, end_survivors, mark_of
+from dibs.board.survivors import PATIENCE, end_survivors, mark_of
 from dibs.core import commands as c
 from dibs.core import refusals
 from dibs.core.instants import HOUR, MINUTE, Duration
@@ -259,7 +259,7 @@ class Work:
             | {
                 "DIBS_TASK": self.task.key,
                 "DIBS_TOKEN": str(self.token),
-                MARK: mark_of(self.behind.process),
+                RUN: mark_of(self.behind.process),
             }
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.board.identity import Given, Identity, Surroundings, identify
+from dibs.board.identity import Given, Identity, Surroundings, agents_run, identify
 from dibs.board.locate import Place, locate
 from dibs.core import checks
 from dibs.core.instants import SECOND, Duration
@@ -195,19 +195,26 @@ class Call:
 
             return session_of_process(board, name, process)
 
-        def registry() -> Any:
-            from dibs.board.meeting import Registry
-
-            return Registry(board)
-
-        around = Surroundings(os.environ, board.store.machine, self.place.repository, on_terminal())
         return identify(
             Given(self["agent"], self["person"], self["session"]),
-            around,
+            self._around(),
             strict=board.settings.identity == "strict",
             registered=registered,
-            registry=registry,
+            registry=self._registry,
         )
+
+    def agents_run(self) -> str:
+        """The `dibs run` of an agent that this is part of, or ""."""
+        return agents_run(self._around(), self._registry)
+
+    def _around(self) -> Surroundings:
+        machine = self.board.store.machine
+        return Surroundings(os.environ, machine, self.place.repository, on_terminal())
+
+    def _registry(self) -> Any:
+        from dibs.board.meeting import Registry
+
+        return Registry(self.board)
 
     @property
     def request_id(self) -> str | None:

@@ -199,6 +199,7 @@ def caller(call: Call) -> Identity | None:
     else:
         return who
     agent = harness_of(os.environ) or ("DIBS_AGENT" if os.environ.get("DIBS_AGENT") else "")
+    agent = agent or call.agents_run()
     if agent:
         return Identity("", False, "", agent)
     return person(call)
