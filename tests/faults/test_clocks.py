@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
 
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from kit import clocks
 from kit.boards_on_disk import board_with, ledger_of
 from kit.hands import Hand
-from kit.repositories import DIBS, Repo, clean_environment
+from kit.repositories import Repo
 
 HOUR = 3_600
 DRIFT = 1_000

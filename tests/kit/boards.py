@@ -68,6 +68,9 @@ class FakeMachine:
     def lives(self, process):
         return self.process(process.pid) == process
 
+    def may_state(self, pid):
+        return self.process(pid)
+
     def own_process(self):
         return self.process(os.getpid())
 

@@ -10,7 +10,7 @@ import os
 
 from dibs.board.locate import Repository
 from dibs.core import checks
-from dibs.core.model import Process, Session
+from dibs.core.model import LeaseProcess, Process, Session
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.machine import Machine
@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol
-
-    from dibs.core.model import LeaseProcess
 
     class Registry(Protocol):
         """Which sessions a board knows."""
@@ -35,6 +33,9 @@ if TYPE_CHECKING:
             """The `dibs run`s that these processes are, or whose command led this session."""
             ...
 
+
+PID_MAX = 2**22
+"""Linux has no more processes than that."""
 
 ANCESTORS = 64
 """How far up the process tree a session is looked for."""
@@ -156,6 +157,18 @@ def identify(
     if email:
         return _person(email, given.session, around)
     raise refused("no_identity", "nobody is named: who is calling?", harness=harness or None)
+
+
+def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity:
+    """The same, with the process that lives as long as the lease is worked on: `claim --pid`."""
+    pid = checks.whole(stated, "the pid", 1, PID_MAX)
+    if who.person:
+        raise bad_argument(f"{who.name} is a person, and people have no process: leave the pid out")
+    found = machine.may_state(pid)
+    if found is None:
+        what = "it must live, belong to you, and be in this pid namespace"
+        raise bad_argument(f"process {pid} cannot stand behind a lease: {what}", pid=pid)
+    return who.but(behind=LeaseProcess(found, machine.host()))
 
 
 def harness_of(environment: Mapping[str, str]) -> str:

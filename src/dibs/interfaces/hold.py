@@ -111,7 +111,10 @@ class Lease:
         wanted = records.span(self._ttl)
         with self._use() as rules:
             since = rules.store.machine.boottime()
-            claimed = self._board.claim(self.key, ttl=None if seen.mine else wanted)
+            if seen.mine:
+                claimed = self._board.claim(self.key)
+            else:
+                claimed = self._board.claim(self.key, ttl=wanted, pid=self._own_pid(rules))
             self.token = claimed.token
             self._had_before = seen.mine and self.token == str(seen.task.token)
             if seen.mine and not self._had_before:
@@ -127,6 +130,12 @@ class Lease:
                 self._on_lost,
             )
         self._keeper.start()
+
+    def _own_pid(self, rules: Rules) -> int | None:
+        """This process stands behind an agent's lease, where it can be told apart from others."""
+        pid = os.getpid()
+        known = not self._identity.person and rules.store.machine.may_state(pid) is not None
+        return pid if known else None
 
     def _undo(self) -> None:
         """The claim may stand, although its answer was lost."""

@@ -16,7 +16,7 @@ from dibs import opening
 from dibs.board import heads, views
 from dibs.board import waiting as causes
 from dibs.board.execute import Board as Rules
-from dibs.board.identity import Given, Identity, Surroundings, identify
+from dibs.board.identity import Given, Identity, Surroundings, identify, with_process
 from dibs.board.locate import Repository, locate
 from dibs.board.meeting import Registry
 from dibs.core import checks
@@ -151,10 +151,15 @@ class Board(Moves):
             self._given, around, strict=strict, registered=registered, registry=registry
         )
 
-    def _do(self, command: c.Command, request_id: str | None = None) -> Answer:
+    def _do(
+        self, command: c.Command, request_id: str | None = None, pid: int | None = None
+    ) -> Answer:
         checked = None if request_id is None else checks.request_id(request_id)
         with self._use() as rules:
-            outcome = rules.execute(self._who or self.who, command, checked)
+            who = self._who or self.who
+            if pid is not None:
+                who = with_process(who, pid, rules.store.machine)
+            outcome = rules.execute(who, command, checked)
         notice(outcome)
         return records.answer(outcome)
 
@@ -254,14 +259,18 @@ class Board(Moves):
     # Owning.
 
     def claim(
-        self, key: str, *, ttl: Ttl = None, reserve: bool = False,
+        self, key: str, *, ttl: Ttl = None, reserve: bool = False, pid: int | None = None,
         reason: str = "", request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        """Become the holder of a task, and start it unless it is only reserved."""
+        """Become the holder of a task, and start it unless it is only reserved.
+
+        `pid`: an agent's process that works on it, if it lives as long as the work does. When it is
+        dead, others may take the task over at once.
+        """
         command = c.Claim(
             key_of(key), ttl=records.ttl(ttl), reserve=reserve, reason=checks.reason(reason)
         )
-        return self._do(command, request_id)
+        return self._do(command, request_id, pid)
 
     def start(self, key: str, *, ttl: Ttl = None, request_id: str | None = None) -> Answer:
         return self._do(c.Start(key_of(key), ttl=records.ttl(ttl)), request_id)

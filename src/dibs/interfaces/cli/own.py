@@ -18,7 +18,13 @@ TO = argument("--to", required=True, metavar="NAME", help="whom: a registered ac
 
 
 def claim(call: Call) -> Answer:
-    return call.do(c.Claim(call.key, ttl=call.ttl, reserve=call["reserve"], reason=call.reason))
+    command = c.Claim(call.key, ttl=call.ttl, reserve=call["reserve"], reason=call.reason)
+    if call["pid"] is None:
+        return call.do(command)
+    from dibs.board.identity import with_process
+
+    who = with_process(call.caller(command), call["pid"], call.board.store.machine)
+    return call.told(call.board.execute(who, command, call.request_id))
 
 
 def next_(call: Call) -> Answer:
@@ -143,6 +149,9 @@ VERBS = {
         (
             KEY,
             argument("--reserve", action="store_true", help="hold it, but do not start"),
+            argument(
+                "--pid", metavar="PID", help="the process that works on it: if it dies, others may"
+            ),
             TTL,
             REASON,
         ),
