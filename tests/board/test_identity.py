@@ -168,6 +168,8 @@ def test_the_processes_above_are_told_with_their_starts():
     above = ancestors(Linux())
     assert above[0].pid == os.getppid()
     assert all(process.started > 0 and process.boot == above[0].boot for process in above)
+    assert Linux().lives(above[0])
+    assert Linux().lives(above[0].but(started=above[0].started + 5)) is False
 
 
 class Family(FakeMachine):

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from dibs.core import commands as c
+from dibs.core.model import LeaseProcess
 from kit.repositories import DIBS
 from kit.running import DEADLINE, process_behind, until
 
@@ -120,6 +122,19 @@ def test_the_process_of_another_user_or_namespace_is_a_usage_error(repo, around)
 def children(pid: int) -> list[int]:
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(child) for child in file.read().split()]
+
+
+def test_a_run_that_has_ended_is_over_although_its_process_lives(bench):
+    """Between its last change and its exit: the next run of the same session does not wait for it."""
+    key = bench.add()
+    runs = [LeaseProcess(bench.machine.own_process().but(pid=pid), runs=True) for pid in (100, 101)]
+    first, second = (bench.agent() for _ in runs)
+    for actor, run in zip((first, second), runs):
+        actor.identity = actor.identity.but(behind=run)
+    first.claim(key)
+    assert second.refused(c.Claim(key)) == "already_running"
+    first.do(c.Release(key))
+    assert str(second.claim(key).task.token) == "1.2"
 
 
 def test_who_states_a_process_while_its_run_is_on_is_refused(repo, script):
