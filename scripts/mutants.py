@@ -52,6 +52,7 @@ RENEWING = "tests/board/test_renewing.py::test_"
 COMMITS = "tests/git/test_commits.py::test_"
 FENCE = "tests/git/test_fence.py::test_"
 HOOKS = "tests/harness/test_hooks.py::test_"
+UNINSTALL = "tests/harness/test_uninstall.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -413,6 +414,12 @@ TABLE = [
     ("files: an empty section is no gate", "backlogs/kano.py", "if not document.section(title)", "if False", KANO + "an_empty_section_is_the_ready_gate"),
     ("files: claims of the dead stay in a graph", "backlogs/workgraph.py", "heals = True", "heals = False", GRAPHS + "old_graphs_with_stale_claims_heal_with_one_summary_line"),
     ("files: the lock of a graph is not taken", "backlogs/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_graphs.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
+    # Installed, and removed again.
+    Mutant("uninstall: any name is ours", "board/manifest.py", "if re.fullmatch(pattern, name)", "if True", f"{UNINSTALL}files_of_others_in_the_boards_folder_stay_and_are_named"),
+    Mutant("uninstall: others' files are ours", "board/manifest.py", "            and found.st_uid == os.geteuid()\n", "", f"{UNINSTALL}a_file_of_another_user_beside_the_board_stays"),
+    Mutant("uninstall: another user's folder", "board/manifest.py", "if os.fstat(top.descriptor).st_uid != os.geteuid():", "if False:", f"{UNINSTALL}a_board_in_the_folder_of_another_user_is_refused"),
+    Mutant("uninstall: a linked folder is followed", "board/manifest.py", " | os.O_NOFOLLOW", "", f"{UNINSTALL}a_folder_that_is_a_link_is_refused"),
+    Mutant("uninstall: a link is a file of ours", "board/manifest.py", "follow_symlinks=False", "follow_symlinks=True", f"{UNINSTALL}a_link_beside_the_board_is_neither_followed_nor_removed"),
     # Paths, guards and hours.
     Mutant("paths: a rival's live lease bars", "core/guarding.py", "if barred is not None:", "if False:", f"{GUARDING}a_path_is_held_as_long_as_the_lease_is_live"),
     Mutant("paths: what is outside one's scope", "core/guarding.py", "            outside.append(path)", "            pass", f"{GUARDING}an_area_stands_for_its_globs"),

@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dibs.board.manifest import Contents
     from dibs.git.install import Setup as GitSetup
     from dibs.harness.install import Setup
 
@@ -124,17 +125,22 @@ def git_hooks(call: Call) -> GitSetup | None:
 
 def uninstall(call: Call) -> Answer:
     """Hooks, instructions and the board. Everything is known before anything is done."""
+    from dibs.board.manifest import contents
+
     dry, folder = call["dry_run"], board_folder(call)
-    deletes = bool(folder) and not call["keep_board"]
-    if deletes and not dry:
+    found = contents(folder) if folder and not call["keep_board"] else None
+    if found is not None and not dry:
         check_may_delete(call, folder)
     lines, left = harnesses_out(call, dry=dry)
     lines += git_out(call, dry=dry)
-    if deletes:
-        lines.append(f"gone: {folder}")
+    others: list[str] = []
+    if found is not None:
         if not dry:
-            delete_board(call, folder)
-    stays = [*left, *what_stays(call, "" if deletes else folder)]
+            delete_board(call, found)
+        others = [os.path.join(folder, name) for name in found.others]
+        lines.append(f"gone: {folder}" if not others else f"gone: the board in {folder}")
+    stays = [*left, *(f"{path}: not made by dibs" for path in others)]
+    stays += what_stays(call, "" if found is not None else folder)
     said = [f"would be {line}" for line in lines] if dry else lines
     shown = (*(said or ["nothing of dibs was set up"]), *(f"stays: {one}" for one in stays))
     done, would_be = ([], lines) if dry else (lines, [])
@@ -215,24 +221,11 @@ def check_may_delete(call: Call, folder: str) -> None:
 MANY = 1_000
 
 
-def delete_board(call: Call, folder: str) -> None:
-    from shutil import rmtree
+def delete_board(call: Call, found: Contents) -> None:
+    from dibs.board.manifest import delete
 
     call.close()
-    if os.path.basename(folder) in OWN_FOLDERS:
-        rmtree(folder)
-        return
-    for name in OWN_FILES:
-        path = os.path.join(folder, name)
-        if os.path.lexists(path):
-            os.unlink(path)
-    if not os.listdir(folder):
-        os.rmdir(folder)
-
-
-OWN_FOLDERS = ("dibs", ".dibs")
-OWN_FILES = ("board.db", "board.db-wal", "board.db-shm", "write.lock", "settings.toml", "board.id")
-"""What is deleted in a folder that somebody chose: others' files may lie beside it."""
+    delete(found)
 
 
 def what_stays(call: Call, folder: str) -> Iterator[str]:
