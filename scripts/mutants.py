@@ -53,6 +53,7 @@ COMMITS = "tests/git/test_commits.py::test_"
 FENCE = "tests/git/test_fence.py::test_"
 HOOKS = "tests/harness/test_hooks.py::test_"
 UNINSTALL = "tests/harness/test_uninstall.py::test_"
+SETUP = "tests/faults/test_setup_cut.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -420,6 +421,12 @@ TABLE = [
     Mutant("uninstall: another user's folder", "board/manifest.py", "if os.fstat(top.descriptor).st_uid != os.geteuid():", "if False:", f"{UNINSTALL}a_board_in_the_folder_of_another_user_is_refused"),
     Mutant("uninstall: a linked folder is followed", "board/manifest.py", " | os.O_NOFOLLOW", "", f"{UNINSTALL}a_folder_that_is_a_link_is_refused"),
     Mutant("uninstall: a link is a file of ours", "board/manifest.py", "follow_symlinks=False", "follow_symlinks=True", f"{UNINSTALL}a_link_beside_the_board_is_neither_followed_nor_removed"),
+    Mutant("setup: a copy of settings is readable", "board/file_changes.py", "BY_UMASK if rights is None else PRIVATE", "BY_UMASK", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next[fchmod]"),
+    Mutant("setup: written before all is on the disk", "board/file_changes.py", "        self._steps.append(lambda: os.replace(own, path))", "        os.replace(own, path)", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
+    Mutant("setup: a refused change is not taken back", "board/file_changes.py", "for undo in reversed(self._undo):", "for undo in ():", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
+    Mutant("setup: what the killed wrote stays", "board/file_changes.py", "        remove_left_behind(path)\n", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("setup: a hook is kept twice", "git/install.py", " or is_same(join(self.folder, name), path)", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("setup: a board that was begun is one", "interfaces/cli/setup_all.py", "state == MISSING and not call.place.url", "not board_folder(call) and not call.place.url", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
     # Paths, guards and hours.
     Mutant("paths: a rival's live lease bars", "core/guarding.py", "if barred is not None:", "if False:", f"{GUARDING}a_path_is_held_as_long_as_the_lease_is_live"),
     Mutant("paths: what is outside one's scope", "core/guarding.py", "            outside.append(path)", "            pass", f"{GUARDING}an_area_stands_for_its_globs"),
