@@ -161,8 +161,8 @@ def test_an_id_that_cannot_be_a_key_is_told_with_the_key_that_it_got(repo):
 def test_a_report_that_cannot_be_written_is_said_and_the_sync_is_done(repo, tmp_path):
     graph(repo, node("a"))
     where = str(tmp_path / "no folder" / "report.txt")
-    problem = repo.fails(74, "sync", "--report", where, *ANA, "--json").error
-    assert (problem["code"], where in problem["message"]) == ("output_failed", True)
+    problem = repo.fails(73, "sync", "--report", where, *ANA, "--json").error
+    assert (problem["code"], where in problem["message"]) == ("output_lost", True)
     assert titles(repo) == ["Task a"]
 
 
@@ -502,6 +502,25 @@ def test_an_export_is_a_board_again_in_a_place_that_has_none(repo, shop, tmp_pat
     task = shop.json("show", key)["task"]
     assert (task["title"], task["state"], task["holder"]) == ("Fix login", "open", None)
     assert shop.json("log", "--verify")["ok"]
+
+
+def test_an_export_is_read_from_standard_input_too(repo, shop):
+    """As a person copies a board: dibs export - | ssh elsewhere dibs import -"""
+    key = repo.add("Fix login")
+    lines = repo.ok("export", "-").out
+    for words in ((), ("--format", "dibs")):
+        for cut in ("", "{}\n", lines[: len(lines) // 2], lines.replace("Fix", "Mix")):
+            refused = shop.run("import", "-", *words, *ANA, "--json", fed=cut)
+            assert (refused.code, refused.error["code"]) == (2, "bad_argument"), cut
+            assert "standard input is no export" in refused.error["message"]
+        assert shop.run("show", key).code == 2
+    done = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
+    assert done.code == 0, done.err
+    assert done.json["source"] == "standard input"
+    assert shop.json("show", key)["task"]["title"] == "Fix login"
+    assert shop.json("log", "--verify")["ok"]
+    again = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
+    assert (again.code, again.error["code"]) == (1, "board_exists")
 
 
 # At the same moment.
