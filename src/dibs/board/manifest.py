@@ -24,6 +24,7 @@ FILES = (
     r"backlog-index\.json(\.\d+)?",
     r"backlog\.lock",
     r"before-restore-\d+\.db(\.part)?",
+    r"on-server(\.\d+)?",
     r"board\.db\.damaged-\d+(-wal|-shm)?",
     r"board\.db-(wal|shm|journal)",
     r"write\.lock",
