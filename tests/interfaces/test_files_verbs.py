@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from dibs.interfaces.cli.files import LOOK
 from kit.corpus import TASK
 from kit.graphs import node
 from kit.repositories import DIBS, Repo, git
@@ -213,7 +214,7 @@ def test_a_watch_takes_in_what_changes_and_ends_with_a_signal_without_a_tracebac
         graph(repo, node("a"), node("b"))
         watch.says("2 items in 1 file: 1 taken in")
         until(lambda: titles(repo) == ["Task a", "Task b"])
-        time.sleep(3)  # it looks twice at least, and has nothing to tell
+        time.sleep(3 * LOOK)  # it looks twice at least, and has nothing to tell
         assert len(watch.file.read_text().splitlines()) == 2
         code, said = watch.ends(number)
     assert "Traceback" not in said
