@@ -13,6 +13,10 @@ demo: .venv/ready ## see eight agents and two people share forty tasks, with kil
 test: .venv/ready ## run every test
 	@$(BIN)/pytest
 
+quick: .venv/ready ## lint, and the tests that start no process: for every save
+	@$(BIN)/ruff check --quiet --output-format concise .
+	@DIBS_QUICK=1 $(BIN)/pytest
+
 check: .venv/ready ## lint, format, types, layers, and whether the reference pages are current
 	@$(BIN)/ruff check --quiet --output-format concise .
 	@$(BIN)/ruff format --quiet --check .
@@ -23,10 +27,8 @@ check: .venv/ready ## lint, format, types, layers, and whether the reference pag
 mutants: .venv/ready ## break the code in every known way: a named test must go red for each
 	@$(BIN)/python scripts/mutants.py
 
-soak: SEED := $(shell date +%s)
-soak: .venv/ready ## the long forms of the fault tests: make soak MINUTES=10 [SEED=...]
-	@echo "seed $(SEED)"
-	@DIBS_SOAK_MINUTES=$(or $(MINUTES),10) DIBS_SEED=$(SEED) $(BIN)/pytest tests/faults tests/simulation -rP
+soak: .venv/ready ## new examples and the long forms of the fault tests: make soak MINUTES=10 [SEED=...]
+	@$(BIN)/python scripts/soak.py $(or $(MINUTES),10) $(SEED)
 
 bench: .venv/ready ## measure against a floor in the same run
 	@$(BIN)/python bench/run.py
@@ -40,4 +42,4 @@ docs: .venv/ready ## write the reference pages and the output of the sessions an
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
 	@touch $@
 
-.PHONY: help demo test check mutants soak bench docs
+.PHONY: help demo test quick check mutants soak bench docs

@@ -54,6 +54,8 @@ FENCE = "tests/git/test_fence.py::test_"
 HOOKS = "tests/harness/test_hooks.py::test_"
 STATED = "tests/interfaces/test_stated_process.py::test_"
 CONFINED = "tests/faults/test_confined.py::test_"
+UNINSTALL = "tests/harness/test_uninstall.py::test_"
+SETUP = "tests/faults/test_setup_cut.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -447,6 +449,20 @@ TABLE = [
     ("files: an empty section is no gate", "backlogs/kano.py", "if not document.section(title)", "if False", KANO + "an_empty_section_is_the_ready_gate"),
     ("files: claims of the dead stay in a graph", "backlogs/workgraph.py", "heals = True", "heals = False", GRAPHS + "old_graphs_with_stale_claims_heal_with_one_summary_line"),
     ("files: the lock of a graph is not taken", "backlogs/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_graphs.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
+    # Installed, and removed again.
+    Mutant("uninstall: any name is ours", "board/manifest.py", "if re.fullmatch(pattern, name)", "if True", f"{UNINSTALL}files_of_others_in_the_boards_folder_stay_and_are_named"),
+    Mutant("uninstall: others' files are ours", "board/manifest.py", "            and found.st_uid == os.geteuid()\n", "", f"{UNINSTALL}a_file_of_another_user_beside_the_board_stays"),
+    Mutant("uninstall: another user's folder", "board/manifest.py", "if os.fstat(top.descriptor).st_uid != os.geteuid():", "if False:", f"{UNINSTALL}a_board_in_the_folder_of_another_user_is_refused"),
+    Mutant("uninstall: a linked folder is followed", "board/manifest.py", " | os.O_NOFOLLOW", "", f"{UNINSTALL}a_folder_that_is_a_link_is_refused"),
+    Mutant("uninstall: a link is a file of ours", "board/manifest.py", "follow_symlinks=False", "follow_symlinks=True", f"{UNINSTALL}a_link_beside_the_board_is_neither_followed_nor_removed"),
+    Mutant("setup: a copy of settings is readable", "board/file_changes.py", "BY_UMASK if rights is None else PRIVATE", "BY_UMASK", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next[fchmod]"),
+    Mutant("setup: written before all is on the disk", "board/file_changes.py", "        self._steps.append(lambda: os.replace(own, path))", "        os.replace(own, path)", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
+    Mutant("setup: a refused change is not taken back", "board/file_changes.py", "for undo in reversed(self._undo):", "for undo in ():", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
+    Mutant("setup: what the killed wrote stays", "board/file_changes.py", "        remove_left_behind(path)\n", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("setup: a hook is kept twice", "git/install.py", " or is_same(join(self.folder, name), path)", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("setup: a board that was begun is one", "interfaces/cli/setup_all.py", "state == MISSING and not call.place.url", "not board_folder(call) and not call.place.url", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("output: a lost output is nothing", "interfaces/cli/main.py", "    return code or lost", "    return code", f"{CLI}::test_a_change_whose_output_cannot_be_written_is_73_and_was_made"),
+    Mutant("output: a warning keeps the answer back", "interfaces/cli/main.py", '    with suppress_output_errors():\n        print(f"dibs: warning', '    if True:\n        print(f"dibs: warning', f"{CLI}::test_a_warning_that_cannot_be_written_keeps_no_answer_back"),
     # Paths, guards and hours.
     Mutant("paths: a rival's live lease bars", "core/guarding.py", "if barred is not None:", "if False:", f"{GUARDING}a_path_is_held_as_long_as_the_lease_is_live"),
     Mutant("paths: what is outside one's scope", "core/guarding.py", "            outside.append(path)", "            pass", f"{GUARDING}an_area_stands_for_its_globs"),
@@ -500,7 +516,7 @@ def run(mutant: Mutant, workers: str = "0") -> str:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-n", workers, "-x", "-q", *only, "-p", "no:cacheprovider", f"--basetemp={copy / 'tmp'}", *mutant.tests.split()],
             cwd=copy, capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(copy / "src"), "CI": "1"},
+            env={**os.environ, "PYTHONPATH": str(copy / "src")},
         )  # fmt: skip
     red = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if done.returncode == 1 and red:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import settings
 
+from kit import soak
 from kit.boards import STORES, Bench, new_address
 from kit.postgres_ground import MEMORY, quickest_place
 from kit.repositories import Repo
@@ -17,17 +19,57 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
-# The machine may be busy: no example is too slow. Where a change is judged, the examples are the
-# same for everybody; at a desk they are new every time.
-settings.register_profile("dibs", deadline=None, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("dibs")
+# The machine may be busy: no example is too slow. The suite tries the same examples each time, so that it
+# gives the same answer each time; `make soak` tries new ones, from a seed that it prints.
+settings.register_profile("suite", deadline=None, derandomize=True, database=None)
+settings.register_profile("soak", deadline=None, derandomize=False, database=None, print_blob=True)
+settings.register_profile("quick", settings.get_profile("suite"), max_examples=soak.FEW)
+settings.load_profile("soak" if soak.MINUTES else "quick" if soak.QUICK else "suite")
 
 
+def pytest_addoption(parser, pluginmanager):
+    if not pluginmanager.has_plugin("xdist"):  # then its options in pyproject.toml mean nothing
+        group = parser.getgroup("xdist")
+        group._addoption("-n")
+        group._addoption("--dist")
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """One more than there are cores: while a test waits for a process, another has work."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     return (os.cpu_count() or 1) + 1
+
+
+# What `make quick` leaves out, by three rules: the folders of long tests, every test that starts a process
+# (of dibs, of git, of a server), and most examples of a property.
+
+LONG = ("acceptance", "faults", "simulation")
+STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
+
+
+def pytest_ignore_collect(collection_path):
+    return True if soak.QUICK and collection_path.name in LONG else None
+
+
+def pytest_collection_finish():
+    if soak.QUICK:
+        sys.addaudithook(start_nothing)
+
+
+def start_nothing(event, _arguments):
+    if event in STARTS:
+        pytest.skip("it starts a process")
+
+
+def pytest_terminal_summary(terminalreporter):
+    if soak.QUICK:
+        skipped = len(terminalreporter.stats.get("skipped", ()))
+        terminalreporter.write_line(
+            f"left out: tests/{', tests/'.join(LONG)}; {skipped} tests, most of which start a process; "
+            f"all but {soak.FEW} examples of each property"
+        )
 
 
 # The folders of tests are in memory, as their servers are: a sync is asked for, and costs nothing.

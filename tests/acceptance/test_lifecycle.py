@@ -149,7 +149,7 @@ def test_D14_old_claims_of_the_dead_heal_in_the_first_sweep_with_one_line(repo):
 def test_what_a_session_claims_beside_its_run_does_not_end_with_the_run(repo):
     """The session lives longer than the run: what it claimed elsewhere is not stale then."""
     ran, beside = added(repo, "ran", "beside")
-    with Running(repo, ran, f"{here('it')}; {wait_for('word')}", *LIVE, "--ttl", "1s") as run:
+    with Running(repo, ran, f"{here('it')}; {wait_for('word')}", *LIVE, "--ttl", "4s") as run:
         run.pid_of("it")
         claim(repo, beside)
         before = shown(repo, ran)["renewals"]

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from dibs.core import commands as c
 from dibs.core.instants import iso
 from dibs.core.refusals import Refused
+from kit import soak
 from kit.backlogs import KANO, QUEUE, Yard
 from kit.corpus import STORY, TASK, WRK, CorpusFile, broken, corpus
 from kit.item_files import ABSENT, OWNED, RECORD, changes, cut, spans, values
@@ -380,7 +381,7 @@ STEPS = st.lists(
 
 
 def test_after_any_edit_any_verbs_change_exactly_the_lines_that_they_mean(quick):
-    @settings(max_examples=120)
+    @settings(max_examples=soak.examples(120))
     @given(edited(), STEPS)
     def promise(file, steps):
         dialect, data = file

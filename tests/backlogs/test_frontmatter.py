@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dibs.backlogs.frontmatter import Document, Raw
 from dibs.backlogs.item import Unreadable
+from kit import soak
 from kit.corpus import TASK, WRK, broken, corpus
 
 CORPUS = corpus()
@@ -726,7 +727,7 @@ def equal(read, new) -> bool:
     return read == (list(new) if isinstance(new, tuple) else new) and type(read) is not int
 
 
-@settings(max_examples=400)
+@settings(max_examples=soak.examples(400))
 @given(
     made=documents(), key=st.sampled_from(["id", "state", "owner", "tags", "q2", "new"]), new=NEW
 )
@@ -802,7 +803,7 @@ def read_or_refused(found: Document, key: str):
     return None
 
 
-@settings(max_examples=400)
+@settings(max_examples=soak.examples(400))
 @given(
     st.text(st.sampled_from("ab:-#'\"[]{},|>&*!? \n\t\r\\é~"), max_size=60),
     st.sampled_from(["", "a: ", "a:\n  - ", "a: [", "a: {b: ", 'a: "', "a: '", "a: |", "a: >\n  "]),
@@ -824,7 +825,7 @@ def test_whatever_stands_in_the_block_is_read_as_pyyaml_reads_it_or_refused(midd
             assert read == tuple(item for item in value if item is not None)
 
 
-@settings(max_examples=300)
+@settings(max_examples=soak.examples(300))
 @given(
     st.binary(max_size=40),
     st.sampled_from([b"", b"---\n", b"---\nid: 1\n", b"\xef\xbb\xbf---\r\n"]),

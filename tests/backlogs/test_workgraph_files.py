@@ -89,7 +89,7 @@ def test_a_lock_that_stays_taken_is_refused_in_time_and_may_be_tried_again(tmp_p
         begun = time.monotonic()
         with pytest.raises(Refused) as refusal, locked(root, 0.2):
             pytest.fail("two programs have it")
-        assert 0.2 <= time.monotonic() - begun < 5
+        assert 0.2 <= time.monotonic() - begun < 30
         assert (refusal.value.code, SURFACES["busy"].exit) == ("busy", AGAIN)
         assert lock_path(root) in str(refusal.value)
         assert len(os.listdir("/dev/fd")) == files

@@ -11,6 +11,7 @@ from dibs.core import commands as c
 from dibs.core.instants import DAY, HOUR, MINUTE, SECOND
 from dibs.core.model import EndedStint
 from dibs.core.refusals import Refused
+from kit import soak
 from kit.boards import START, Bench
 
 LATER = START + 10**15
@@ -282,7 +283,7 @@ def test_41_tampering_with_corrections_is_found(apart, how):
 minutes = st.integers(-5, 70)
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=soak.examples(40), suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 5), minutes, minutes), max_size=12))
 @example(steps=[(True, 0, 0, 1), (False, 0, 0, 0)])
 def test_whatever_is_corrected_stints_of_one_actor_on_one_task_never_overlap(

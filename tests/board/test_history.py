@@ -12,6 +12,7 @@ from dibs.core import commands as c
 from dibs.core.instants import HOUR, SECOND
 from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
+from kit import soak
 from kit.boards import START, of_a_file
 
 K = TaskKey("T-1")
@@ -231,7 +232,9 @@ def test_41_a_ledger_that_was_rewritten_with_all_its_digests_is_found_against_a_
     assert f"after event {before.seq} and not after event {later.seq}" in fault
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=soak.examples(25)
+)
 @given(st.integers(0, 40), st.integers(0, 63))
 @of_a_file
 def test_41_no_other_digest_fits(busy, seq, place):

@@ -22,6 +22,7 @@ from dibs.core.model import Process, TaskKey, Token
 from dibs.core.refusals import Refused
 from dibs.workers.offering import next_task
 from dibs.workers.sweep import sweep
+from kit import soak
 from kit.boards import Bench
 
 TASKS = ("T-1", "T-2", "T-3")
@@ -921,13 +922,13 @@ class OneOwnerOnAServer(OneOwner):
 
 
 OneOwner.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=soak.examples(60),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 OneOwnerOnAServer.TestCase.settings = settings(
-    OneOwner.TestCase.settings, max_examples=8, stateful_step_count=30
+    OneOwner.TestCase.settings, max_examples=soak.examples(8), stateful_step_count=30
 )
 TestOneOwner = OneOwner.TestCase
 TestOneOwnerOnAServer = OneOwnerOnAServer.TestCase

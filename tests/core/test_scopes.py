@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dibs.core.scopes import LAST_CASED, _cased, _lower, matches, overlap
+from kit import soak
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 
@@ -239,19 +240,19 @@ def agrees(one: str, other: str, longest: int, deepest: int) -> None:
     assert overlap((other,), (one,)) == expected
 
 
-@settings(max_examples=300)
+@settings(max_examples=soak.examples(300))
 @given(NAMES.filter(lambda name: name != "**"), NAMES.filter(lambda name: name != "**"))
 def test_names_overlap_if_one_name_fits_both(one, other):
     agrees(one, other, longest=6, deepest=1)
 
 
-@settings(max_examples=300)
+@settings(max_examples=soak.examples(300))
 @given(joined(DEEP), joined(DEEP))
 def test_paths_overlap_if_one_path_fits_both(one, other):
     agrees(one, other, longest=1, deepest=6)
 
 
-@settings(max_examples=150)
+@settings(max_examples=soak.examples(150))
 @given(joined(WIDE), joined(WIDE))
 def test_globs_overlap_if_one_path_fits_both(one, other):
     agrees(one, other, longest=2, deepest=4)

@@ -113,7 +113,7 @@ def test_a_hint_that_is_lost_delays_and_harms_nobody(url, proxy, waiting):
     with opened_by(proxy.url(name_of(url)), "al") as al:
         proxy.cut_at(BEFORE, HINT)
         assert not al.claim(KEY).replayed
-        assert proxy.sprung.wait(10)
+        assert proxy.sprung.wait(60)
         al.complete(KEY)
     assert waits.result(30).state == "complete"
 

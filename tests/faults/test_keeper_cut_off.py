@@ -49,15 +49,15 @@ def test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits
 def test_a_keeper_that_gets_no_answer_stops_the_work_before_the_lease_runs_out(node, proxy):
     """Nothing says that the server is gone: the renewal that was sent waits for its answer."""
     with opened_by(proxy.url(), "far") as board, opened_by(node.url(), "near") as near:
-        with board.hold("T-2", ttl="3s") as lease:
+        with board.hold("T-2", ttl="8s") as lease:
             until(lambda: near.show("T-2").lease.renewals > 0, "a renewal")
             proxy.freeze()
             try:
-                until(lease.lost.is_set, "the end of its belief", seconds=6)
-                early = 3 - silence(node, "T-2")
+                until(lease.lost.is_set, "the end of its belief", seconds=16)
+                early = 8 - silence(node, "T-2")
                 began = time.monotonic()
                 assert lease._keeper.check().code == "unreachable"
-                assert time.monotonic() - began < 1, "who asks is told at once"
+                assert time.monotonic() - began < 3, "who asks is told at once"
             finally:
                 proxy.thaw()
         print(f"it stopped {early:.2f} s before its lease ran out")

@@ -25,6 +25,7 @@ from dibs.board.settings import SETTINGS
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.cli.main import main
 from dibs.interfaces.surfaces import EXITS, SURFACES
+from kit import soak
 from kit.repositories import DIBS, Ran, Repo, clean_environment, git
 
 HUGE = "\ue000"
@@ -1434,7 +1435,7 @@ PLAUSIBLE = st.text(
     "T-0129.5smhd/\\*@_ \n\t\0\x1b~:'%$<>{}P\u0661\uff15\u202e\u00df\udcff", max_size=12
 )
 GARBAGE = st.one_of(ANYTHING, PLAUSIBLE, st.sampled_from(["T-1", "T-2", "1.1", "5m", "src/**"]))
-TRIED = settings(max_examples=150, deadline=None)
+TRIED = settings(max_examples=soak.examples(150), deadline=None)
 EXPECTED = set(EXITS) - {70}
 
 

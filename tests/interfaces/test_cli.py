@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from dibs.core.refusals import Refusal
 from dibs.interfaces import surfaces
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.cli.arguments import COMMON, parser, quickly, read
+from dibs.interfaces.cli.main import main
 from kit.boards import of_a_file
 from kit.repositories import DIBS, Repo
 
@@ -273,29 +275,103 @@ def test_who_answers_for_now_and_for_then_and_echoes_local_times_in_both(repo):
     assert re.match(r"at [\d\-T:.]+Z \(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d CE", told)
 
 
+def redirected(repo, words: str, redirect: str):
+    return subprocess.run(
+        f"set -o pipefail; {DIBS} {words} {redirect}",
+        shell=True, executable="/bin/bash", cwd=repo.folder, env=repo.environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
 def test_what_nobody_reads_was_done_all_the_same(repo):
-    """A closed pipe, a closed stream and a full device: the claim stands, and it is said."""
+    """A closed pipe, a closed stream and a full device: the claim is made, and that is said."""
     key = repo.add()
-    for redirect, code in (("| true", 0), (">&-", 0), ("> /dev/full", 74)):
-        ran = subprocess.run(
-            f"set -o pipefail; {DIBS} claim {key} --agent codex --session s1 --json {redirect}",
-            shell=True, executable="/bin/bash", cwd=repo.folder, env=repo.environment(),
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+    for redirect, code in (("| true", 0), (">&-", 0), ("> /dev/full", 73)):
+        ran = redirected(repo, f"claim {key} --agent codex --session s1 --json", redirect)
         assert (ran.returncode, "Traceback" in ran.stderr) == (code, False), ran.stderr
     assert repo.json("show", key)["task"]["assignee_agent"] == "codex"
 
 
-@pytest.mark.parametrize("words", ["stint list", "timesheet --as ana", "list", "show T-1"])
-def test_of_a_look_whose_answer_cannot_be_written_nobody_says_that_it_was_done(repo, words):
+CHANGES = """
+actor set codex --kind agent --as ana
+actor set other --kind agent --as ana
+add one --as ana
+note T-1 text --as ana
+edit T-1 --title two --as ana
+depend T-1 --on T-2 --as ana
+depend T-1 --not-on T-2 --as ana
+scope T-1 --add src --as ana
+park T-1 --as ana
+unpark T-1 --as ana
+assign T-1 --to codex --as ana
+unassign T-1 --reason no --as ana
+claim T-1 --agent codex --session s1
+stop T-1 --agent codex --session s1
+start T-1 --agent codex --session s1
+renew T-1 --ttl 1h --agent codex --session s1
+handoff T-1 --to other --agent codex --session s1
+claim T-1 --agent other --session s2
+submit T-1 --agent other --session s2
+reject T-1 --reason no --as ana
+next --agent codex --session s1
+fail T-1 --reason no --agent codex --session s1
+retry T-1 --as ana
+drop T-1 --reason no --as ana
+intake --channel chat --ref 1 --title x --as ana
+dispatch --pause --reason no --as ana
+sweep --as ana
+doctor
+"""
+"""Verbs that change something, and two that may; each can be done when those before it were."""
+
+
+@of_a_file
+def test_a_change_whose_output_cannot_be_written_is_73_and_was_made(repo, monkeypatch, capfd):
+    """In this process, since it prints the same way in every one."""
+    repo.add(), repo.add()
+    for name in set(os.environ) - set(repo.environment()):
+        monkeypatch.delenv(name)
+    for name, value in repo.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(repo.folder)
+    seen = len(repo.json("log", "--limit", "1000")["events"])
+    for words in CHANGES.strip().splitlines():
+        with open("/dev/full", "w") as full:
+            monkeypatch.setattr(sys, "stdout", full)
+            code = main([*words.split(), "--json"])
+        said = capfd.readouterr().err
+        assert code == 73, (words, code, said)
+        error = json.loads(said.splitlines()[-1])["error"]
+        assert error["code"] == "output_lost"
+        assert "was carried out, but its output cannot be written" in error["message"]
+        now = len(repo.json("log", "--limit", "1000")["events"])
+        assert now > seen or words.split()[0] in ("renew", "sweep", "doctor"), words
+        seen = now
+
+
+def test_a_code_that_says_more_than_that_the_output_is_lost_is_kept(repo):
+    assert redirected(repo, "setup git --check", "> /dev/full").returncode == 1
+    assert redirected(repo, "show T-99", "> /dev/full").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["stint list", "timesheet --as ana", "list", "show T-1", "export -", "--version", "help"],
+)
+def test_what_only_prints_and_cannot_is_73(repo, words):
     repo.add()
-    ran = subprocess.run(
-        f"{DIBS} {words} > /dev/full", shell=True, cwd=repo.folder, env=repo.environment(),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 74
-    assert "the answer cannot be written" in ran.stderr
-    assert "was done" not in ran.stderr
+    ran = redirected(repo, words, "> /dev/full")
+    assert ran.returncode == 73
+    assert "its output cannot be written: No space left on device" in ran.stderr
+    assert redirected(repo, words, "| true").returncode == 0
+
+
+def test_a_warning_that_cannot_be_written_keeps_no_answer_back(repo):
+    repo.add("work", "--scope", "src")
+    (repo.folder / "dibs.toml").write_text("strange = 1\n")
+    assert "warning" in repo.ok("config").err
+    ran = redirected(repo, "config --json", "2> /dev/full")
+    assert (ran.returncode, json.loads(ran.stdout)["schema"]) == (0, 1)
 
 
 def test_a_bug_is_exit_70_and_no_traceback_unless_it_is_wanted(repo, monkeypatch):

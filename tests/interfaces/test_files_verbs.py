@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from dibs.interfaces.cli.files import LOOK
 from kit.corpus import TASK
 from kit.graphs import node
 from kit.repositories import DIBS, Repo, git
@@ -161,8 +162,8 @@ def test_an_id_that_cannot_be_a_key_is_told_with_the_key_that_it_got(repo):
 def test_a_report_that_cannot_be_written_is_said_and_the_sync_is_done(repo, tmp_path):
     graph(repo, node("a"))
     where = str(tmp_path / "no folder" / "report.txt")
-    problem = repo.fails(74, "sync", "--report", where, *ANA, "--json").error
-    assert (problem["code"], where in problem["message"]) == ("output_failed", True)
+    problem = repo.fails(73, "sync", "--report", where, *ANA, "--json").error
+    assert (problem["code"], where in problem["message"]) == ("output_lost", True)
     assert titles(repo) == ["Task a"]
 
 
@@ -213,7 +214,7 @@ def test_a_watch_takes_in_what_changes_and_ends_with_a_signal_without_a_tracebac
         graph(repo, node("a"), node("b"))
         watch.says("2 items in 1 file: 1 taken in")
         until(lambda: titles(repo) == ["Task a", "Task b"])
-        time.sleep(3)  # it looks twice at least, and has nothing to tell
+        time.sleep(3 * LOOK)  # it looks twice at least, and has nothing to tell
         assert len(watch.file.read_text().splitlines()) == 2
         code, said = watch.ends(number)
     assert "Traceback" not in said
@@ -502,6 +503,25 @@ def test_an_export_is_a_board_again_in_a_place_that_has_none(repo, shop, tmp_pat
     task = shop.json("show", key)["task"]
     assert (task["title"], task["state"], task["holder"]) == ("Fix login", "open", None)
     assert shop.json("log", "--verify")["ok"]
+
+
+def test_an_export_is_read_from_standard_input_too(repo, shop):
+    """As a person copies a board: dibs export - | ssh elsewhere dibs import -"""
+    key = repo.add("Fix login")
+    lines = repo.ok("export", "-").out
+    for words in ((), ("--format", "dibs")):
+        for cut in ("", "{}\n", lines[: len(lines) // 2], lines.replace("Fix", "Mix")):
+            refused = shop.run("import", "-", *words, *ANA, "--json", fed=cut)
+            assert (refused.code, refused.error["code"]) == (2, "bad_argument"), cut
+            assert "standard input is no export" in refused.error["message"]
+        assert shop.run("show", key).code == 2
+    done = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
+    assert done.code == 0, done.err
+    assert done.json["source"] == "standard input"
+    assert shop.json("show", key)["task"]["title"] == "Fix login"
+    assert shop.json("log", "--verify")["ok"]
+    again = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
+    assert (again.code, again.error["code"]) == (1, "board_exists")
 
 
 # At the same moment.

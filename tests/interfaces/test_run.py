@@ -260,7 +260,7 @@ def test_the_session_lives_as_long_as_the_run_also_when_the_command_claims(repo)
 def test_the_session_of_a_run_inside_a_run_ends_with_the_inner_one(repo):
     """Also after renewals, which are sent from a place that is tied to the outer one."""
     outer, inner = repo.add(), repo.add()
-    script = f"{DIBS} run {inner} --session s2 --ttl 1s -- sh -c '{here('it')}; {wait_for('word')}'"
+    script = f"{DIBS} run {inner} --session s2 --ttl 4s -- sh -c '{here('it')}; {wait_for('word')}'"
     with Running(repo, outer, script, *A) as run:
         parent = this_machine().parent(run.pid_of("it"))
         until(lambda: (shown(repo, inner)["renewals"] or 0) >= 2)
@@ -491,8 +491,8 @@ def test_a_task_that_another_holds_starts_nothing(repo):
 
 def test_the_lease_is_renewed_while_the_command_lives(repo):
     key = repo.add()
-    with Running(repo, key, wait_for("word"), *A, "--ttl", "1s") as run:
-        until(lambda: (shown(repo, key)["renewals"] or 0) >= 5)
+    with Running(repo, key, wait_for("word"), *A, "--ttl", "4s") as run:
+        until(lambda: (shown(repo, key)["renewals"] or 0) >= 3)
         run.tell("word")
         assert run.ended().code == 0
     [lease] = repo.json("show", key)["ended_leases"]
@@ -559,7 +559,7 @@ def test_a_command_that_ended_its_lease_itself_may_go_on(repo):
     """The keeper hears that the lease is over: that is no reason to end anything."""
     key = repo.add()
     script = f"{DIBS} complete {key} && {here('it')}; {wait_for('word')}; echo bye"
-    with Running(repo, key, script, *A, "--ttl", "1s") as run:
+    with Running(repo, key, script, *A, "--ttl", "4s") as run:
         run.pid_of("it")
         until(lambda: repo.json("log", "--refused")["refusals"])
         run.tell("word")
@@ -580,7 +580,7 @@ def family_of(run: Running) -> list[int]:
 
 def test_D9_who_loses_the_lease_ends_with_everything_that_it_started(repo):
     key = repo.add()
-    with Running(repo, key, FAMILY, *A, "--ttl", "1s") as run:
+    with Running(repo, key, FAMILY, *A, "--ttl", "4s") as run:
         family = family_of(run)
         repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
         ran = run.ended()
@@ -592,7 +592,7 @@ def test_D9_who_loses_the_lease_ends_with_everything_that_it_started(repo):
 def test_D9_who_hides_its_mark_ends_with_the_group(repo):
     key = repo.add()
     hidden = f"env -i PATH=$PATH SEEN=$SEEN sh -c '{here('hidden')}; trap : TERM; {BUSY}'"
-    with Running(repo, key, f"{hidden} & {here('it')}; {BUSY}", *A, "--ttl", "1s") as run:
+    with Running(repo, key, f"{hidden} & {here('it')}; {BUSY}", *A, "--ttl", "4s") as run:
         pids = [run.pid_of("it"), run.pid_of("hidden")]
         repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
         assert (run.ended().code, [lives(pid) for pid in pids]) == (5, [False] * 2)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dibs.stores.definitions import definition
 from dibs.stores.queries import migrations
+from kit import soak
 from kit.boards import database_apart
 
 SHARED = migrations("sqlite")[1][0]
@@ -121,7 +122,9 @@ def test_a_sound_row_is_kept(both, table, row):
 
 
 @settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=soak.examples(600),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rows())
 def test_both_databases_refuse_the_same_rows(both, case):

@@ -107,27 +107,36 @@ def written_badly(path: str, error: OSError) -> Refused:
 
 
 def import_board(
-    board: Board, path: str, who: Identity, reason: str = "", progress: Progress | None = None
+    board: Board,
+    path: str,
+    who: Identity,
+    reason: str = "",
+    progress: Progress | None = None,
+    stream: IO[bytes] | None = None,
 ) -> Moved:
     """An export becomes the board in a place that has none; every lease ends, tokens begin higher.
+
+    It is read from `stream`, if one is given; `path` is then only what that is called.
 
     The lines are first made a board of their own, apart, and verified there: the place is not touched
     by a file that is cut off, changed, or something else.
     """
     reason = reason or f"imported from {basename(path)}"
-    if not os.path.isfile(path):
+    if stream is None and not os.path.isfile(path):
         raise bad_argument(f"there is no file {path}")
     has_none(board.store)
+    source = path if stream else abspath(path)
     with passing_folder() as folder:
+        file = path if stream is None else kept(stream, join(folder, "lines"))
         copy = SqliteStore(join(folder, "copy"), machine=board.store.machine)
         try:
-            total = set_up(copy, path, progress)
+            total = set_up(copy, file, path, progress)
             with copy.read() as tx:
                 authorise(tx, board, who, c.RestoreBoard(reason))
                 check_uid_is_new(board.store, tx.board.uid)
             with copier(copy).snapshot(copy) as seen:
                 seen.settings = settings_at(board.store)
-                done = _import(board, seen, who, reason, path, second_half(progress, total))
+                done = _import(board, seen, who, reason, source, second_half(progress, total))
         finally:
             copy.close()
     if progress is not None:
@@ -161,11 +170,23 @@ def check_uid_is_new(store: Store, uid: str) -> None:
         raise faults.board_exists(store.where, uid)
 
 
-def set_up(copy: SqliteStore, path: str, progress: Progress | None) -> int:
+def kept(stream: IO[bytes], path: str) -> str:
+    """What can be read once only, as a file: its lines are read twice."""
+    import shutil
+
+    try:
+        with open(path, "wb") as file:
+            shutil.copyfileobj(stream, file)
+    except OSError as error:
+        raise written_badly(path, error) from None
+    return path
+
+
+def set_up(copy: SqliteStore, file: str, path: str, progress: Progress | None) -> int:
     """The lines as a board that is sound; says how many rows. What is none, or is not sound, is refused."""
     try:
-        with open(path, "rb") as file:
-            lines = Lines(file)
+        with open(file, "rb") as opened:
+            lines = Lines(opened)
             total = lines.count()
             copier(copy).receive(copy, lines, unchanged, first_half(progress, total))
         with copy.read() as tx:
@@ -202,7 +223,7 @@ def _import(
     progress: Callable[[int], None] | None,
 ) -> Moved:
     target = board.store
-    report = carried(seen.board, abspath(path), target.where, seen.count())
+    report = carried(seen.board, path, target.where, seen.count())
     changes: list[tuple[Duration, int]] = []
 
     def finish(there: WriteTransaction) -> None:

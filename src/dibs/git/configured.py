@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from os.path import exists, join
 
+from dibs.board.file_changes import PRIVATE, content
+from dibs.core.refusals import refused
 from dibs.git.asking import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from dibs.board.file_changes import FileChanges
     from dibs.board.locate import Repository
 
 HOOKS_PATH = "core.hooksPath"
@@ -34,6 +37,9 @@ class Configuration:
         hidden = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
         return {name: value for name, value in os.environ.items() if name not in hidden}
 
+    def _has(self, section: str) -> bool:
+        return self._git("--local", "--get", f"{section}.event")[0] == 0
+
     def hooks_path(self) -> str:
         """The folder of hooks that counts here, wherever that is stated; "" if git's own."""
         return self._git("--type=path", "--get", HOOKS_PATH)[1]
@@ -42,19 +48,44 @@ class Configuration:
         """The folder whose hooks ours pass on to."""
         return read(join(self._folder, PREVIOUS)).decode("utf-8", "surrogateescape")
 
-    def remember(self, previous: str) -> None:
+    def remember(self, previous: str, files: FileChanges) -> None:
         """Keeps what there is, before anything of it is changed."""
-        write(join(self._folder, BEFORE), read(self.file))
-        write(join(self._folder, PREVIOUS), previous.encode("utf-8", "surrogateescape"))
+        files.write(join(self._folder, BEFORE), read(self.file), PRIVATE)
+        stated = previous.encode("utf-8", "surrogateescape")
+        files.write(join(self._folder, PREVIOUS), stated, PRIVATE)
 
-    def take_path(self) -> None:
+    def take_path(self, files: FileChanges) -> None:
         """Lets git look for hooks in our folder."""
         if self._git("--local", "--get", HOOKS_PATH)[1] != self._folder:
-            self._git("--local", HOOKS_PATH, self._folder)
-            self._changed()
+            self._change([(HOOKS_PATH, self._folder)], files)
 
-    def _changed(self) -> None:
-        write(join(self._folder, AFTER), read(self.file))
+    def _change(self, lines: Sequence[tuple[str, ...]], files: FileChanges) -> None:
+        """Adds these lines, and keeps what the whole file is then."""
+        before = read(self.file)
+        after = self._edited(before, lines)
+        files.write(join(self._folder, AFTER), after, PRIVATE)
+        self._replace(before, after, files)
+
+    def _replace(self, before: bytes, after: bytes, files: FileChanges) -> None:
+        file = os.path.realpath(self.file)
+        if exists(f"{file}.lock"):
+            raise refused("busy", f"{file}.lock is there: another git changes the configuration")
+        files.write(file, after, seen=before)
+
+    def _edited(self, text: bytes, changes: Iterable[tuple[str, ...]]) -> bytes:
+        """As git changes it: on a copy, which nobody else may read, for there may be passwords in it."""
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="dibs-config-") as folder:
+            copy = join(folder, "config")
+            with open(copy, "wb") as file:
+                file.write(text)
+            for words in changes:
+                status, _ = self._git("--file", copy, *words)
+                if status != 0:
+                    what = f"git could not change {self.file} ({' '.join(words)}: {status})"
+                    raise refused("storage_failed", f"{what}; nothing was changed", path=self.file)
+            return read(copy)
 
     # Hooks in the configuration itself.
 
@@ -67,48 +98,30 @@ class Configuration:
     def has_hook(self, name: str, path: str) -> bool:
         return all(self._git("--get", key)[1] == value for key, value in self.hook(name, path))
 
-    def set_hooks(self, paths: Mapping[str, str]) -> None:
-        changed = False
-        for name, path in paths.items():
-            if not self.has_hook(name, path):
-                for key, value in self.hook(name, path):
-                    self._git("--local", "--replace-all", key, value)
-                changed = True
-        if changed:
-            self._changed()
+    def set_hooks(self, paths: Mapping[str, str], files: FileChanges) -> None:
+        missing = {name: path for name, path in paths.items() if not self.has_hook(name, path)}
+        lines = [line for name, path in missing.items() for line in self.hook(name, path)]
+        if lines:
+            self._change([("--replace-all", *line) for line in lines], files)
 
     # And back.
 
-    def restore(self, names: Iterable[str]) -> None:
+    def restore(self, names: Iterable[str], files: FileChanges) -> None:
         """As it was, to the byte, if nobody else has changed it since; else without what is ours."""
         before, after = join(self._folder, BEFORE), join(self._folder, AFTER)
-        if exists(before) and exists(after) and read(self.file) == read(after):
-            write(self.file, read(before))
+        now = read(self.file)
+        if exists(before) and exists(after) and now == read(after):
+            self._replace(now, read(before), files)
             return
+        changes: list[tuple[str, ...]] = []
         if self._git("--local", "--get", HOOKS_PATH)[1] == self._folder:
             status, stated = self._git("--file", before, "--get", HOOKS_PATH)
-            if status == 0:
-                self._git("--local", HOOKS_PATH, stated)
-            else:
-                self._git("--local", "--unset", HOOKS_PATH)
-        for name in names:
-            if self._git("--local", "--get", f"hook.dibs-{name}.event")[0] == 0:
-                self._git("--local", "--remove-section", f"hook.dibs-{name}")
+            changes.append((HOOKS_PATH, stated) if status == 0 else ("--unset", HOOKS_PATH))
+        sections = (f"hook.dibs-{name}" for name in names)
+        changes += [("--remove-section", one) for one in sections if self._has(one)]
+        if changes:
+            self._replace(now, self._edited(now, changes), files)
 
 
 def read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def write(path: str, text: bytes) -> None:
-    """Whole or not at all, with the rights that the file had."""
-    mode = os.stat(path).st_mode & 0o777 if exists(path) else 0o600
-    own = f"{path}.{os.getpid()}"
-    with open(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(text)
-    os.chmod(own, mode)
-    os.replace(own, path)
+    return content(path) or b""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from os.path import abspath, dirname, exists, isdir, join, lexists, realpath
 
+from dibs.board.file_changes import FileChanges, is_same
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
 from dibs.git import shims
@@ -175,87 +176,104 @@ class Setup:
             return f"{top}{LEGACY}", shims.kept_by(text_of(f"{top}{LEGACY}"))
         return top, self.free_name(name) if lexists(top) else ""
 
-    def free_name(self, name: str, end: str = shims.CHAINED) -> str:
+    def free_name(
+        self, name: str, end: str = shims.CHAINED, files: FileChanges | None = None
+    ) -> str:
+        """For a file beside a hook; of one that was cut off while it kept the hook, the same again."""
         number = 1
-        while lexists(join(self.folder, shims.chained(name, number, end))):
+        while True:
+            found = shims.chained(name, number, end)
+            path = join(self.folder, found)
+            planned = files is not None and path in files.planned
+            if not planned and (not lexists(path) or is_same(join(self.folder, name), path)):
+                return found
             number += 1
-        return shims.chained(name, number, end)
 
     def install(self) -> None:
+        with FileChanges() as files:
+            self.stage(files)
+
+    def stage(self, files: FileChanges) -> None:
         """Puts in what is missing, and renews what is there. What is right stays as it is."""
         way = self.way
         if way == FILES:
-            self.make_folder()
+            self.make_folder(files)
             for name in self.hooks:
-                self.put(name)
+                self.put(name, files)
             return
-        os.makedirs(self.own, mode=MODE, exist_ok=True)
+        files.make_folder(self.own)
         if way == PATH and not self.is_ours(self.stated):
-            self.config.remember(self.stated)
+            self.config.remember(self.stated, files)
         elif way == CONFIG and not any(
             self.config.has_hook(n, join(self.own, n)) for n in self.hooks
         ):
-            self.config.remember("")
+            self.config.remember("", files)
         for name in self.names(way):
             path = join(self.own, name)
-            write(path, self.text(name, way) + shims.added_to(text_of(path)))
+            self.write(path, self.text(name, way) + shims.added_to(text_of(path)), files)
         if way == PATH:
-            self.config.take_path()
+            self.config.take_path(files)
         else:
-            self.config.set_hooks({name: join(self.own, name) for name in self.hooks})
+            self.config.set_hooks({name: join(self.own, name) for name in self.hooks}, files)
 
-    def make_folder(self) -> None:
+    def make_folder(self, files: FileChanges) -> None:
         if not isdir(self.folder):
-            os.makedirs(self.folder)
-            write(join(self.folder, MADE), "")
+            files.make_folder(self.folder)
+            files.write(join(self.folder, MADE), b"", MODE)
 
-    def put(self, name: str) -> None:
+    def put(self, name: str, files: FileChanges) -> None:
         path, kept = self.target(name)
         text = self.text(name, FILES, kept) + shims.added_to(text_of(path))
         if text_of(path) == text and os.access(path, os.X_OK):
             return
         if lexists(path) and not shims.is_ours(text_of(path), name):
-            keep(path, join(self.folder, kept))
-        write(path, text)
+            files.second_name(path, join(self.folder, kept))
+        self.write(path, text, files)
+
+    def write(self, path: str, text: str, files: FileChanges, mode: int = MODE) -> None:
+        files.write(path, text.encode("utf-8", "surrogateescape"), mode)
 
     # What is taken out.
 
     def remove(self) -> list[str]:
-        """Takes out all that is ours, by whatever way it came; names what was taken out."""
+        with FileChanges() as files:
+            return self.stage_removal(files)
+
+    def stage_removal(self, files: FileChanges) -> list[str]:
+        """Takes out all that is ours, by whatever way it came; names what is taken out."""
         gone = []
         for name in {**shims.WORK, **shims.SHARED}:
             for path in self.places(name):
                 kept = shims.kept_by(text_of(path))
                 before = join(self.folder, kept) if kept else ""
-                saved = self.save_added(name, path)
+                saved = self.save_added(name, path, files)
                 if before and lexists(before):
-                    os.replace(before, path)
+                    files.rename(before, path)
                 else:
-                    os.unlink(path)
+                    files.remove(path)
                 gone += [path, *saved]
         if exists(join(self.folder, MADE)):
-            os.unlink(join(self.folder, MADE))
-            if not os.listdir(self.folder):
-                os.rmdir(self.folder)
+            files.remove(join(self.folder, MADE))
+            files.remove_if_empty(self.folder)
         if isdir(self.own):
-            self.config.restore(tuple(shims.WORK) + tuple(shims.SHARED))
+            self.config.restore(tuple(shims.WORK) + tuple(shims.SHARED), files)
             for each in sorted(os.listdir(self.own)):
-                gone += self.save_added(each, join(self.own, each))
-                os.unlink(join(self.own, each))
-            os.rmdir(self.own)
+                gone += self.save_added(each, join(self.own, each), files)
+                files.remove(join(self.own, each))
+            files.remove_if_empty(self.own)
             gone.append(self.own)
         for mark in marks(self.repository):
-            os.unlink(mark)
+            files.remove(mark)
         return gone
 
-    def save_added(self, name: str, path: str) -> list[str]:
+    def save_added(self, name: str, path: str, files: FileChanges) -> list[str]:
         """What somebody added below a hook of ours is kept beside it; says so."""
         added = shims.added_to(text_of(path))
         if not added.strip():
             return []
-        kept = join(self.folder, self.free_name(name, shims.ADDED))
-        os.makedirs(self.folder, exist_ok=True)
-        write(kept, added, mode=0o644)
+        kept = join(self.folder, self.free_name(name, shims.ADDED, files))
+        files.make_folder(self.folder)
+        self.write(kept, added, files, mode=0o644)
         return [f"what was added below {path}, which is kept in {kept}"]
 
 
@@ -311,25 +329,3 @@ def text_of(path: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-def keep(path: str, kept: str) -> None:
-    """The same file under another name, with everything that it is; it is there all the time."""
-    try:
-        os.link(path, kept, follow_symlinks=False)
-    except OSError:
-        os.rename(path, kept)
-
-
-def write(path: str, text: str, mode: int = MODE) -> None:
-    """Whole or not at all; what was there is replaced."""
-    own = f"{path}.{os.getpid()}"
-    with open(
-        os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode),
-        "w",
-        encoding="utf-8",
-        errors="surrogateescape",
-    ) as file:
-        file.write(text)
-    os.chmod(own, mode)
-    os.replace(own, path)

@@ -7,8 +7,9 @@ and nothing is left behind.
 from __future__ import annotations
 
 import os
-from os.path import basename, exists, isdir, join, realpath
+from os.path import basename, dirname, exists, isdir, join, realpath
 
+from dibs.board.file_changes import FileChanges
 from dibs.core.refusals import Refused, bad_argument
 from dibs.core.values import Value
 from dibs.harness import jsonfile, textfile
@@ -143,7 +144,7 @@ class Setup(Value):
         if cleared is None or jsonfile.is_blank(cleared):
             every: dict[str, Any] = {"version": 1} if self.harness.layout == FLAT else {}
             every[HOOKS] = {event: [item] for event, item in wanted}
-            in_folder = not isdir(os.path.dirname(path))
+            in_folder = not isdir(dirname(path))
             in_folder = in_folder or (before is not None and jsonfile.is_in_folder(before))
             return Change(path, before, jsonfile.made(every, cleared, in_folder=in_folder))
         style = jsonfile.Style.of(cleared)
@@ -269,11 +270,23 @@ def joined(words: list[str]) -> str:
 
 
 def apply(changes: list[Change]) -> None:
+    """All of them, or none."""
+    with FileChanges() as files:
+        stage(changes, files)
+
+
+def stage(changes: list[Change], files: FileChanges) -> None:
+    """A link stays a link: the file that it leads to is changed."""
     for change in changes:
-        if change.after is None:
-            textfile.remove(change.path, folder=change.with_folder)
-        else:
-            textfile.write(change.path, change.after)
+        real = realpath(change.path)
+        if change.after is not None:
+            files.make_folder(dirname(real))
+            seen = None if change.before is None else change.before.encode()
+            files.write(real, change.after.encode(), seen=seen)
+            continue
+        files.remove(real)
+        if change.with_folder:
+            files.remove_if_empty(dirname(change.path))
 
 
 def is_found(harness: Harness, home: str, path: str) -> bool:

@@ -5,9 +5,6 @@ What stands around them stays to the byte. A file that held nothing else is gone
 
 from __future__ import annotations
 
-import os
-from os.path import dirname
-
 from dibs.core.refusals import Refused, bad_argument
 
 TYPE_CHECKING = False
@@ -217,26 +214,3 @@ def read(path: str) -> str | None:
         return None
     except (OSError, ValueError) as error:
         raise bad_argument(f"{path} cannot be read: {error}; it is left as it is") from None
-
-
-def write(path: str, text: str) -> None:
-    """The file in the place of the old one, whole; a link stays a link, and rights stay as they were."""
-    real = os.path.realpath(path)
-    os.makedirs(dirname(real), exist_ok=True)
-    own = f"{real}.dibs-{os.getpid()}"
-    try:
-        with open(own, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        if os.path.exists(real):
-            os.chmod(own, os.stat(real).st_mode & 0o7777)
-        os.replace(own, real)
-    except OSError as error:
-        if os.path.lexists(own):
-            os.unlink(own)
-        raise bad_argument(f"{path} cannot be written: {error}") from None
-
-
-def remove(path: str, *, folder: bool) -> None:
-    os.unlink(os.path.realpath(path))
-    if folder and not os.listdir(dirname(path)):
-        os.rmdir(dirname(path))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dibs.core.refusals import Refusal
 from dibs.core.values import Value
 
-DONE, REFUSED, USAGE, GATE, HELD, LOST, BUG, STORAGE, AGAIN = 0, 1, 2, 3, 4, 5, 70, 74, 75
+DONE, REFUSED, USAGE, GATE, HELD, LOST = 0, 1, 2, 3, 4, 5
+BUG, OUTPUT, STORAGE, AGAIN = 70, 73, 74, 75
 
 EXITS = {
     DONE: "done",
@@ -18,6 +19,7 @@ EXITS = {
     HELD: "held by another session (the task, or its scope)",
     LOST: "lease lost: the token is no longer current",
     BUG: "a bug in dibs",
+    OUTPUT: "output lost: the command was carried out, with every change that it makes; what it prints could not be written",
     STORAGE: "storage failed: disk full, read-only, corrupt; nothing was changed",
     AGAIN: "try again: busy, paused, nothing ready, waited in vain, board moved, server unreachable",
 }
@@ -29,12 +31,13 @@ HTTP = {
     HELD: 423,
     LOST: 410,
     BUG: 500,
+    OUTPUT: 500,
     STORAGE: 507,
     AGAIN: 503,
 }
 MCP = {
     REFUSED: -32001, USAGE: -32602, GATE: -32003, HELD: -32004, LOST: -32005, BUG: -32603,
-    STORAGE: -32074, AGAIN: -32075,
+    OUTPUT: -32073, STORAGE: -32074, AGAIN: -32075,
 }  # fmt: skip
 
 
@@ -179,8 +182,9 @@ SURFACES = {
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "unguarded": Surface(STORAGE, 'dibs doctor; guard_failure = "warn" lets it through'),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),
-    "output_failed": Surface(
-        STORAGE, "let it be written elsewhere; what was to be changed is: dibs log says it"
+    "output_lost": Surface(
+        OUTPUT,
+        "let it print elsewhere; do not repeat a change, it was made: dibs log shows it",
     ),
     "timed_out": Surface(AGAIN, "wait again; dibs why {task} says what it waits for"),
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),

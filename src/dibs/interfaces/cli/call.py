@@ -40,6 +40,14 @@ class Answer(Value):
         return self.payload if isinstance(self.payload, dict) else self.payload()
 
 
+class CannotPrint(Exception):  # noqa: N818 - it is no error of the program
+    """A verb that prints by itself could not."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Verb(Value):
     """A verb: what it takes, and the function that answers: once, or again and again.
 

@@ -12,7 +12,7 @@ from dibs.core.instants import Instant
 from dibs.core.refusals import bad_argument, refused, several
 from dibs.interfaces import payloads
 from dibs.interfaces.cli.arguments import argument
-from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
+from dibs.interfaces.cli.call import REASON, Answer, Call, CannotPrint, Verb
 from dibs.interfaces.cli.progress import bar
 from dibs.interfaces.cli.say import count
 from dibs.opening import is_here
@@ -20,6 +20,7 @@ from dibs.opening import is_here
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from io import BufferedReader
     from typing import IO
 
     from dibs.backlogs.backlog import Backlog
@@ -197,7 +198,8 @@ def write_report(path: str, report: Report) -> None:
         with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(f"{line}\n" for line in (*report.problems, *report.proposals))
     except OSError as error:
-        raise refused("output_failed", f"{path} cannot be written: {error.strerror}") from None
+        what = f"the files are in step, but the report cannot be written to {path}"
+        raise refused("output_lost", f"{what}: {error.strerror}") from None
 
 
 # Other tools' formats, and one's own.
@@ -251,12 +253,15 @@ def import_board(call: Call) -> Answer:
 
     if call["check"]:
         raise bad_argument(f"--check does not go with --format {OWN}")
-    if not is_own(call["file"]):
+    name, stream = call["file"], None
+    if name == "-":
+        name, stream = "standard input", standard_input()
+    if not is_own(name, stream):
         raise bad_argument(
-            f"{call['file']} is no export of dibs; say --format beads, github or taskwarrior"
+            f"{name} is no export of dibs; say --format beads, github or taskwarrior"
         )
     place = call.board_or_none()
-    done = run(place, call["file"], call.who(), call.reason, bar("rows"))
+    done = run(place, name, call.who(), call.reason, bar("rows"), stream)
     line = (
         f"{done.target} is as it was in {done.source}; every lease has ended, and tokens begin "
         f"with {done.epoch}"
@@ -264,11 +269,20 @@ def import_board(call: Call) -> Answer:
     return Answer(payloads.answer(**done.named()), (line,))
 
 
-def is_own(path: str) -> bool:
+def standard_input() -> BufferedReader:
+    if sys.stdin is None:
+        raise bad_argument("the standard input is closed")
+    return sys.stdin.buffer  # type: ignore[return-value]  # what Python opens can peek
+
+
+def is_own(path: str, stream: BufferedReader | None) -> bool:
     """What cannot be read is told about later."""
+    mark, size = b'"format"', 200
+    if stream is not None:
+        return mark in stream.peek(size)[:size]
     try:
         with open(path, "rb") as file:
-            return b'"format"' in file.read(200)
+            return mark in file.read(size)
     except OSError:
         return True
 
@@ -296,9 +310,18 @@ def export_here(call: Call) -> Answer:
     if call["json"]:
         raise bad_argument("--json prints an answer, and - the export: to which of them?")
     sys.stdout.flush()
-    done = export_to(call.board, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+    done = export_to(call.board, Printed())  # type: ignore[arg-type]  # it only writes
     return Answer(payloads.answer(**done.named()))
+
+
+class Printed:
+    """Standard output, whose failures are not those of the board's disk."""
+
+    def write(self, data: bytes) -> int:
+        try:
+            return sys.stdout.buffer.write(data)
+        except OSError as error:
+            raise CannotPrint(error) from None
 
 
 def export_events(call: Call) -> Answer | Iterator[Answer | None]:
@@ -337,7 +360,7 @@ def contents(path: str) -> bytes:
 
     try:
         if path == "-":
-            return sys.stdin.buffer.read(SIZE_MAX + 1)
+            return standard_input().read(SIZE_MAX + 1)
         with open(path, "rb") as file:
             return file.read(SIZE_MAX + 1)
     except OSError as error:

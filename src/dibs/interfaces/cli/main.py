@@ -55,13 +55,11 @@ def run(given: list[str]) -> int:
     if not given or name in ("help", "--help", "-h"):
         if name == "help" and rest:
             return run([rest[0], "--help"])
-        print(verbs.overview(), end="")
-        return 0 if given else 2
+        return print_text(verbs.overview()) or (0 if given else 2)
     if name == "--version":
         from dibs import __version__
 
-        print(f"dibs {__version__}")
-        return 0
+        return print_text(f"dibs {__version__}\n")
     name = verbs.ALIASES.get(name, name)
     if name not in verbs.MODULES:
         raise unknown_verb(name)
@@ -85,7 +83,7 @@ def carry_out(name: str, rest: list[str]) -> int:
     """Loads the verb, lets it act, and tells its answer."""
     # `importlib` itself would be loaded for this alone.
     verb: Verb = __import__(verbs.MODULES[name], fromlist=("VERBS",)).VERBS[name]
-    from dibs.interfaces.cli.call import Answer, Call
+    from dibs.interfaces.cli.call import Answer, Call, CannotPrint
 
     try:
         call = Call(read(name, verbs.meaning(name), verb.arguments, rest))
@@ -100,6 +98,8 @@ def carry_out(name: str, rest: list[str]) -> int:
             return print_as_they_come(answer, as_json=call["json"])
     except Refused:
         raise
+    except CannotPrint as problem:
+        return output_lost(problem.error, 0, as_json=call["json"])
     except Exception as error:
         if call.is_damaged():
             raise refused("corrupt", f"the board is damaged ({type(error).__name__})") from error
@@ -107,12 +107,8 @@ def carry_out(name: str, rest: list[str]) -> int:
     finally:
         call.close()
         if call.skewed:
-            print(f"dibs: warning: {SKEW}", file=sys.stderr)
-    try:
-        print_answer(answer, as_json=call["json"])
-    except OSError as error:
-        return unheard(error, answer.exit)
-    return answer.exit
+            warn(SKEW)
+    return print_or_tell(answer, as_json=call["json"])
 
 
 def split(given: list[str]) -> tuple[str, list[str]]:
@@ -143,11 +139,32 @@ def unknown_verb(name: str) -> Refused:
 # Printing.
 
 
+def warn(text: str) -> None:
+    with suppress_output_errors():
+        print(f"dibs: warning: {text}", file=sys.stderr, flush=True)
+
+
+def print_text(text: str) -> int:
+    """A text that is about no board; the exit code."""
+    from dibs.interfaces.cli.call import Answer
+
+    return print_or_tell(Answer({}, file=text), as_json=False)
+
+
+def print_or_tell(answer: Answer, *, as_json: bool) -> int:
+    """Prints it; or says that only the output is lost. The exit code."""
+    try:
+        print_answer(answer, as_json=as_json)
+    except OSError as error:
+        return output_lost(error, answer.exit, as_json=as_json)
+    return answer.exit
+
+
 def print_answer(answer: Answer, *, as_json: bool) -> None:
     for warning in answer.warnings:
         from dibs.interfaces.cli.say import safe
 
-        print(f"dibs: warning: {safe(warning)}", file=sys.stderr)
+        warn(safe(warning))
     if as_json:
         import json
 
@@ -183,7 +200,7 @@ def print_as_they_come(answers: Iterator[Answer | None], *, as_json: bool) -> in
         try:
             print_answer(answer, as_json=as_json)
         except OSError as error:
-            return unheard(error, answer.exit)
+            return output_lost(error, answer.exit, as_json=as_json)
     return 0
 
 
@@ -201,12 +218,14 @@ def is_heard() -> bool:
     return not any(sign & (select.POLLERR | select.POLLHUP) for _, sign in ends.poll(0))
 
 
-def unheard(error: OSError, code: int) -> int:
-    """Nobody reads the answer, or it cannot be written. What it was about, if a change, is made."""
+def output_lost(error: OSError, code: int, *, as_json: bool) -> int:
+    """Everything is done but the printing. A code that says more than that is kept."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return code
-    raise refused("output_failed", f"the answer cannot be written: {error}")
+    what = "the command was carried out, but its output cannot be written"
+    lost = told(refused("output_lost", f"{what}: {error.strerror}"), as_json=as_json)
+    return code or lost
 
 
 def told(problem: Refused, *, as_json: bool) -> int:

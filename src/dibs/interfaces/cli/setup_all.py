@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from dibs.board.file_changes import FileChanges
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.harness import textfile
-from dibs.harness.install import INSTALLED, PROJECT, USER, apply, is_found
+from dibs.harness.install import INSTALLED, MISSING, PROJECT, USER, is_found, stage
 from dibs.harness.table import HARNESSES
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
@@ -27,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dibs.board.manifest import Contents
     from dibs.git.install import Setup as GitSetup
     from dibs.harness.install import Setup
 
@@ -43,22 +45,37 @@ def everything(call: Call) -> Answer:
     if call["print"]:
         return printed(call)
     changes = not call["check"]
-    rows = [board_row(call, changes=changes), *git_rows(call, changes=changes)]
-    notes: list[str] = []
-    for setup in setups(call, PROJECT if call["project"] else USER):
+    rows = [board_row(call, changes=changes)]
+    found = setups(call, PROJECT if call["project"] else USER)
+    notes = put_in(call, found) if changes else []
+    rows += git_rows(call)
+    for setup in found:
         try:
-            if changes:
-                apply(setup.planned())
-                notes += [setup.harness.trust] if setup.harness.trust else []
             rows += rows_of(setup, setup.findings())
         except Refused as problem:
             rows.append((setup.harness.name, "hooks", str(problem), setup.settings))
-    found = any(row[0] in HARNESSES for row in rows)
     whole = all(state == INSTALLED for _, _, state, _ in rows)
     notes = [RESTART, *notes] if changes and found else notes
     lines = (*say.table(rows, HEAD), *(() if found else (NOTHING,)), *notes)
     told = [dict(zip(("part", "what", "state", "where"), row)) for row in rows]
     return Answer(payloads.answer(ok=whole, parts=told), lines, exit=0 if whole else REFUSED)
+
+
+def put_in(call: Call, setups: list[Setup]) -> list[str]:
+    """All hooks at once, but for files that cannot be changed; what a person still has to do."""
+    notes: list[str] = []
+    hooks = git_hooks(call)
+    with FileChanges() as files:
+        if hooks is not None:
+            hooks.stage(files)
+        for setup in setups:
+            try:
+                planned = setup.planned()
+            except Refused:
+                continue  # its findings say why
+            stage(planned, files)
+            notes += [setup.harness.trust] if setup.harness.trust else []
+    return notes
 
 
 def printed(call: Call) -> Answer:
@@ -83,31 +100,34 @@ def setups(call: Call, level: str) -> list[Setup]:
 def board_row(call: Call, *, changes: bool) -> tuple[str, str, str, str]:
     from dibs.opening import create_at
 
-    if changes and not call.place.url and not board_folder(call):
+    state, where = board_state(call)
+    if changes and state == MISSING and not call.place.url:
         from dibs.interfaces.cli.own_board import check_not_lost
 
         check_not_lost(call)
         call.adopt(create_at(call.place)[0])
+        state, where = board_state(call)
+    return "board", "tasks", state, where
+
+
+def board_state(call: Call) -> tuple[str, str]:
+    """Whether it can be read: a database that somebody began, and was killed, is none."""
     try:
         with call.board.read():
-            return "board", "tasks", INSTALLED, call.board.store.where
+            return INSTALLED, call.board.store.where
     except Refused as problem:
         if problem.code != "no_board":
             raise
-        return "board", "tasks", "missing", call.place.folder
+        return MISSING, call.place.folder
 
 
 # git.
 
 
-def git_rows(call: Call, *, changes: bool) -> list[tuple[str, str, str, str]]:
+def git_rows(call: Call) -> list[tuple[str, str, str, str]]:
     hooks = git_hooks(call)
-    if hooks is None:
-        return []
-    if changes:
-        hooks.install()
-        hooks = git_hooks(call) or hooks
-    return [("git", each.hook, each.state, each.note) for each in hooks.states()]
+    states = [] if hooks is None else hooks.states()
+    return [("git", each.hook, each.state, each.note) for each in states]
 
 
 def git_hooks(call: Call) -> GitSetup | None:
@@ -124,17 +144,23 @@ def git_hooks(call: Call) -> GitSetup | None:
 
 def uninstall(call: Call) -> Answer:
     """Hooks, instructions and the board. Everything is known before anything is done."""
+    from dibs.board.manifest import contents
+
     dry, folder = call["dry_run"], board_folder(call)
-    deletes = bool(folder) and not call["keep_board"]
-    if deletes and not dry:
+    found = contents(folder) if folder and not call["keep_board"] else None
+    if found is not None and not dry:
         check_may_delete(call, folder)
-    lines, left = harnesses_out(call, dry=dry)
-    lines += git_out(call, dry=dry)
-    if deletes:
-        lines.append(f"gone: {folder}")
+    with FileChanges() as files:
+        lines, left = harnesses_out(call, files, dry=dry)
+        lines += git_out(call, files, dry=dry)
+    others: list[str] = []
+    if found is not None:
         if not dry:
-            delete_board(call, folder)
-    stays = [*left, *what_stays(call, "" if deletes else folder)]
+            delete_board(call, found)
+        others = [os.path.join(folder, name) for name in found.others]
+        lines.append(f"gone: {folder}" if not others else f"gone: the board in {folder}")
+    stays = [*left, *(f"{path}: not made by dibs" for path in others)]
+    stays += what_stays(call, "" if found is not None else folder)
     said = [f"would be {line}" for line in lines] if dry else lines
     shown = (*(said or ["nothing of dibs was set up"]), *(f"stays: {one}" for one in stays))
     done, would_be = ([], lines) if dry else (lines, [])
@@ -142,7 +168,7 @@ def uninstall(call: Call) -> Answer:
     return Answer(payload, tuple(shown), exit=REFUSED if left else 0)
 
 
-def harnesses_out(call: Call, *, dry: bool) -> tuple[list[str], list[str]]:
+def harnesses_out(call: Call, files: FileChanges, *, dry: bool) -> tuple[list[str], list[str]]:
     """What is taken out, and what has to be left as it is."""
     lines: list[str] = []
     left: list[str] = []
@@ -154,7 +180,7 @@ def harnesses_out(call: Call, *, dry: bool) -> tuple[list[str], list[str]]:
             continue
         lines += [line_of(change) for change in changes]
         if not dry:
-            apply(changes)
+            stage(changes, files)
     return lines, left
 
 
@@ -191,14 +217,14 @@ def in_a_project(call: Call) -> bool:
     return call.place.repository is not None and bool(call.place.repository.worktree)
 
 
-def git_out(call: Call, *, dry: bool) -> list[str]:
+def git_out(call: Call, files: FileChanges, *, dry: bool) -> list[str]:
     hooks = git_hooks(call)
     if hooks is None:
         return []
     if dry:
         there = [each for each in hooks.states() if each.state != "missing"]
         return [f"taken out: git hook {each.hook}" for each in there]
-    return [f"taken out: {path}" for path in hooks.remove()]
+    return [f"taken out: {path}" for path in hooks.stage_removal(files)]
 
 
 def check_may_delete(call: Call, folder: str) -> None:
@@ -215,24 +241,11 @@ def check_may_delete(call: Call, folder: str) -> None:
 MANY = 1_000
 
 
-def delete_board(call: Call, folder: str) -> None:
-    from shutil import rmtree
+def delete_board(call: Call, found: Contents) -> None:
+    from dibs.board.manifest import delete
 
     call.close()
-    if os.path.basename(folder) in OWN_FOLDERS:
-        rmtree(folder)
-        return
-    for name in OWN_FILES:
-        path = os.path.join(folder, name)
-        if os.path.lexists(path):
-            os.unlink(path)
-    if not os.listdir(folder):
-        os.rmdir(folder)
-
-
-OWN_FOLDERS = ("dibs", ".dibs")
-OWN_FILES = ("board.db", "board.db-wal", "board.db-shm", "write.lock", "settings.toml", "board.id")
-"""What is deleted in a folder that somebody chose: others' files may lie beside it."""
+    delete(found)
 
 
 def what_stays(call: Call, folder: str) -> Iterator[str]:

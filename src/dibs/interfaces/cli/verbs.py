@@ -124,5 +124,6 @@ with every verb, before or after it:
   --help             what the verb takes
 
 exit: 0 done, 1 refused, 2 usage, 3 a gate is not met, 4 held by another session,
-      5 lease lost, 70 a bug in dibs, 74 storage failed, 75 try again
+      5 lease lost, 70 a bug in dibs, 73 done but output lost, 74 storage failed,
+      75 try again
 """

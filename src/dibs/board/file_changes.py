@@ -1,0 +1,181 @@
+"""Changes of several files of others, made together: settings, hooks, instructions.
+
+Every new content is first written beside its place, private from its first byte, and synced. When all of it
+is on the disk it is renamed into place. So a full or read-only disk changes nothing, and whoever is killed
+leaves each file as it was, or as it is to be.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from os.path import basename, dirname, isdir, join, lexists
+
+from dibs.core.refusals import Refused, refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+PRIVATE, BY_UMASK = 0o600, 0o666
+FULL = (errno.ENOSPC, errno.EDQUOT)
+FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+"""How a file system says that a file cannot have a second name."""
+
+
+class NotWritten(Refused):
+    """A file could not be written; all of them are as they were."""
+
+
+class FileChanges:
+    """What is to be done with files. It is done at the end of the `with` block; after an error not at all."""
+
+    def __init__(self) -> None:
+        self.planned: set[str] = set()
+        """Paths that are to be there."""
+        self._checks: list[tuple[str, bytes | None]] = []
+        self._steps: list[Callable[[], None]] = []
+        self._undo: list[Callable[[], None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            if error is None:
+                self._commit()
+        except BaseException:
+            self._take_back()
+            raise
+        if error is not None:
+            self._take_back()
+        if isinstance(error, OSError):
+            raise not_written(error) from None
+
+    def _commit(self) -> None:
+        for path, seen in self._checks:
+            if content(path) != seen:
+                raise NotWritten(
+                    refused("busy", f"{path} was changed by another program meanwhile").refusal
+                )
+        try:
+            for step in self._steps:
+                step()
+        except OSError as error:
+            raise not_written(error) from None
+
+    def _take_back(self) -> None:
+        for undo in reversed(self._undo):
+            try:
+                undo()
+            except OSError:  # its name has become another one, or is in use: it stays
+                continue
+
+    # What can be done.
+
+    def make_folder(self, path: str) -> None:
+        """With all those above it that are missing."""
+        missing = []
+        while not isdir(path):
+            missing.append(path)
+            path = dirname(path)
+        for folder in reversed(missing):
+            os.mkdir(folder)
+            self._undo.append(lambda folder=folder: os.rmdir(folder))  # type: ignore[misc]
+
+    def write(
+        self, path: str, data: bytes, mode: int | None = None, *, seen: bytes | None = None
+    ) -> None:
+        """The file whole, in the place of the old one, with the old one's rights unless others are given.
+
+        `seen`: what was read from it, if the new content was made from that.
+        """
+        remove_left_behind(path)
+        rights = mode if mode is not None else rights_of(path)
+        own = f"{path}.dibs-{os.getpid()}-{os.urandom(4).hex()}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(own, flags, BY_UMASK if rights is None else PRIVATE)
+        self._undo.append(lambda: os.unlink(own))
+        with open(file, "wb") as opened:
+            opened.write(data)
+            opened.flush()
+            if rights is not None:
+                os.fchmod(file, rights)
+            os.fsync(file)
+        if seen is not None:
+            self._checks.append((path, seen))
+        self.planned.add(path)
+        self._steps.append(lambda: os.replace(own, path))
+
+    def second_name(self, path: str, other: str) -> None:
+        """The same file under another name, with everything that it is; it is there all the time."""
+        self.planned.add(other)
+        if is_same(path, other):
+            return  # somebody who was cut off has done it
+        try:
+            os.link(path, other, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            self._steps.append(lambda: os.rename(path, other))
+        else:
+            self._undo.append(lambda: os.unlink(other))
+
+    def rename(self, path: str, other: str) -> None:
+        self._steps.append(lambda: os.replace(path, other))
+
+    def remove(self, path: str) -> None:
+        self._steps.append(lambda: os.unlink(path))
+
+    def remove_if_empty(self, folder: str) -> None:
+        self._steps.append(lambda: None if os.listdir(folder) else os.rmdir(folder))
+
+
+def content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def rights_of(path: str) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def is_same(path: str, other: str) -> bool:
+    return lexists(other) and os.path.samestat(os.lstat(path), os.lstat(other))
+
+
+def remove_left_behind(path: str) -> None:
+    """Removes what somebody who was killed wrote beside a file, and could not rename."""
+    start = f"{basename(path)}.dibs-"
+    for name in os.listdir(dirname(path)):
+        number = name.removeprefix(start).partition("-")[0]
+        if name.startswith(start) and number.isdecimal() and not is_running(int(number)):
+            os.unlink(join(dirname(path), name))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
+def not_written(error: OSError) -> NotWritten:
+    code = "disk_full" if error.errno in FULL else "storage_failed"
+    code = "read_only" if error.errno in FORBIDDEN else code
+    path = os.fsdecode(error.filename or "")
+    what = f"{path} cannot be written" if path else "a file cannot be written"
+    why = os.strerror(error.errno or 0)
+    return NotWritten(refused(code, f"{what}: {why}; nothing was changed", path=path).refusal)

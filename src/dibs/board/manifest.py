@@ -1,0 +1,139 @@
+"""Every file that dibs makes in the folder of a board: what may be deleted with it, and nothing else.
+
+A board may be in a folder that a person chose, with files of others in it. So a file goes only if it has a
+name of this table, is a plain file or folder (no link is followed or removed), and belongs to the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from os.path import join
+
+from dibs.core.values import Value
+from dibs.stores import faults
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+FILES = (
+    r"settings\.toml(\.old)?",  # a restore keeps those that were there before
+    r"board\.id(\.\d+)?",  # with a number: being written
+    r"backlog-index\.json(\.\d+)?",
+    r"backlog\.lock",
+    r"before-restore-\d+\.db(\.part)?",
+    r"on-server(\.\d+)?",
+    r"board\.db\.damaged-\d+(-wal|-shm)?",
+    r"board\.db-(wal|shm|journal)",
+    r"write\.lock",
+    r"board\.db",
+)
+"""In the order in which they go. The database is the last: until then the board is found, and deleting it
+can be repeated."""
+
+FOLDERS = {
+    "dispatch": (
+        r"dispatch-[0-9a-f]+\.log",  # of a worker
+        r"[A-Za-z][\w.-]*-\d+\.\d+\.log",  # of a run: KEY-TOKEN
+        r"notified-[0-9a-f-]+",
+        r"notify\.log",
+    ),
+    r"\.dibs-\w{8}": (),  # a move tries whether a folder can be made
+}
+"""Folders beside the database, each with its files. A folder goes when nothing is left in it."""
+
+
+class Contents(Value):
+    """What is in the folder of a board, by names relative to it."""
+
+    folder: str
+    ours: tuple[str, ...]
+    """Files and folders that dibs made, in the order in which they can be deleted."""
+    others: tuple[str, ...]
+    """Everything else; of a folder only its name."""
+
+
+def contents(folder: str) -> Contents:
+    """Refused if the folder is a link, or belongs to another user."""
+    with Folder(folder) as top:
+        if os.fstat(top.descriptor).st_uid != os.geteuid():
+            raise faults.unsafe_storage(folder, "belongs to another user")
+        ours: list[str] = []
+        for pattern, files in FOLDERS.items():
+            for name in top.matching(pattern, stat.S_ISDIR):
+                with Folder(name, top.descriptor) as inner:
+                    found = [one for file in files for one in inner.matching(file, stat.S_ISREG)]
+                    ours += [join(name, one) for one in found]
+                    ours += [name] if len(found) == len(inner.names()) else []
+        for pattern in FILES:
+            ours += top.matching(pattern, stat.S_ISREG)
+        others = [name for name in top.names() if name not in ours]
+    return Contents(folder, tuple(ours), tuple(others))
+
+
+def delete(found: Contents) -> bool:
+    """Deletes what is ours, and then the folder if it is empty; says whether it is gone."""
+    try:
+        with Folder(found.folder) as top:
+            for name in found.ours:
+                inner, _, last = name.rpartition(os.sep)
+                if inner:
+                    with Folder(inner, top.descriptor) as below:
+                        below.remove(last)
+                else:
+                    top.remove(last)
+            if top.names():
+                return False
+        os.rmdir(found.folder)
+    except OSError as error:
+        raise faults.storage_failed(found.folder, os.strerror(error.errno or 0)) from None
+    return True
+
+
+class Folder:
+    """An open folder: what is done in it is done there, though a link takes its place meanwhile."""
+
+    def __init__(self, path: str, within: int | None = None) -> None:
+        try:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            self.descriptor = os.open(path, flags, dir_fd=within)
+        except NotADirectoryError:  # as the kernel calls a link, too
+            raise faults.unsafe_storage(
+                path, "is not a folder, or a symbolic link to one"
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+    def names(self) -> list[str]:
+        return sorted(os.listdir(self.descriptor))
+
+    def matching(self, pattern: str, is_kind: Callable[[int], bool]) -> list[str]:
+        """The caller's own files (or folders) whose whole name matches."""
+        import re
+
+        return [
+            name
+            for name in self.names()
+            if re.fullmatch(pattern, name)
+            and is_kind((found := self.look(name)).st_mode)
+            and found.st_uid == os.geteuid()
+        ]
+
+    def look(self, name: str) -> os.stat_result:
+        return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+
+    def remove(self, name: str) -> None:
+        """Somebody else may have removed it already: SQLite does, when its last reader closes."""
+        try:
+            if stat.S_ISDIR(self.look(name).st_mode):
+                os.rmdir(name, dir_fd=self.descriptor)
+            else:
+                os.unlink(name, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return
