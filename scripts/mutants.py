@@ -31,6 +31,7 @@ LOST = "tests/faults/test_server_lost.py"
 FORMER = "tests/board/test_former_places.py::test_"
 HINTS = "tests/faults/test_hints.py::test_"
 CUT_OFF = "tests/faults/test_keeper_cut_off.py"
+REPLACED = "tests/faults/test_replaced_board.py::test_"
 MOVING = "tests/board/test_moving.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
 LIBRARY = "tests/interfaces/test_library.py::test_"
@@ -134,6 +135,16 @@ TABLE = [
     ("refusals are kept for ever", "stores/transaction.py", 'self._change("forget_refusals", kept=REFUSALS_KEPT)', "pass", LEDGER),
     ("requests are kept for ever", "stores/transaction.py", 'self._change("forget_requests", before=self.now - REQUEST_KEPT)', "pass", LEDGER),
     ("a board that was begun is a board", "stores/sqlite.py", "        if found == 0:\n            self.close()\n            raise faults.no_board(self.folder)\n", "", SCENARIOS + "::test_a_board_that_was_killed_while_it_was_made_can_be_made_again"),
+    # The file at the path.
+    ("a board that was replaced is written", "stores/sqlite.py", "return self._files == self._files_at_path()", "return True", REPLACED + "who_held_a_task_of_a_board_that_was_replaced_has_lost_it"),
+    ("a copy over the file is not noticed", "stores/sqlite.py", 'map(file_id, (self.path, f"{self.path}-wal", f"{self.path}-shm"))', "map(file_id, (self.path,))", REPLACED + "what_is_acknowledged_afterwards_is_in_the_board_that_is_there"),
+    ("a replaced board is checkpointed", "stores/sqlite.py", "connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)", "pass", REPLACED + "who_closes_a_board_that_was_replaced_writes_nothing_to_the_new_one"),
+    ("who waited writes to a replaced board", "stores/sqlite.py", "while not store.is_current():", "while False:", REPLACED + "a_board_that_is_replaced_while_a_writer_waits_is_not_written"),
+    ("another board is taken for the one that was opened", "stores/sqlite.py", "if row[0] != self._uid:", "if False:", REPLACED + "another_board_at_the_same_place_is_not_taken_for_the_one_that_was_opened"),
+    ("a lock file that was replaced is a lock", "stores/queue.py", "if turn.is_at(path):", "if True:", REPLACED + "a_lock_file_that_was_replaced_is_no_lock"),
+    ("a keeper waits for a deleted board", "workers/keeper.py", "return problem.code not in TRY_AGAIN", "return False", REPLACED + "a_run_ends_its_work_when_its_board_is_gone"),
+    ("who makes a board drops locks", "stores/sqlite.py", "os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)", "os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)", SQLITE + "::test_who_makes_or_restores_a_board_drops_no_lock_of_its_own_process"),
+    ("a board is restored from itself", "board/moving.py", "exists(target.path) and samefile(target.path, path):", "False:", SQLITE + "::test_the_file_of_the_board_itself_is_no_backup"),
     # The clock.
     ("the wall clock is always believed", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = True", CLOCK),
     ("the wall clock may fall", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = wall <= floor + YEAR", CLOCK),

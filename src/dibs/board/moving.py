@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from os.path import abspath, dirname, exists, join
+from os.path import abspath, dirname, exists, join, samefile
 
 from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
@@ -238,6 +238,7 @@ def restore(
     if not os.path.isfile(path):
         raise bad_argument(f"there is no file {path}")
     target = board.store
+    refuse_itself(target, path)
     with passing_folder() as folder:
         shutil.copyfile(path, join(folder, FILE))
         old = SqliteStore(folder, machine=target.machine)
@@ -247,6 +248,12 @@ def restore(
                 return _restore(board, seen, who, reason, path, progress)
         finally:
             old.close()
+
+
+def refuse_itself(target: Store, path: str) -> None:
+    """The board's own file is not even opened here: closing it would drop the locks on it."""
+    if isinstance(target, SqliteStore) and exists(target.path) and samefile(target.path, path):
+        raise bad_argument(f"{path} is the board's own file, not a backup of it")
 
 
 def uid_of(backup: SqliteStore, path: str) -> str:

@@ -173,6 +173,9 @@ SURFACES = {
     "read_only": Surface(STORAGE, "make the folder writable for you, then run it again"),
     "corrupt": Surface(STORAGE, "keep the file as it is; go back to a backup"),
     "storage_failed": Surface(STORAGE, "dibs doctor"),
+    "board_replaced": Surface(
+        STORAGE, "stop the work; find out who replaced the board, then start this again"
+    ),
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "unguarded": Surface(STORAGE, 'dibs doctor; guard_failure = "warn" lets it through'),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),

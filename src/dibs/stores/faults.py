@@ -80,6 +80,16 @@ def no_board(path: str) -> Refused:
     return refused("no_board", f"there is no board in {path}", path=path)
 
 
+def board_replaced(path: str, opened: str, found: str) -> Refused:
+    return refused(
+        "board_replaced",
+        f"another board is in {path} now: {found}; this process opened {opened}, which is gone",
+        path=path,
+        opened=opened,
+        found=found,
+    )
+
+
 def forked(pid: int) -> Refused:
     return refused(
         "forked", f"this board was opened by process {pid}: open it again after a fork", pid=pid

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from dibs.stores.store import Finding, Question
     from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
+    Files = tuple[tuple[int, int] | None, ...]
+
 FILE = "board.db"
 LOCK = "write.lock"
 BOARD = 1
@@ -66,6 +68,10 @@ class SqliteStore:
         self._pid = os.getpid()
         self.queries = queries.load("sqlite")
         self._connection: apsw.Connection | None = None
+        self._files: Files = ()
+        """Those behind the connection; empty until they are known."""
+        self._uid = ""
+        """Of the board that was opened: another one at the same path is not taken for it."""
         self._actors: tuple[str, dict[Any, Any]] = ("", {})
         self.skewed = False
         self.remote = False
@@ -85,15 +91,15 @@ class SqliteStore:
         """Makes the folder and the file if they are not there. False if there was a board."""
         self._make_folder()
         with Guarded(self):
-            turn = wait_for_turn(join(self.folder, LOCK), "init", self.wait, self.machine)
+            turn = wait_for_turn(self.lock, "init", self.wait, self.machine)
             try:
                 return self._create(uid)
             finally:
+                self.close()
                 turn.end()
 
     def _create(self, uid: str) -> bool:
-        # Made here, not by SQLite, for its mode; its WAL and index inherit that.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        self.make_file()
         connection = self._connect()
         connection.pragma("journal_mode", "wal")
         if self._version(connection):
@@ -105,6 +111,17 @@ class SqliteStore:
             self.change("add_board", {"uid": uid, "created": anchor.anchor})
             self.save_anchor(anchor)
         return True
+
+    def make_file(self) -> None:
+        """Made here, not by SQLite, for its mode; its WAL and index inherit that.
+
+        One that is there is not opened: closing it would drop the locks that this process has on it.
+        """
+        try:
+            new = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError:
+            return
+        os.close(new)
 
     def _make_folder(self) -> None:
         self._check_name()
@@ -145,16 +162,37 @@ class SqliteStore:
     def connection(self) -> apsw.Connection:
         if self._pid != os.getpid():
             raise faults.forked(self._pid)
-        if self._connection is None:
-            self._check_folder()
-            if not self.exists:
-                raise faults.no_board(self.folder)
-            connection = self._connect()
-            self._check_version(connection)
-        assert self._connection is not None, "connected just now"
+        opened = self._connection
+        if opened is not None and not opened.in_transaction and not self.is_current():
+            self.close()
+        while self._connection is None:
+            self._open()
         return self._connection
 
+    def is_current(self) -> bool:
+        """Whether the files at the path are those behind the connection.
+
+        A file that is open keeps its inode: no other file has the same number meanwhile.
+        """
+        return self._files == self._files_at_path()
+
+    def _files_at_path(self) -> Files:
+        """The database, its log and its index: a copy over the database keeps only the first."""
+        return tuple(map(file_id, (self.path, f"{self.path}-wal", f"{self.path}-shm")))
+
+    def _open(self) -> None:
+        """Connects to the file at the path; not at all if another one takes its place meanwhile."""
+        self._check_folder()
+        before = file_id(self.path)
+        if before is None:
+            raise faults.no_board(self.folder)
+        self._check_version(self._connect())
+        self._files = self._files_at_path()
+        if self._files[0] != before:
+            self.close()
+
     def _connect(self) -> apsw.Connection:
+        self.close()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
         connection = apsw.Connection(os.path.realpath(self.folder) + os.sep + FILE, flags)
         connection.set_busy_timeout(int(self.wait * 1000))
@@ -175,7 +213,7 @@ class SqliteStore:
         if found > known:
             self.close()
             raise faults.newer_schema(self.path, found, known)
-        turn = wait_for_turn(join(self.folder, LOCK), "migrate", self.wait, self.machine)
+        turn = wait_for_turn(self.lock, "migrate", self.wait, self.machine)
         try:
             self._migrate(connection)
         finally:
@@ -195,9 +233,14 @@ class SqliteStore:
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None and self._pid == os.getpid():
-            _inherited.discard(connection)
-            connection.close()
+        if connection is None or self._pid != os.getpid():
+            return
+        if self._files and not self.is_current():
+            # Else it would write to the new file, and remove the log of the new board.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._files = ()
+        _inherited.discard(connection)
+        connection.close()
 
     # Transactions.
 
@@ -216,7 +259,8 @@ class SqliteStore:
         """Both numbers only rise: one counts what others changed, one what this connection did."""
         with Guarded(self):
             connection = self.connection
-            return int(connection.pragma("data_version")) + connection.total_changes()
+            changes = int(connection.pragma("data_version")) + connection.total_changes()
+        return hash((self._files, changes))
 
     def listen(self, seconds: float) -> None:
         """A file tells nobody anything: who waits looks again."""
@@ -229,7 +273,9 @@ class SqliteStore:
         """They stand in a file beside the board."""
 
     def another(self) -> SqliteStore:
-        return SqliteStore(self.folder, machine=self.machine, wait=self.wait)
+        same = SqliteStore(self.folder, machine=self.machine, wait=self.wait)
+        same._uid = self._uid
+        return same
 
     @property
     def opened(self) -> apsw.Connection | None:
@@ -271,6 +317,9 @@ class SqliteStore:
         if not found:
             raise unreadable("the row of the board itself")
         *row, boot, anchor, boottime, skewed = found[0]
+        self._uid = self._uid or row[0]
+        if row[0] != self._uid:
+            raise faults.board_replaced(self.where, self._uid, row[0])
         return row, None if boot is None else Anchor(boot, anchor, boottime, bool(skewed))
 
     # The clock.
@@ -401,6 +450,10 @@ class WriteContext(ReadContext):
         store = self._store
         connection = store.connection
         self._turn = wait_for_turn(store.lock, self._what, store.wait, store.machine)
+        while not store.is_current():  # it was replaced while we waited
+            self._end_turn()
+            connection = store.connection
+            self._turn = wait_for_turn(store.lock, self._what, store.wait, store.machine)
         self._open(connection, "BEGIN IMMEDIATE")
 
     def _end(self, *, commit: bool) -> None:
@@ -410,9 +463,21 @@ class WriteContext(ReadContext):
             super()._end(commit=False)
             raise
         finally:
-            turn, self._turn = self._turn, None
-            if turn is not None:
-                turn.end()
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.end()
+
+
+def file_id(path: str) -> tuple[int, int] | None:
+    """Which file is at the path, if there is one. It is not opened: that would cost locks."""
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return there.st_dev, there.st_ino
 
 
 def fault_of(error: apsw.Error | OSError | UnicodeDecodeError, path: str, wait: float) -> Refused:

@@ -119,7 +119,7 @@ def _receive(
     *,
     replace: bool,
 ) -> Contents:
-    os.close(os.open(store.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    store.make_file()
     connection = store._connect()  # noqa: SLF001
     connection.pragma("journal_mode", "wal")
     connection.pragma("foreign_keys", False)  # the old tables go as a whole
