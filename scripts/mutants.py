@@ -31,6 +31,7 @@ LOST = "tests/faults/test_server_lost.py"
 FORMER = "tests/board/test_former_places.py::test_"
 HINTS = "tests/faults/test_hints.py::test_"
 CUT_OFF = "tests/faults/test_keeper_cut_off.py"
+FINGERPRINT = "tests/stores/test_fingerprint.py::test_"
 REPLACED = "tests/faults/test_replaced_board.py::test_"
 MOVING = "tests/board/test_moving.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
@@ -128,7 +129,7 @@ TABLE = [
     ("links are followed", "stores/sqlite.py", "if os.path.islink(join(self.folder, name)):", "if False:", SQLITE),
     ("a linked folder is followed", "stores/sqlite.py", "if not stat.S_ISDIR(there.st_mode):", "if False:", SQLITE),
     ("any file system will do", "stores/sqlite.py", "if kind in UNSAFE_FILE_SYSTEMS:", "if False:", SQLITE),
-    ("a newer schema is used", "stores/sqlite.py", "if found > known:", "if False:", SQLITE),
+    ("a newer schema is used", "stores/faults.py", "if found > NEWEST:", "if False:", SQLITE),
     ("a connection crosses a fork", "stores/sqlite.py", "if self._pid != os.getpid():", "if False:", SQLITE),
     ("the file is for everybody", "stores/sqlite.py", "os.O_NOFOLLOW, 0o600)", "os.O_NOFOLLOW, 0o666)", SQLITE),
     ("the folder is for everybody", "stores/sqlite.py", "mode=0o700", "mode=0o777", SQLITE),
@@ -145,6 +146,13 @@ TABLE = [
     ("a keeper waits for a deleted board", "workers/keeper.py", "return problem.code not in TRY_AGAIN", "return False", REPLACED + "a_run_ends_its_work_when_its_board_is_gone"),
     ("who makes a board drops locks", "stores/sqlite.py", "os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)", "os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)", SQLITE + "::test_who_makes_or_restores_a_board_drops_no_lock_of_its_own_process"),
     ("a board is restored from itself", "board/moving.py", "exists(target.path) and samefile(target.path, path):", "False:", SQLITE + "::test_the_file_of_the_board_itself_is_no_backup"),
+    ("another schema is used", "stores/sqlite.py", "if found and made != FINGERPRINTS[found]:", "if False:", FINGERPRINT + "a_board_that_another_schema_made_is_refused_with_the_way_out"),
+    ("another schema is used on a server", "stores/postgres.py", "if found and made != FINGERPRINTS[found]:", "if False:", FINGERPRINT + "a_board_that_another_schema_made_is_refused_with_the_way_out"),
+    ("a process writes on after a migration", "stores/sqlite.py", "self._store.check_schema(connection)", "pass", FINGERPRINT + "a_process_of_the_older_dibs_stops_writing_when_a_newer_one_has_migrated"),
+    ("a process writes on after a migration of a server", "stores/postgres_transaction.py", "faults.too_new(store.where, version)", "pass", FINGERPRINT + "a_process_of_the_older_dibs_stops_writing_when_a_newer_one_has_migrated"),
+    ("a backup may bring anything along", "stores/sqlite_copy.py", "    if strangers:\n", "    if False:\n", FINGERPRINT + "a_backup_with_something_planted_in_it_is_refused"),
+    ("a file's schema is trusted", "stores/sqlite.py", "connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)", "pass", FINGERPRINT + "nothing_that_a_file_brings_along_is_trusted"),
+    ("a file's schema may be written", "stores/sqlite.py", "connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)", "pass", FINGERPRINT + "nothing_that_a_file_brings_along_is_trusted"),
     # The clock.
     ("the wall clock is always believed", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = True", CLOCK),
     ("the wall clock may fall", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = wall <= floor + YEAR", CLOCK),

@@ -19,7 +19,7 @@ from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
 from dibs.stores import jsonl
 from dibs.stores.copying import TABLES
-from dibs.stores.queries import newest
+from dibs.stores.schema import NEWEST
 from kit.boards import STORES, Bench, FakeMachine, new_store
 
 K = TaskKey("T-1")
@@ -89,7 +89,7 @@ def test_an_export_is_one_private_file_that_says_what_it_is(busy, tmp_path):
     assert (lines[-1], stat.S_IMODE(path.stat().st_mode)) == (b"", 0o600)
     head, last = json.loads(lines[0]), json.loads(lines[-2])
     with busy.store.read() as tx:
-        assert (head["format"], head["schema"], head["board"]) == ("dibs", newest(), tx.board.uid)
+        assert (head["format"], head["schema"], head["board"]) == ("dibs", NEWEST, tx.board.uid)
     assert head["rows"] == len(lines) - 3 == sum(last["counts"].values())
     assert last["sha256"] == sha256(b"\n".join(lines[:-2]) + b"\n").hexdigest()
     assert [p.name for p in tmp_path.iterdir() if "part" in p.name] == []
@@ -515,7 +515,7 @@ def test_a_server_is_not_touched_by_a_file_that_is_no_export(busy, target, tmp_p
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_an_export_of_a_newer_dibs_says_so(busy, tmp_path):
     path = exported(busy, tmp_path / "board.jsonl")
-    path.write_bytes(in_head(schema=newest() + 1)(path.read_bytes().splitlines()))
+    path.write_bytes(in_head(schema=NEWEST + 1)(path.read_bytes().splitlines()))
     with pytest.raises(Refused) as problem:
         brought(busy, new_store("sqlite", tmp_path / "there", busy.machine), path)
     assert (problem.value.code, str(path) in problem.value.refusal.message) == (

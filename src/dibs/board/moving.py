@@ -259,10 +259,13 @@ def refuse_itself(target: Store, path: str) -> None:
 def uid_of(backup: SqliteStore, path: str) -> str:
     """Which board a backup is of; what is none, or is not sound, is refused."""
     try:
+        copier(backup).check_backup(backup)
         with backup.read() as tx:
             sound(tx, path)
             return tx.board.uid
     except Refused as problem:
+        if problem.code in ("newer_schema", "other_schema"):
+            raise
         raise bad_argument(f"{path} is no backup that can be used: {problem}") from None
 
 

@@ -63,11 +63,6 @@ def grants() -> list[str]:
     return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]
 
 
-def newest() -> int:
-    """The number of the newest migration, which is the same for every database."""
-    return max(int(name.partition("_")[0]) for name in os.listdir(join(FOLDER, "migrations")))
-
-
 def script(path: str) -> str:
     with open(path, encoding="utf-8") as file:
         return file.read()

@@ -19,8 +19,9 @@ from dibs.core.refusals import Refused, unreadable
 from dibs.machine import Machine, this_machine
 from dibs.stores import faults, queries
 from dibs.stores.clock import Anchor, anchor_here, read_clock
-from dibs.stores.queries import migrations, newest
+from dibs.stores.queries import migrations
 from dibs.stores.queue import Turn, wait_for_turn
+from dibs.stores.schema import FINGERPRINTS, NEWEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class SqliteStore:
         self.make_file()
         connection = self._connect()
         connection.pragma("journal_mode", "wal")
-        if self._version(connection):
+        if self.version(connection):
             self._migrate(connection)
             return False
         anchor = anchor_here(self.machine)
@@ -198,38 +199,54 @@ class SqliteStore:
         connection.set_busy_timeout(int(self.wait * 1000))
         # Else a statement with an order or a join is prepared anew for every value that is bound.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        # Nothing that a file brings along is trusted, and nobody writes to its schema by the back door.
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)  # a board has none
         connection.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
         _inherited.add(connection)
         self._connection = connection
         return connection
 
     def _check_version(self, connection: apsw.Connection) -> None:
-        found, known = self._version(connection), newest()
-        if found == known:
+        try:
+            found = self.version(connection)
+        except Refused:
+            self.close()
+            raise
+        if found == NEWEST:
             return
         if found == 0:
             self.close()
             raise faults.no_board(self.folder)
-        if found > known:
-            self.close()
-            raise faults.newer_schema(self.path, found, known)
         turn = wait_for_turn(self.lock, "migrate", self.wait, self.machine)
         try:
             self._migrate(connection)
         finally:
             turn.end()
 
-    @staticmethod
-    def _version(connection: apsw.Connection) -> int:
-        return int(connection.pragma("user_version"))
+    def version(self, connection: apsw.Connection) -> int:
+        """The number of the file's schema, if it is one that this dibs can use; 0: it has none yet."""
+        found, made = int(connection.pragma("user_version")), connection.pragma("application_id")
+        faults.too_new(self.path, found)
+        if found and made != FINGERPRINTS[found]:
+            raise faults.other_schema(self.path, found, made, FINGERPRINTS[found])
+        return found
+
+    def check_schema(self, connection: apsw.Connection) -> None:
+        """In every transaction: a newer dibs may have migrated the file since it was opened."""
+        if connection.pragma("application_id") != FINGERPRINTS[NEWEST]:
+            self.version(connection)
+            raise faults.no_board(self.folder)
 
     def _migrate(self, connection: apsw.Connection) -> None:
         """Under the lock: one transaction for each step, and the version in the same."""
         for number, texts in migrations("sqlite").items():
-            if number > self._version(connection):
+            if number > self.version(connection):
                 with connection:
                     connection.execute("\n".join(texts))
                     connection.pragma("user_version", number)
+                    connection.pragma("application_id", FINGERPRINTS[number])
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -406,6 +423,7 @@ class ReadContext(Guarded):
         assert not connection.in_transaction, "one transaction at a time"
         connection.execute(how)
         self._begun = True
+        self._store.check_schema(connection)
 
     def _end(self, *, commit: bool) -> None:
         connection = self._store.opened
