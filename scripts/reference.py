@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dibs.core.guards import Guard
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
-SCHEMA = Path(__file__).parent.parent / "src/dibs/stores/schema.py"
+QUERIES = Path(__file__).parent.parent / "src/dibs/stores/queries.py"
 GENERATED = "<!-- Written by scripts/reference.py. To renew it: make docs -->"
 
 
@@ -341,17 +341,17 @@ def text_of(name: str) -> str:
 
 def fingerprints() -> str:
     """The module that has them, as the migrations say."""
-    lines = "".join(f"    {number}: 0x{found:08x},\n" for number, found in computed().items())
-    text = SCHEMA.read_text(encoding="utf-8")
+    lines = "".join(f"    {number}: 0x{found:08X},\n" for number, found in computed().items())
+    text = QUERIES.read_text(encoding="utf-8")
     return re.sub(r"(?<=^FINGERPRINTS = \{\n)(.*\n)*?(?=\}$)", lines, text, flags=re.MULTILINE)
 
 
 def main() -> int:
     stale = []
-    if SCHEMA.read_text(encoding="utf-8") != fingerprints():
-        stale.append("src/dibs/stores/schema.py")
+    if QUERIES.read_text(encoding="utf-8") != fingerprints():
+        stale.append("src/dibs/stores/queries.py")
         if "--check" not in sys.argv:
-            SCHEMA.write_text(fingerprints(), encoding="utf-8")
+            QUERIES.write_text(fingerprints(), encoding="utf-8")
     for name in PAGES:
         path, wanted = FOLDER / f"{name}.md", text_of(name)
         if path.is_file() and path.read_text(encoding="utf-8") == wanted:

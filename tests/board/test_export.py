@@ -19,7 +19,7 @@ from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
 from dibs.stores import jsonl
 from dibs.stores.copying import TABLES
-from dibs.stores.schema import NEWEST
+from dibs.stores.queries import NEWEST
 from kit.boards import STORES, Bench, FakeMachine, new_store
 
 K = TaskKey("T-1")

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 import dibs
-from dibs.stores.schema import FINGERPRINTS, computed, plain
+from dibs.stores.queries import FINGERPRINTS
+from dibs.stores.schema import computed, plain
 from kit.boards import database_apart
 from kit.hands import Hand
 from kit.repositories import Ran, Repo
@@ -57,9 +58,14 @@ class Newer:
             (steps / f"0002_flavour.{database}.sql").write_text("")
         found = self.python("from dibs.stores.schema import computed; print(computed())")
         assert found.code == 0, found.err
-        module = folder / "dibs/stores/schema.py"
+        module = folder / "dibs/stores/queries.py"
         text = module.read_text()
-        before = text[text.index("{", text.index("FINGERPRINTS = ")) : text.index("}") + 1]
+        before = text[
+            text.index("{", text.index("FINGERPRINTS = ")) : text.index(
+                "}", text.index("FINGERPRINTS = ")
+            )
+            + 1
+        ]
         module.write_text(text.replace(before, found.out.strip()))
 
     def python(self, text: str) -> Ran:

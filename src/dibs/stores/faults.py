@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dibs.core.checks import short
 from dibs.core.refusals import Refused, refused
-from dibs.stores.schema import NEWEST
+from dibs.stores.queries import NEWEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from dibs.core.checks import short
 from dibs.core.instants import Instant
 from dibs.stores import faults
 from dibs.stores.copying import TABLES, Reckoning
-from dibs.stores.queries import migrations
-from dibs.stores.schema import NEWEST
+from dibs.stores.queries import NEWEST, migrations
 from dibs.stores.transaction import BoardRow
 
 TYPE_CHECKING = False

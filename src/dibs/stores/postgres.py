@@ -29,7 +29,7 @@ from dibs.stores.postgres_transaction import (
     at_home,
     board_in,
 )
-from dibs.stores.schema import FINGERPRINTS, NEWEST
+from dibs.stores.queries import FINGERPRINTS, NEWEST
 from dibs.stores.store import Finding
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from dibs.stores import faults
 from dibs.stores import postgres_hints as hints
 from dibs.stores.copying import ASIDE, id_of
 from dibs.stores.postgres_line import NOT_PREPARED, Answer, Line
-from dibs.stores.schema import FINGERPRINTS, NEWEST
+from dibs.stores.queries import FINGERPRINTS, NEWEST
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False

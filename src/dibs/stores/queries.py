@@ -7,6 +7,17 @@ from os.path import dirname, join
 
 FOLDER = join(dirname(__file__), "sql")
 
+FINGERPRINTS = {
+    1: 0x57649E1A,
+}
+"""Of each migration: a fingerprint of all tables and rules that were made up to it.
+
+A board keeps both, so that one with other tables is refused before anything is read from it. Written by
+`make docs`: nothing is hashed when a board is opened.
+"""
+
+NEWEST = max(FINGERPRINTS)
+
 
 class Queries(dict[str, str]):
     """Each query by its name. Its parts are put in when it is first asked for: a command asks for few."""

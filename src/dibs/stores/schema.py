@@ -1,16 +1,6 @@
-"""Which schema this dibs has: a number for each step, and a fingerprint of all that was made up to it.
-
-A board keeps both, so that one with other tables or rules is refused before anything is read from it.
-"""
+"""The fingerprints of the schema, read off the migrations: `queries.py` has them ready."""
 
 from __future__ import annotations
-
-FINGERPRINTS = {
-    1: 0x57649E1A,
-}
-"""Written by `make docs` from the migrations: nothing is hashed when a board is opened."""
-
-NEWEST = max(FINGERPRINTS)
 
 WIDTH = 31
 """Bits of a fingerprint: SQLite keeps it as a signed number of 32."""

@@ -19,9 +19,8 @@ from dibs.core.refusals import Refused, unreadable
 from dibs.machine import Machine, this_machine
 from dibs.stores import faults, queries
 from dibs.stores.clock import Anchor, anchor_here, read_clock
-from dibs.stores.queries import migrations
+from dibs.stores.queries import FINGERPRINTS, NEWEST, migrations
 from dibs.stores.queue import Turn, wait_for_turn
-from dibs.stores.schema import FINGERPRINTS, NEWEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +68,7 @@ class SqliteStore:
         self._pid = os.getpid()
         self.queries = queries.load("sqlite")
         self._connection: apsw.Connection | None = None
+        self._names = (self.path, f"{self.path}-wal", f"{self.path}-shm")
         self._files: Files = ()
         """Those behind the connection; empty until they are known."""
         self._uid = ""
@@ -179,7 +179,7 @@ class SqliteStore:
 
     def _files_at_path(self) -> Files:
         """The database, its log and its index: a copy over the database keeps only the first."""
-        return tuple(map(file_id, (self.path, f"{self.path}-wal", f"{self.path}-shm")))
+        return tuple(map(file_id, self._names))
 
     def _open(self) -> None:
         """Connects to the file at the path; not at all if another one takes its place meanwhile."""
