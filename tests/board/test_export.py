@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from hashlib import sha256
 
@@ -20,9 +21,10 @@ from dibs.core.refusals import Refused
 from dibs.stores import jsonl
 from dibs.stores.copying import TABLES
 from dibs.stores.queries import NEWEST
-from kit.boards import STORES, Bench, FakeMachine, new_store
+from kit.boards import STORES, Bench, FakeMachine, new_store, of_a_file
 
 K = TaskKey("T-1")
+SAVES = {"export": carrying.export, "backup": moving.backup}
 
 
 @pytest.fixture
@@ -95,12 +97,32 @@ def test_an_export_is_one_private_file_that_says_what_it_is(busy, tmp_path):
     assert [p.name for p in tmp_path.iterdir() if "part" in p.name] == []
 
 
-def test_what_an_interrupted_export_left_is_taken_over_and_private(busy, tmp_path):
-    (tmp_path / "board.jsonl.part").write_text("left")
-    (tmp_path / "board.jsonl.part").chmod(0o644)
-    path = exported(busy, tmp_path / "board.jsonl")
+@pytest.mark.parametrize("how", SAVES)
+@pytest.mark.parametrize("planted", ["link", "file"])
+def test_nothing_that_waits_at_the_name_of_a_part_is_followed(busy, tmp_path, how, planted):
+    victim, path = tmp_path / "victim", tmp_path / "saved"
+    victim.write_text("theirs")
+    victim.chmod(0o644)
+    part = tmp_path / "saved.part"
+    if planted == "link":
+        part.symlink_to(victim)
+    else:
+        os.link(victim, part)
+    SAVES[how](busy.board, str(path))
+    assert victim.read_text() == part.read_text() == "theirs"
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o644
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert not path.read_bytes().startswith(b"left")
+    assert sorted(p.name for p in tmp_path.glob("*saved*")) == ["saved", "saved.part"]
+    assert list(tmp_path.glob(".dibs-*")) == []
+
+
+@of_a_file
+@pytest.mark.parametrize("how", SAVES)
+def test_a_link_that_leads_nowhere_is_not_written_through(busy, tmp_path, how):
+    (tmp_path / "saved").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Refused, match="overwrites nothing"):
+        SAVES[how](busy.board, str(tmp_path / "saved"))
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_an_export_has_every_row_of_every_table(busy, tmp_path):
