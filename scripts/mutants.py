@@ -32,6 +32,7 @@ FORMER = "tests/board/test_former_places.py::test_"
 HINTS = "tests/faults/test_hints.py::test_"
 CUT_OFF = "tests/faults/test_keeper_cut_off.py"
 EXPORT = "tests/board/test_export.py::test_"
+FILES = "tests/backlogs/test_files.py::test_"
 FINGERPRINT = "tests/stores/test_fingerprint.py::test_"
 REPLACED = "tests/faults/test_replaced_board.py::test_"
 MOVING = "tests/board/test_moving.py"
@@ -154,8 +155,10 @@ TABLE = [
     ("a backup may bring anything along", "stores/sqlite_copy.py", "    if strangers:\n", "    if False:\n", FINGERPRINT + "a_backup_with_something_planted_in_it_is_refused"),
     ("a file's schema is trusted", "stores/sqlite.py", "connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)", "pass", FINGERPRINT + "nothing_that_a_file_brings_along_is_trusted"),
     ("a file's schema may be written", "stores/sqlite.py", "connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)", "pass", FINGERPRINT + "nothing_that_a_file_brings_along_is_trusted"),
-    ("a link to nowhere is written through", "board/passing.py", "    if lexists(path):", "    if False:", EXPORT + "a_link_that_leads_nowhere_is_not_written_through"),
     ("a part has a name that can be guessed", "board/passing.py", 'descriptor, part = tempfile.mkstemp(prefix=PART, suffix=".part", dir=dirname(path))', 'part = f"{path}.part"; descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)', EXPORT + "nothing_that_waits_at_the_name_of_a_part_is_followed"),
+    ("what a killed writer left stays", "backlogs/files.py", "_remove_unused(folder, name)\n", "pass\n", FILES + "what_a_killed_writer_left_is_removed_by_the_next_one"),
+    ("what somebody writes is removed", "backlogs/files.py", "and _lock(file):", "and True:", FILES + "what_a_killed_writer_left_is_removed_by_the_next_one"),
+    ("a file on its way has a name", "backlogs/files.py", "if os.path.isdir(_OWN_FILES):", "if False:", FILES + "a_writer_that_is_killed_while_it_writes_leaves_nothing"),
     # The clock.
     ("the wall clock is always believed", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = True", CLOCK),
     ("the wall clock may fall", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = wall <= floor + YEAR", CLOCK),
