@@ -31,6 +31,10 @@ LOST = "tests/faults/test_server_lost.py"
 FORMER = "tests/board/test_former_places.py::test_"
 HINTS = "tests/faults/test_hints.py::test_"
 CUT_OFF = "tests/faults/test_keeper_cut_off.py"
+EXPORT = "tests/board/test_export.py::test_"
+FILES = "tests/backlogs/test_files.py::test_"
+FINGERPRINT = "tests/stores/test_fingerprint.py::test_"
+REPLACED = "tests/faults/test_replaced_board.py::test_"
 MOVING = "tests/board/test_moving.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
 LIBRARY = "tests/interfaces/test_library.py::test_"
@@ -131,13 +135,34 @@ TABLE = [
     ("links are followed", "stores/sqlite.py", "if os.path.islink(join(self.folder, name)):", "if False:", SQLITE),
     ("a linked folder is followed", "stores/sqlite.py", "if not stat.S_ISDIR(there.st_mode):", "if False:", SQLITE),
     ("any file system will do", "stores/sqlite.py", "if kind in UNSAFE_FILE_SYSTEMS:", "if False:", SQLITE),
-    ("a newer schema is used", "stores/sqlite.py", "if found > known:", "if False:", SQLITE),
+    ("a newer schema is used", "stores/faults.py", "if found > NEWEST:", "if False:", SQLITE),
     ("a connection crosses a fork", "stores/sqlite.py", "if self._pid != os.getpid():", "if False:", SQLITE),
     ("the file is for everybody", "stores/sqlite.py", "os.O_NOFOLLOW, 0o600)", "os.O_NOFOLLOW, 0o666)", SQLITE),
     ("the folder is for everybody", "stores/sqlite.py", "mode=0o700", "mode=0o777", SQLITE),
     ("refusals are kept for ever", "stores/transaction.py", 'self._change("forget_refusals", kept=REFUSALS_KEPT)', "pass", LEDGER),
     ("requests are kept for ever", "stores/transaction.py", 'self._change("forget_requests", before=self.now - REQUEST_KEPT)', "pass", LEDGER),
     ("a board that was begun is a board", "stores/sqlite.py", "        if found == 0:\n            self.close()\n            raise faults.no_board(self.folder)\n", "", SCENARIOS + "::test_a_board_that_was_killed_while_it_was_made_can_be_made_again"),
+    # The file at the path.
+    ("a board that was replaced is written", "stores/sqlite.py", "return self._files == self._files_at_path()", "return True", REPLACED + "who_held_a_task_of_a_board_that_was_replaced_has_lost_it"),
+    ("a copy over the file is not noticed", "stores/sqlite.py", "map(file_id, self._names)", "map(file_id, self._names[:1])", REPLACED + "what_is_acknowledged_afterwards_is_in_the_board_that_is_there"),
+    ("a replaced board is checkpointed", "stores/sqlite.py", "connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)", "pass", REPLACED + "who_closes_a_board_that_was_replaced_writes_nothing_to_the_new_one"),
+    ("who waited writes to a replaced board", "stores/sqlite.py", "while not store.is_current():", "while False:", REPLACED + "a_board_that_is_replaced_while_a_writer_waits_is_not_written"),
+    ("another board is taken for the one that was opened", "stores/sqlite.py", "if row[0] != self._uid:", "if False:", REPLACED + "another_board_at_the_same_place_is_not_taken_for_the_one_that_was_opened"),
+    ("a lock file that was replaced is a lock", "stores/queue.py", "if turn.is_at(path):", "if True:", REPLACED + "a_lock_file_that_was_replaced_is_no_lock"),
+    ("a keeper waits for a deleted board", "workers/keeper.py", "return problem.code not in TRY_AGAIN", "return False", REPLACED + "a_run_ends_its_work_when_its_board_is_gone"),
+    ("who makes a board drops locks", "stores/sqlite.py", "os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)", "os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)", SQLITE + "::test_who_makes_or_restores_a_board_drops_no_lock_of_its_own_process"),
+    ("a board is restored from itself", "board/moving.py", "exists(target.path) and samefile(target.path, path):", "False:", SQLITE + "::test_the_file_of_the_board_itself_is_no_backup"),
+    ("another schema is used", "stores/sqlite.py", "if found and made != FINGERPRINTS[found]:", "if False:", FINGERPRINT + "a_board_that_another_schema_made_is_refused_with_the_way_out"),
+    ("another schema is used on a server", "stores/postgres.py", "if found and made != FINGERPRINTS[found]:", "if False:", FINGERPRINT + "a_board_that_another_schema_made_is_refused_with_the_way_out"),
+    ("a process writes on after a migration", "stores/sqlite.py", "self._store.check_schema(connection)", "pass", FINGERPRINT + "a_process_of_the_older_dibs_stops_writing_when_a_newer_one_has_migrated"),
+    ("a process writes on after a migration of a server", "stores/postgres_transaction.py", "faults.too_new(store.where, version)", "pass", FINGERPRINT + "a_process_of_the_older_dibs_stops_writing_when_a_newer_one_has_migrated"),
+    ("a backup may bring anything along", "stores/sqlite_copy.py", "    if strangers:\n", "    if False:\n", FINGERPRINT + "a_backup_with_something_planted_in_it_is_refused"),
+    ("a file's schema is trusted", "stores/sqlite.py", "connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)", "pass", FINGERPRINT + "nothing_that_a_file_brings_along_is_trusted"),
+    ("a file's schema may be written", "stores/sqlite.py", "connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)", "pass", FINGERPRINT + "nothing_that_a_file_brings_along_is_trusted"),
+    ("a part has a name that can be guessed", "board/passing.py", 'descriptor, part = tempfile.mkstemp(prefix=PART, suffix=".part", dir=dirname(path))', 'part = f"{path}.part"; descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)', EXPORT + "nothing_that_waits_at_the_name_of_a_part_is_followed"),
+    ("what a killed writer left stays", "backlogs/files.py", "_remove_unused(folder, name)\n", "pass\n", FILES + "what_a_killed_writer_left_is_removed_by_the_next_one"),
+    ("what somebody writes is removed", "backlogs/files.py", "and _lock(file):", "and True:", FILES + "what_a_killed_writer_left_is_removed_by_the_next_one"),
+    ("a file on its way has a name", "backlogs/files.py", "if os.path.isdir(_OWN_FILES):", "if False:", FILES + "a_writer_that_is_killed_while_it_writes_leaves_nothing"),
     # The clock.
     ("the wall clock is always believed", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = True", CLOCK),
     ("the wall clock may fall", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = wall <= floor + YEAR", CLOCK),

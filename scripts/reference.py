@@ -1,11 +1,12 @@
 """Writes the reference pages that can be read off the code, so that they cannot lie.
 
-python scripts/reference.py            writes docs/reference/*.md anew
+python scripts/reference.py            writes docs/reference/*.md and the fingerprints of the schema anew
 python scripts/reference.py --check    writes nothing; fails if a page is not current
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -22,12 +23,14 @@ from dibs.core.rights import PARENT_ONLY, RIGHTS
 from dibs.core.states import MOVES, SAME
 from dibs.interfaces.cli import verbs
 from dibs.interfaces.surfaces import EXITS, HTTP, MCP, SURFACES
+from dibs.stores.schema import computed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.core.guards import Guard
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+QUERIES = Path(__file__).parent.parent / "src/dibs/stores/queries.py"
 GENERATED = "<!-- Written by scripts/reference.py. To renew it: make docs -->"
 
 
@@ -333,8 +336,22 @@ def text_of(name: str) -> str:
     return "\n".join([GENERATED, "", *PAGES[name]()]).rstrip() + "\n"
 
 
+# The fingerprints of the schema.
+
+
+def fingerprints() -> str:
+    """The module that has them, as the migrations say."""
+    lines = "".join(f"    {number}: 0x{found:08X},\n" for number, found in computed().items())
+    text = QUERIES.read_text(encoding="utf-8")
+    return re.sub(r"(?<=^FINGERPRINTS = \{\n)(.*\n)*?(?=\}$)", lines, text, flags=re.MULTILINE)
+
+
 def main() -> int:
     stale = []
+    if QUERIES.read_text(encoding="utf-8") != fingerprints():
+        stale.append("src/dibs/stores/queries.py")
+        if "--check" not in sys.argv:
+            QUERIES.write_text(fingerprints(), encoding="utf-8")
     for name in PAGES:
         path, wanted = FOLDER / f"{name}.md", text_of(name)
         if path.is_file() and path.read_text(encoding="utf-8") == wanted:

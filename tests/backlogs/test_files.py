@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import resource
 import signal
@@ -393,19 +394,39 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one_whole(root):
     assert replace(root, seen, b"new\n")
 
 
-def test_what_a_crash_left_behind_is_removed_a_day_later(root, monkeypatch):
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(root, monkeypatch):
     folder = (root / PATH).parent
     chance = "0123456789abcdef"
-    old, fresh = folder / f".dibs-1-{chance}", folder / f".dibs-2-{chance}"
+    left, written = folder / f".dibs-1-{chance}", folder / f".dibs-2-{chance}"
     others = [folder / name for name in (".dibs-notes", f".dibs-x-{chance}", f"dibs-3-{chance}")]
-    for file in (old, fresh, *others):
+    for file in (left, written, *others):
         file.write_bytes(b"half")
-        os.utime(file, (time.time() - files.LEFT_BEHIND - 60,) * 2)
-    os.utime(fresh, (time.time() - files.LEFT_BEHIND + 60,) * 2)
+    link = folder / f".dibs-4-{chance}"
+    link.symlink_to(left)
     monkeypatch.setattr(files, "_swept", {})
-    assert replace(root, read(root), b"new\n")
-    assert not old.exists()
-    assert all(file.exists() for file in (fresh, *others))
+    with open(written, "rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        assert replace(root, read(root), b"new\n")
+    assert not left.exists()
+    assert all(file.exists() for file in (written, *others))
+    assert link.is_symlink()
+
+
+AT_SYNC = """
+import os, sys
+from dibs.backlogs import files
+root, path = sys.argv[1:]
+os.fsync = lambda _: os.kill(os.getpid(), 9)
+files.replace(root, path, files.read(root, path), b"new")
+"""
+
+
+def test_a_writer_that_is_killed_while_it_writes_leaves_nothing(root):
+    writer = python(AT_SYNC, str(root), PATH)
+    writer.communicate(timeout=30)
+    assert writer.returncode == -signal.SIGKILL
+    assert names(root) == ["T-1.md"]
+    assert (root / PATH).read_bytes() == b"old\n"
 
 
 STOPPED = """
@@ -425,9 +446,21 @@ def test_what_a_writer_leaves_that_is_killed_before_it_renames_is_found_again(ro
     [left] = [name for name in names(root) if name != "T-1.md"]
     assert left.startswith(files.TEMPORARY)
     assert (root / PATH).read_bytes() == b"old\n"
-    os.utime((root / PATH).parent / left, (0, 0))
     monkeypatch.setattr(files, "_swept", {})
     assert replace(root, read(root), b"new\n")
+    assert names(root) == ["T-1.md"]
+
+
+@pytest.mark.parametrize("lacks", ["proc", "files without a name"])
+def test_where_no_file_can_be_without_a_name_it_is_written_under_one(root, monkeypatch, lacks):
+    """And what is left then is found by its lock, like everything else."""
+    if lacks == "proc":
+        monkeypatch.setattr(files, "_OWN_FILES", "/nowhere")
+    else:
+        monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY)
+    assert replace(root, read(root), b"new\n")
+    assert ((root / PATH).read_bytes(), names(root)) == (b"new\n", ["T-1.md"])
+    assert not replace(root, read(root).but(data=b"other"), b"newer\n")
     assert names(root) == ["T-1.md"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from hashlib import sha256
 
@@ -19,10 +20,11 @@ from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
 from dibs.stores import jsonl
 from dibs.stores.copying import TABLES
-from dibs.stores.queries import newest
-from kit.boards import STORES, Bench, FakeMachine, new_store
+from dibs.stores.queries import NEWEST
+from kit.boards import STORES, Bench, FakeMachine, new_store, of_a_file
 
 K = TaskKey("T-1")
+SAVES = {"export": carrying.export, "backup": moving.backup}
 
 
 @pytest.fixture
@@ -89,18 +91,38 @@ def test_an_export_is_one_private_file_that_says_what_it_is(busy, tmp_path):
     assert (lines[-1], stat.S_IMODE(path.stat().st_mode)) == (b"", 0o600)
     head, last = json.loads(lines[0]), json.loads(lines[-2])
     with busy.store.read() as tx:
-        assert (head["format"], head["schema"], head["board"]) == ("dibs", newest(), tx.board.uid)
+        assert (head["format"], head["schema"], head["board"]) == ("dibs", NEWEST, tx.board.uid)
     assert head["rows"] == len(lines) - 3 == sum(last["counts"].values())
     assert last["sha256"] == sha256(b"\n".join(lines[:-2]) + b"\n").hexdigest()
     assert [p.name for p in tmp_path.iterdir() if "part" in p.name] == []
 
 
-def test_what_an_interrupted_export_left_is_taken_over_and_private(busy, tmp_path):
-    (tmp_path / "board.jsonl.part").write_text("left")
-    (tmp_path / "board.jsonl.part").chmod(0o644)
-    path = exported(busy, tmp_path / "board.jsonl")
+@pytest.mark.parametrize("how", SAVES)
+@pytest.mark.parametrize("planted", ["link", "file"])
+def test_nothing_that_waits_at_the_name_of_a_part_is_followed(busy, tmp_path, how, planted):
+    victim, path = tmp_path / "victim", tmp_path / "saved"
+    victim.write_text("theirs")
+    victim.chmod(0o644)
+    part = tmp_path / "saved.part"
+    if planted == "link":
+        part.symlink_to(victim)
+    else:
+        os.link(victim, part)
+    SAVES[how](busy.board, str(path))
+    assert victim.read_text() == part.read_text() == "theirs"
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o644
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert not path.read_bytes().startswith(b"left")
+    assert sorted(p.name for p in tmp_path.glob("*saved*")) == ["saved", "saved.part"]
+    assert list(tmp_path.glob(".dibs-*")) == []
+
+
+@of_a_file
+@pytest.mark.parametrize("how", SAVES)
+def test_a_link_that_leads_nowhere_is_not_written_through(busy, tmp_path, how):
+    (tmp_path / "saved").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Refused, match="overwrites nothing"):
+        SAVES[how](busy.board, str(tmp_path / "saved"))
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_an_export_has_every_row_of_every_table(busy, tmp_path):
@@ -515,7 +537,7 @@ def test_a_server_is_not_touched_by_a_file_that_is_no_export(busy, target, tmp_p
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_an_export_of_a_newer_dibs_says_so(busy, tmp_path):
     path = exported(busy, tmp_path / "board.jsonl")
-    path.write_bytes(in_head(schema=newest() + 1)(path.read_bytes().splitlines()))
+    path.write_bytes(in_head(schema=NEWEST + 1)(path.read_bytes().splitlines()))
     with pytest.raises(Refused) as problem:
         brought(busy, new_store("sqlite", tmp_path / "there", busy.machine), path)
     assert (problem.value.code, str(path) in problem.value.refusal.message) == (

@@ -71,14 +71,14 @@ def refused_alike(repo: Repo, to: str, **around: str) -> str:
 
 def test_a_schema_that_is_too_new_stops_a_move_before_anything_is_written(shop):
     url = database_apart()
-    change(url, "INSERT INTO dibs.migration VALUES (99)")
+    change(url, "INSERT INTO dibs.migration VALUES (99, 0)")
     assert refused_alike(shop, f"{url}#web") == "newer_schema"
 
 
 def test_a_schema_that_is_too_new_stops_an_init_before_anything_is_written(tmp_path):
     url = database_apart()
-    change(url, "INSERT INTO dibs.migration VALUES (99)")
-    ran = Repo(tmp_path).fails(1, "init", "--json", DIBS_URL=f"{url}#web")
+    change(url, "INSERT INTO dibs.migration VALUES (99, 0)")
+    ran = Repo(tmp_path).fails(74, "init", "--json", DIBS_URL=f"{url}#web")
     assert ran.error["code"] == "newer_schema"
     change(url, "DELETE FROM dibs.migration WHERE number = 99")
     assert Repo(tmp_path).fails(2, "list", "--json", DIBS_URL=f"{url}#web")
@@ -193,6 +193,7 @@ def test_a_check_leaves_nothing_in_the_place_that_it_tried(shop, tmp_path, there
 
 def test_a_folder_on_a_file_system_that_cannot_keep_a_board_is_refused(tmp_path):
     bench, away = Bench(tmp_path / "dibs"), tmp_path / "up" / "away"
+    bench.add()
     bench.machine.kind = "nfs4"
     for dry in (True, False):
         with pytest.raises(Refused) as problem:

@@ -89,6 +89,9 @@ class Puppet:
         outcome = self.board.execute(self.who, getattr(c, name)(**fields))
         return str(outcome.task.token)
 
+    def close(self) -> None:
+        self.board.store.close()
+
     def wall(self) -> float:
         return time.time()
 

@@ -158,7 +158,7 @@ def test_no_schema_no_board_and_a_newer_schema(bench):
     assert code_of(lambda: empty.read().__enter__()) == "no_board"
     other = PostgresStore(Address(bench.store.address.url, "nobody"))
     assert code_of(lambda: other.read().__enter__()) == "no_board"
-    bench.change("INSERT INTO migration VALUES (99)")
+    bench.change("INSERT INTO migration VALUES (99, 0)")
     newer = bench.store.another()
     assert code_of(lambda: newer.read().__enter__()) == "newer_schema"
 

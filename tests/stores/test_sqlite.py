@@ -15,6 +15,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from dibs.board import moving
+from dibs.board.execute import Board
+from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core.model import TaskKey
 from dibs.core.refusals import Refused
@@ -137,9 +140,48 @@ def test_a_claim_survives_the_loss_of_power(bench):
 
 def test_creating_twice_keeps_the_board(bench):
     bench.add()
-    before = bench.store.board_and_anchor()[0].uid
+    before = uid_of(bench)
     assert bench.store.create("other") is False
-    assert bench.store.board_and_anchor()[0].uid == before
+    assert uid_of(bench) == before
+
+
+def uid_of(bench) -> str:
+    with bench.store.read() as tx:
+        return tx.board.uid
+
+
+def posix_locks_on(path: str) -> int:
+    """How many locks this process has on a file."""
+    inode = f":{os.stat(path).st_ino}"
+    lines = Path("/proc/locks").read_text().splitlines()
+    found = [line.split() for line in lines]
+    return sum(
+        line[1] == "POSIX" and line[4] == str(os.getpid()) and line[5].endswith(inode)
+        for line in found
+    )
+
+
+def test_who_makes_or_restores_a_board_drops_no_lock_of_its_own_process(bench, tmp_path):
+    """A lock of a process on a file is gone as soon as any descriptor of that file is closed."""
+    bench.add()
+    with bench.store.read():
+        assert posix_locks_on(bench.store.path) == 1
+        assert bench.store.another().create("other") is False
+        assert posix_locks_on(bench.store.path) == 1
+        saved = str(tmp_path / "saved.db")
+        other = Board(bench.store.another(), Settings())
+        moving.backup(other, saved)
+        moving.restore(other, saved, bench.person().identity, "why")
+        assert posix_locks_on(bench.store.path) == 1
+        other.store.close()
+        assert posix_locks_on(bench.store.path) == 1
+
+
+def test_the_file_of_the_board_itself_is_no_backup(bench):
+    bench.add()
+    with pytest.raises(Refused, match="the board's own file"):
+        moving.restore(bench.board, bench.store.path, bench.person().identity, "why")
+    assert posix_locks_on(bench.store.path) == 1
 
 
 def test_eight_processes_create_one_board(tmp_path):

@@ -26,8 +26,8 @@ TEMPORARY = ".dibs-"
 RANDOM = 8
 """Bytes of chance in such a name."""
 
-LEFT_BEHIND = 86_400
-"""So many seconds after its last change a temporary file belongs to nobody any more."""
+SWEEP = 60.0
+"""Seconds between two looks of one process for what killed writers left in a folder."""
 
 LOOKS = 3
 """So often a file is read that changes while it is read."""
@@ -38,6 +38,9 @@ TURN_WAIT, TURN_LOOK = 5.0, 0.01
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_OWN_FILES = "/proc/self/fd"
+"""Where a file without a name can be named."""
 
 _swept: dict[tuple[int, int], float] = {}
 """When this process last removed what was left behind in a folder."""
@@ -95,12 +98,15 @@ def replace(root: str, relative: str, seen: Seen, data: bytes) -> bool:
 def _replace(place: _Place, seen: Seen, data: bytes) -> bool:
     temporary = f"{TEMPORARY}{os.getpid()}-{os.urandom(RANDOM).hex()}"
     renamed = False
+    file = _create(place.folder, temporary)
     try:
-        _write(place, temporary, data)
-        renamed = _rename(place, temporary, seen)
+        _lock(file)  # until it is closed: whoever sweeps the folder sees that somebody writes it
+        _write(place, file, data)
+        renamed = _rename(place, file, temporary, seen)
     except FileNotFoundError:
         return False
     finally:
+        os.close(file)
         if not renamed:
             _remove(place.folder, temporary)
     if renamed:
@@ -205,18 +211,35 @@ def _seen(now: os.stat_result, data: bytes) -> Seen:
 # Writing.
 
 
-def _write(place: _Place, temporary: str, data: bytes) -> None:
-    like = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
-    file = os.open(temporary, _CREATE, 0o600, dir_fd=place.folder)
+def _create(folder: int, name: str) -> int:
+    """A file without a name, where the system has such: it is gone with a writer that is killed."""
+    if os.path.isdir(_OWN_FILES):
+        try:
+            return os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        except OSError:  # not on this file system
+            pass
+    return os.open(name, _CREATE, 0o600, dir_fd=folder)
+
+
+def _lock(file: int) -> bool:
+    """Whether nobody else has it; where there are no locks, somebody may."""
+    import fcntl
+
     try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(file, left) :]
-        _give(file, like)
-        os.fchmod(file, stat.S_IMODE(like.st_mode))
-        os.fsync(file)
-    finally:
-        os.close(file)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _write(place: _Place, file: int, data: bytes) -> None:
+    like = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file, left) :]
+    _give(file, like)
+    os.fchmod(file, stat.S_IMODE(like.st_mode))
+    os.fsync(file)
 
 
 def _give(file: int, like: os.stat_result) -> None:
@@ -231,7 +254,7 @@ def _give(file: int, like: os.stat_result) -> None:
             continue
 
 
-def _rename(place: _Place, temporary: str, seen: Seen) -> bool:
+def _rename(place: _Place, file: int, temporary: str, seen: Seen) -> bool:
     """Looks a last time, and renames. The lock of the folder makes that one step for all who use it;
     it ends when the folder is closed.
     """
@@ -242,6 +265,8 @@ def _rename(place: _Place, temporary: str, seen: Seen) -> bool:
             return False
     except (Unreadable, FileNotFoundError):
         return False
+    if not os.fstat(file).st_nlink:
+        os.link(f"{_OWN_FILES}/{file}", temporary, dst_dir_fd=place.folder, follow_symlinks=True)
     os.replace(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     return True
 
@@ -263,37 +288,40 @@ def _has_turn(folder: int) -> bool:
     return False
 
 
-# What a crash left behind.
+# What a killed writer left behind.
 
 
 def _sweep(folder: int) -> None:
-    """Removes temporary files that nobody works on, once a day: a folder may hold many files."""
+    """Removes temporary files that nobody writes any more. Not every time: a folder may hold many files."""
     import time
 
-    now, own = time.time(), os.fstat(folder)
+    now, own = time.monotonic(), os.fstat(folder)
     here = (own.st_dev, own.st_ino)
-    if 0 <= now - _swept.get(here, float("-inf")) < LEFT_BEHIND:
+    if now < _swept.get(here, float("-inf")) + SWEEP:
         return
     _swept[here] = now
     with os.scandir(folder) as names:
-        old = [entry.name for entry in names if _is_left_behind(entry, now)]
-    for name in old:
+        found = [entry.name for entry in names if _is_temporary(entry.name)]
+    for name in found:
         try:
-            _remove(folder, name)
+            _remove_unused(folder, name)
         except OSError:
             continue  # not ours to remove; it is in nobody's way
 
 
-def _is_left_behind(entry: os.DirEntry[str], now: float) -> bool:
-    process, _, chance = entry.name.removeprefix(TEMPORARY).partition("-")
-    named = entry.name.startswith(TEMPORARY) and process.isdecimal() and len(chance) == 2 * RANDOM
-    if not named:
-        return False
+def _is_temporary(name: str) -> bool:
+    process, _, chance = name.removeprefix(TEMPORARY).partition("-")
+    return name.startswith(TEMPORARY) and process.isdecimal() and len(chance) == 2 * RANDOM
+
+
+def _remove_unused(folder: int, name: str) -> None:
+    """Its writer has a lock on it for as long as it lives, on whatever host."""
+    file = os.open(name, _READ, dir_fd=folder)
     try:
-        found = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return stat.S_ISREG(found.st_mode) and now - found.st_mtime > LEFT_BEHIND
+        if stat.S_ISREG(os.fstat(file).st_mode) and _lock(file):
+            _remove(folder, name)
+    finally:
+        os.close(file)
 
 
 def _remove(folder: int, name: str) -> None:

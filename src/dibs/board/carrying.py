@@ -7,7 +7,7 @@ requests; every lease ends, tokens begin higher, one person answers for it. Sett
 from __future__ import annotations
 
 import os
-from os.path import abspath, basename, dirname, exists, join
+from os.path import abspath, basename, join
 
 from dibs.board.epochs import BATCH, RESTORE, begin_epoch
 from dibs.board.moving import (
@@ -17,10 +17,9 @@ from dibs.board.moving import (
     counted,
     known_there,
     sound,
-    sync,
     unchanged,
 )
-from dibs.board.passing import passing_folder
+from dibs.board.passing import new_file, passing_folder
 from dibs.board.places import copier
 from dibs.core import board_events
 from dibs.core import commands as c
@@ -53,33 +52,9 @@ OWN_FAULTS = ("disk_full", "read_only", "newer_schema")
 
 def export(board: Board, path: str, progress: Progress | None = None) -> Moved:
     """The board as it is now, as lines of JSON: complete, synced and sound, or no file at all."""
-    report = to_file(path, lambda file: export_to(board, file, progress))
+    with new_file(path, "an export") as file:
+        report = export_to(board, file, progress)
     return report.but(target=abspath(path))
-
-
-def to_file(path: str, fill: Callable[[IO[bytes]], T]) -> T:
-    """A new file, of one's own, with all that `fill` writes to it; or none."""
-    path = abspath(path)
-    if exists(path):
-        raise bad_argument(f"{path} is there already: an export overwrites nothing")
-    if not os.path.isdir(dirname(path)):
-        raise bad_argument(f"there is no folder {dirname(path)}")
-    part = f"{path}.part"
-    try:
-        with open(
-            os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
-        ) as file:
-            os.fchmod(file.fileno(), 0o600)
-            report = fill(file)
-        sync(part)
-        os.rename(part, path)
-        sync(dirname(path))
-    except OSError as error:
-        raise written_badly(path, error) from None
-    finally:
-        if exists(part):
-            os.remove(part)
-    return report
 
 
 def export_to(board: Board, file: IO[bytes], progress: Progress | None = None) -> Moved:
@@ -93,14 +68,6 @@ def export_to(board: Board, file: IO[bytes], progress: Progress | None = None) -
     if progress is not None:
         progress(report.rows, report.rows)
     return report
-
-
-def written_badly(path: str, error: OSError) -> Refused:
-    from errno import ENOSPC
-
-    if error.errno == ENOSPC:
-        return faults.disk_full(path)
-    return faults.storage_failed(path, os.strerror(error.errno or 0))
 
 
 # Importing.

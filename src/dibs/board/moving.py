@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from os.path import abspath, dirname, exists, join
+from os.path import abspath, exists, join, samefile
 
 from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
-from dibs.board.passing import passing_folder
+from dibs.board.passing import new_file, passing_folder
 from dibs.board.persist import Opened
 from dibs.board.places import copier, store_to
 from dibs.board.upkeep import verified
@@ -32,6 +32,7 @@ from dibs.stores.sqlite import FILE, SqliteStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import IO
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
@@ -180,11 +181,13 @@ def backup(
     board: Board, path: str, progress: Progress | None = None, *, as_it_is: bool = False
 ) -> Moved:
     """The board as it is now, in one SQLite file, whatever it is kept in; `as_it_is`: sound or not."""
-    path = abspath(path)
-    if exists(path):
-        raise bad_argument(f"{path} is there already: a backup overwrites nothing")
-    if not os.path.isdir(dirname(path)):
-        raise bad_argument(f"there is no folder {dirname(path)}")
+    with new_file(path, "a backup") as file:
+        return _backup(board, file, abspath(path), progress, as_it_is=as_it_is)
+
+
+def _backup(
+    board: Board, file: IO[bytes], path: str, progress: Progress | None, *, as_it_is: bool
+) -> Moved:
     board.settle()
     source = board.store
     with passing_folder() as folder:
@@ -197,35 +200,13 @@ def backup(
             with copy.read() as tx:
                 sound(tx, path)
         copier(copy).make_single(copy)
-        put_down(copy.path, path)
+        with open(copy.path, "rb") as single:
+            shutil.copyfileobj(single, file)
     return report
 
 
 def unchanged(tx: WriteTransaction) -> None:
     """A backup is the board as it was, to the last row."""
-
-
-def put_down(file: str, path: str) -> None:
-    """Complete and synced, or not there."""
-    part = f"{path}.part"
-    try:
-        shutil.copyfile(file, part)
-        os.chmod(part, 0o600)
-        sync(part)
-        os.rename(part, path)
-        sync(dirname(path))
-    except OSError as error:
-        if exists(part):
-            os.remove(part)
-        raise faults.storage_failed(path, os.strerror(error.errno or 0)) from None
-
-
-def sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # Restoring.
@@ -238,6 +219,7 @@ def restore(
     if not os.path.isfile(path):
         raise bad_argument(f"there is no file {path}")
     target = board.store
+    refuse_itself(target, path)
     with passing_folder() as folder:
         shutil.copyfile(path, join(folder, FILE))
         old = SqliteStore(folder, machine=target.machine)
@@ -249,13 +231,22 @@ def restore(
             old.close()
 
 
+def refuse_itself(target: Store, path: str) -> None:
+    """The board's own file is not even opened here: closing it would drop the locks on it."""
+    if isinstance(target, SqliteStore) and exists(target.path) and samefile(target.path, path):
+        raise bad_argument(f"{path} is the board's own file, not a backup of it")
+
+
 def uid_of(backup: SqliteStore, path: str) -> str:
     """Which board a backup is of; what is none, or is not sound, is refused."""
     try:
+        copier(backup).check_backup(backup)
         with backup.read() as tx:
             sound(tx, path)
             return tx.board.uid
     except Refused as problem:
+        if problem.code in ("newer_schema", "other_schema"):
+            raise
         raise bad_argument(f"{path} is no backup that can be used: {problem}") from None
 
 

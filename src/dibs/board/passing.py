@@ -1,4 +1,4 @@
-"""A folder for a copy of a board on its way, which is gone afterwards: at the latest with the next one."""
+"""What a copy of a board needs on its way: a folder that is gone afterwards, a file that is whole or not there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
+from errno import ENOSPC
 from fcntl import LOCK_EX, LOCK_NB, flock
+from os.path import abspath, dirname, isdir, lexists
+
+from dibs.core.refusals import Refused, bad_argument
+from dibs.stores import faults
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import IO
 
 PREFIX = "dibs-passing-"
+
+PART = ".dibs-"
+"""How the name of a file begins that is on its way to become another one."""
 
 
 @contextmanager
@@ -56,3 +65,54 @@ def remove_unused(folder: str) -> None:
             shutil.rmtree(folder)
     finally:
         os.close(lock)
+
+
+# A file.
+
+
+@contextmanager
+def new_file(path: str, what: str) -> Iterator[IO[bytes]]:
+    """A file at `path` that only its owner may read, with all that is written here, synced; or none.
+
+    It is written under a name that nobody can guess, and made there: no link that waits is followed.
+    """
+    path = abspath(path)
+    if lexists(path):
+        raise bad_argument(f"{path} is there already: {what} overwrites nothing")
+    if not isdir(dirname(path)):
+        raise bad_argument(f"there is no folder {dirname(path)}")
+    part = ""
+    try:
+        descriptor, part = tempfile.mkstemp(prefix=PART, suffix=".part", dir=dirname(path))
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        publish(part, path, what)
+    except OSError as error:
+        raise written_badly(path, error) from None
+    finally:
+        if part:
+            with suppress(FileNotFoundError):
+                os.remove(part)
+
+
+def publish(part: str, path: str, what: str) -> None:
+    """Gives a file its name, unless another one has it by now."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise bad_argument(f"{path} is there already: {what} overwrites nothing") from None
+    except OSError:  # a file system that has no links
+        os.rename(part, path)
+    folder = os.open(dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def written_badly(path: str, error: OSError) -> Refused:
+    if error.errno == ENOSPC:
+        return faults.disk_full(path)
+    return faults.storage_failed(path, os.strerror(error.errno or 0))

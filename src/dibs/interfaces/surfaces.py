@@ -142,7 +142,6 @@ SURFACES = {
     "bad_trailer": Surface(REFUSED, "amend the commit: its trailers are those of a lease"),
     "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
-    "newer_schema": Surface(REFUSED, "install the newer dibs"),
     "not_granted": Surface(REFUSED, "ask who owns the database: dibs board grant ROLE"),
     "servers_clock": Surface(REFUSED, "dibs doctor shows how far this machine's clock is off"),
     "forked": Surface(REFUSED, "open the board after the fork, once in each process"),
@@ -179,6 +178,16 @@ SURFACES = {
     "read_only": Surface(STORAGE, "make the folder writable for you, then run it again"),
     "corrupt": Surface(STORAGE, "keep the file as it is; go back to a backup"),
     "storage_failed": Surface(STORAGE, "dibs doctor"),
+    "newer_schema": Surface(
+        STORAGE, "install the newer dibs; what still runs with this one is started again"
+    ),
+    "other_schema": Surface(
+        STORAGE,
+        "dibs export FILE with the dibs that made it, put its folder aside, then with this one: dibs import FILE",
+    ),
+    "board_replaced": Surface(
+        STORAGE, "stop the work; find out who replaced the board, then start this again"
+    ),
     "unsafe_storage": Surface(STORAGE, "look at who put it there; a board is a folder of its own"),
     "unguarded": Surface(STORAGE, 'dibs doctor; guard_failure = "warn" lets it through'),
     "network_file_system": Surface(STORAGE, "set DIBS_BOARD to a folder on a local disk"),

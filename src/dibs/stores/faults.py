@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.core.checks import short
 from dibs.core.refusals import Refused, refused
+from dibs.stores.queries import NEWEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +68,12 @@ def network_file_system(path: str, kind: str) -> Refused:
     )
 
 
+def too_new(path: str, found: int) -> None:
+    """Refuses a schema that only a newer dibs knows."""
+    if found > NEWEST:
+        raise newer_schema(path, found, NEWEST)
+
+
 def newer_schema(path: str, found: int, known: int) -> Refused:
     return refused(
         "newer_schema",
@@ -76,8 +83,28 @@ def newer_schema(path: str, found: int, known: int) -> Refused:
     )
 
 
+def other_schema(path: str, number: int, found: int, known: int) -> Refused:
+    return refused(
+        "other_schema",
+        f"{path} was made by another dibs, with other tables (schema {number}, {found:08x}; "
+        f"this one has {known:08x})",
+        found=f"{found:08x}",
+        known=f"{known:08x}",
+    )
+
+
 def no_board(path: str) -> Refused:
     return refused("no_board", f"there is no board in {path}", path=path)
+
+
+def board_replaced(path: str, opened: str, found: str) -> Refused:
+    return refused(
+        "board_replaced",
+        f"another board is in {path} now: {found}; this process opened {opened}, which is gone",
+        path=path,
+        opened=opened,
+        found=found,
+    )
 
 
 def forked(pid: int) -> Refused:

@@ -18,7 +18,7 @@ from dibs.core.checks import short
 from dibs.core.instants import Instant
 from dibs.stores import faults
 from dibs.stores.copying import TABLES, Reckoning
-from dibs.stores.queries import migrations, newest
+from dibs.stores.queries import NEWEST, migrations
 from dibs.stores.transaction import BoardRow
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ def write(seen: Snapshot, file: IO[bytes], progress: Progress | None = None) -> 
     put(
         {
             "format": FORMAT,
-            "schema": newest(),
+            "schema": NEWEST,
             "board": seen.board.uid,
             "at": seen.now,
             "rows": seen.count(),
@@ -114,7 +114,7 @@ class Lines:
         head = self._parsed(self._line())
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise NotAnExport("it does not begin like an export of dibs", 0)
-        schema, known = head.get("schema"), newest()
+        schema, known = head.get("schema"), NEWEST
         if type(schema) is int and schema > known:
             raise faults.newer_schema(getattr(self._file, "name", "it"), schema, known)
         if schema != known:

@@ -27,9 +27,10 @@ from dibs.stores.postgres_transaction import (
     RenewalContext,
     WriteContext,
     at_home,
+    board_in,
 )
+from dibs.stores.queries import FINGERPRINTS, NEWEST
 from dibs.stores.store import Finding
-from dibs.stores.transaction import BoardRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class PostgresStore:
         with self.guarded(), self.connect() as connection, connection.transaction():
             self.migrate(connection)
             name = {"name": self.address.board, "pid": 0}
-            [(_, number, _, _)] = connection.execute(self.queries["find_board"], name)
+            [(_, _, number, _, _)] = connection.execute(self.queries["find_board"], name)
             if number is not None:
                 return False
             [(stamp,)] = connection.execute(self.queries["clock"])
@@ -123,14 +124,26 @@ class PostgresStore:
             raise faults.wrong_encoding(self.where, str(encoding))
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
-        connection.execute("CREATE TABLE IF NOT EXISTS dibs.migration (number BIGINT PRIMARY KEY)")
-        [(known,)] = connection.execute("SELECT coalesce(max(number), 0) FROM dibs.migration")
-        if known > queries.newest():
-            raise faults.newer_schema(self.where, known, queries.newest())
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS dibs.migration"
+            " (number BIGINT PRIMARY KEY, fingerprint BIGINT NOT NULL)"
+        )
+        [(known, made)] = connection.execute(self.queries["schema"])
+        self.check_schema(known, made)
+        if 0 < known < NEWEST:  # who writes now ends first, and who comes later sees the new number
+            connection.execute("LOCK TABLE dibs.board")
         for number, (shared, own) in queries.migrations("postgres").items():
             if number > known:
                 connection.execute(definition(shared, own).encode())
-                connection.execute("INSERT INTO dibs.migration VALUES (%s)", (number,))
+                connection.execute(
+                    "INSERT INTO dibs.migration VALUES (%s, %s)", (number, FINGERPRINTS[number])
+                )
+
+    def check_schema(self, found: int, made: int) -> None:
+        """Refuses a schema that this dibs does not know; 0 is none at all."""
+        faults.too_new(self.where, found)
+        if found and made != FINGERPRINTS[found]:
+            raise faults.other_schema(self.where, found, made, FINGERPRINTS[found])
 
     def connect(self) -> Session:
         session = Session.connect(self.address.url, **self._options())
@@ -193,12 +206,11 @@ class PostgresStore:
             [found] = Line(connection, self.wait).end(self.queries["find_board"], name)
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise faults.no_board(self.where) from None
-        version, number, self.settings, own = found
-        if version > queries.newest():
-            raise faults.newer_schema(self.where, version, queries.newest())
+        version, made, number, self.settings, own = found
+        self.check_schema(version, made)
         if number is None:
             raise faults.no_board(self.where)
-        if version < queries.newest():
+        if version < NEWEST:
             with connection.transaction():
                 self.migrate(connection)
         self.number = number
@@ -287,7 +299,7 @@ class PostgresStore:
                 [found] = line.end(self.queries["look_at_board"], {"board": self.number})
             finally:
                 self.give_back(connection)
-        return at_home(self, BoardRow(*found[:-1])).seq
+        return at_home(self, board_in(self, found)[0]).seq
 
     def listen(self, seconds: float) -> None:
         """Until the server hints at a change, where the session is our own; else until the next look."""

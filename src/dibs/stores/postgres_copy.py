@@ -12,10 +12,9 @@ from dibs.stores import faults
 from dibs.stores.copying import ASIDE, KEYS, TABLES, Reckoning, contents_of, id_of
 from dibs.stores.dialect import SCHEMA
 from dibs.stores.postgres import PostgresStore
-from dibs.stores.postgres_transaction import at_home, heard_by_standbys
+from dibs.stores.postgres_transaction import at_home, board_in, heard_by_standbys
 from dibs.stores.transaction import (
     ARRIVING,
-    BoardRow,
     ReadTransaction,
     WriteTransaction,
     is_elsewhere,
@@ -108,8 +107,9 @@ class ServerSnapshot(Rows):
         [row] = link.ask("look_at_board")
         self.read_at = store.machine.boottime()
         """When `now` was read, by this machine's clock."""
-        self.board = at_home(store, BoardRow(*row[:-1]), changes=changes)
-        self.now = Instant(max(store.instant(row[-1]), self.board.floor))
+        board, stamp = board_in(store, row)
+        self.board = at_home(store, board, changes=changes)
+        self.now = Instant(max(store.instant(stamp), self.board.floor))
         [(self.settings,)] = link.ask("settings")
 
     def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
@@ -201,8 +201,8 @@ def receive(
         connection.execute(store.queries["add_home"], home)
         link.change("save_settings", {"settings": source.settings or settings})
         [row] = link.ask("look_at_board")
-        now = Instant(store.instant(row[-1]))
-        finish(WriteTransaction(link, BoardRow(*row[:-1]), now, skewed=False))
+        board, stamp = board_in(store, row)
+        finish(WriteTransaction(link, board, Instant(store.instant(stamp)), skewed=False))
     store.close()
     store.number = 0
     return reckoning.contents

@@ -16,6 +16,7 @@ from dibs.stores import faults
 from dibs.stores import postgres_hints as hints
 from dibs.stores.copying import ASIDE, id_of
 from dibs.stores.postgres_line import NOT_PREPARED, Answer, Line
+from dibs.stores.queries import FINGERPRINTS, NEWEST
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
@@ -117,8 +118,8 @@ class ReadContext(Guarded):
         found = self.ask("look_at_board")
         if not found:
             raise unreadable("the row of the board itself")
-        *row, stamp = found[0]
-        board = at_home(self._store, BoardRow(*row), changes=self.changes)
+        board, stamp = board_in(self._store, found[0])
+        board = at_home(self._store, board, changes=self.changes)
         return board, Instant(max(self._store.instant(stamp), board.floor))
 
     def _say(self, query: str, params: Params) -> Answer:
@@ -283,6 +284,13 @@ def heard_by_standbys(store: PostgresStore, connection: psycopg.Connection[Any])
         raise faults.standby_silent(store.where)
 
 
+def board_in(store: PostgresStore, row: tuple[Any, ...]) -> tuple[BoardRow, int]:
+    """What `look_at_board` answers: the board and the clock, if the schema is still one that we know."""
+    *fields, version, stamp = row
+    faults.too_new(store.where, version)
+    return BoardRow(*fields), stamp
+
+
 def at_home(store: PostgresStore, board: BoardRow, *, changes: bool = False) -> BoardRow:
     """The board, if it is here. What was replaced is here for who asks for it by its own name: to read."""
     aside = f"{ASIDE}{store.number}"
@@ -329,6 +337,8 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
         return faults.disk_full(where)
     if state == "42501":
         return faults.not_granted(where, detail)
+    if state == "42703":  # a column is not there
+        return faults.other_schema(where, NEWEST, 0, FINGERPRINTS[NEWEST])
     if state in ("42P01", "3F000"):
         return faults.no_board(where)
     if state in (*NOTHING_DONE, "25P04") or state[:2] in ("08", "53", "57") or not state:

@@ -27,6 +27,13 @@ class Turn:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
+    def is_at(self, path: str) -> bool:
+        """Whether the locked file is the one at this path."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.lstat(path))
+        except FileNotFoundError:
+            return False
+
     def end(self) -> None:
         """What was committed stands, whatever the lock file says afterwards."""
         _try(self._unlock)  # not only closed: a process forked meanwhile may share it
@@ -47,7 +54,18 @@ def _try(act: Callable[[], None]) -> None:
 
 
 def wait_for_turn(path: str, what: str, seconds: float, machine: Machine) -> Turn:
-    """Blocks until nobody else writes; after `seconds` a refusal that names the blocker."""
+    """Blocks until nobody else writes; after `seconds` a refusal that names the blocker.
+
+    The lock counts only if its file is still the one at the path: who comes later locks that one.
+    """
+    while True:
+        turn = _wait(path, what, seconds, machine)
+        if turn.is_at(path):
+            return turn
+        turn.end()
+
+
+def _wait(path: str, what: str, seconds: float, machine: Machine) -> Turn:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         flock(descriptor, LOCK_EX | LOCK_NB)

@@ -19,7 +19,7 @@ from dibs.core.refusals import Refused, unreadable
 from dibs.machine import Machine, this_machine
 from dibs.stores import faults, queries
 from dibs.stores.clock import Anchor, anchor_here, read_clock
-from dibs.stores.queries import migrations, newest
+from dibs.stores.queries import FINGERPRINTS, NEWEST, migrations
 from dibs.stores.queue import Turn, wait_for_turn
 
 TYPE_CHECKING = False
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dibs.core.model import TaskKey
     from dibs.stores.store import Finding, Question
     from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
+
+    Files = tuple[tuple[int, int] | None, ...]
 
 FILE = "board.db"
 LOCK = "write.lock"
@@ -66,6 +68,11 @@ class SqliteStore:
         self._pid = os.getpid()
         self.queries = queries.load("sqlite")
         self._connection: apsw.Connection | None = None
+        self._names = (self.path, f"{self.path}-wal", f"{self.path}-shm")
+        self._files: Files = ()
+        """Those behind the connection; empty until they are known."""
+        self._uid = ""
+        """Of the board that was opened: another one at the same path is not taken for it."""
         self._actors: tuple[str, dict[Any, Any]] = ("", {})
         self.skewed = False
         self.remote = False
@@ -85,18 +92,18 @@ class SqliteStore:
         """Makes the folder and the file if they are not there. False if there was a board."""
         self._make_folder()
         with Guarded(self):
-            turn = wait_for_turn(join(self.folder, LOCK), "init", self.wait, self.machine)
+            turn = wait_for_turn(self.lock, "init", self.wait, self.machine)
             try:
                 return self._create(uid)
             finally:
+                self.close()
                 turn.end()
 
     def _create(self, uid: str) -> bool:
-        # Made here, not by SQLite, for its mode; its WAL and index inherit that.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        self.make_file()
         connection = self._connect()
         connection.pragma("journal_mode", "wal")
-        if self._version(connection):
+        if self.version(connection):
             self._migrate(connection)
             return False
         anchor = anchor_here(self.machine)
@@ -105,6 +112,17 @@ class SqliteStore:
             self.change("add_board", {"uid": uid, "created": anchor.anchor})
             self.save_anchor(anchor)
         return True
+
+    def make_file(self) -> None:
+        """Made here, not by SQLite, for its mode; its WAL and index inherit that.
+
+        One that is there is not opened: closing it would drop the locks that this process has on it.
+        """
+        try:
+            new = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError:
+            return
+        os.close(new)
 
     def _make_folder(self) -> None:
         self._check_name()
@@ -145,59 +163,101 @@ class SqliteStore:
     def connection(self) -> apsw.Connection:
         if self._pid != os.getpid():
             raise faults.forked(self._pid)
-        if self._connection is None:
-            self._check_folder()
-            if not self.exists:
-                raise faults.no_board(self.folder)
-            connection = self._connect()
-            self._check_version(connection)
-        assert self._connection is not None, "connected just now"
+        opened = self._connection
+        if opened is not None and not opened.in_transaction and not self.is_current():
+            self.close()
+        while self._connection is None:
+            self._open()
         return self._connection
 
+    def is_current(self) -> bool:
+        """Whether the files at the path are those behind the connection.
+
+        A file that is open keeps its inode: no other file has the same number meanwhile.
+        """
+        return self._files == self._files_at_path()
+
+    def _files_at_path(self) -> Files:
+        """The database, its log and its index: a copy over the database keeps only the first."""
+        return tuple(map(file_id, self._names))
+
+    def _open(self) -> None:
+        """Connects to the file at the path; not at all if another one takes its place meanwhile."""
+        self._check_folder()
+        before = file_id(self.path)
+        if before is None:
+            raise faults.no_board(self.folder)
+        self._check_version(self._connect())
+        self._files = self._files_at_path()
+        if self._files[0] != before:
+            self.close()
+
     def _connect(self) -> apsw.Connection:
+        self.close()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
         connection = apsw.Connection(os.path.realpath(self.folder) + os.sep + FILE, flags)
         connection.set_busy_timeout(int(self.wait * 1000))
         # Else a statement with an order or a join is prepared anew for every value that is bound.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        # Nothing that a file brings along is trusted, and nobody writes to its schema by the back door.
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)  # a board has none
         connection.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
         _inherited.add(connection)
         self._connection = connection
         return connection
 
     def _check_version(self, connection: apsw.Connection) -> None:
-        found, known = self._version(connection), newest()
-        if found == known:
+        try:
+            found = self.version(connection)
+        except Refused:
+            self.close()
+            raise
+        if found == NEWEST:
             return
         if found == 0:
             self.close()
             raise faults.no_board(self.folder)
-        if found > known:
-            self.close()
-            raise faults.newer_schema(self.path, found, known)
-        turn = wait_for_turn(join(self.folder, LOCK), "migrate", self.wait, self.machine)
+        turn = wait_for_turn(self.lock, "migrate", self.wait, self.machine)
         try:
             self._migrate(connection)
         finally:
             turn.end()
 
-    @staticmethod
-    def _version(connection: apsw.Connection) -> int:
-        return int(connection.pragma("user_version"))
+    def version(self, connection: apsw.Connection) -> int:
+        """The number of the file's schema, if it is one that this dibs can use; 0: it has none yet."""
+        found, made = int(connection.pragma("user_version")), connection.pragma("application_id")
+        faults.too_new(self.path, found)
+        if found and made != FINGERPRINTS[found]:
+            raise faults.other_schema(self.path, found, made, FINGERPRINTS[found])
+        return found
+
+    def check_schema(self, connection: apsw.Connection) -> None:
+        """In every transaction: a newer dibs may have migrated the file since it was opened."""
+        if connection.pragma("application_id") != FINGERPRINTS[NEWEST]:
+            self.version(connection)
+            raise faults.no_board(self.folder)
 
     def _migrate(self, connection: apsw.Connection) -> None:
         """Under the lock: one transaction for each step, and the version in the same."""
         for number, texts in migrations("sqlite").items():
-            if number > self._version(connection):
+            if number > self.version(connection):
                 with connection:
                     connection.execute("\n".join(texts))
                     connection.pragma("user_version", number)
+                    connection.pragma("application_id", FINGERPRINTS[number])
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None and self._pid == os.getpid():
-            _inherited.discard(connection)
-            connection.close()
+        if connection is None or self._pid != os.getpid():
+            return
+        if self._files and not self.is_current():
+            # Else it would write to the new file, and remove the log of the new board.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._files = ()
+        _inherited.discard(connection)
+        connection.close()
 
     # Transactions.
 
@@ -216,7 +276,8 @@ class SqliteStore:
         """Both numbers only rise: one counts what others changed, one what this connection did."""
         with Guarded(self):
             connection = self.connection
-            return int(connection.pragma("data_version")) + connection.total_changes()
+            changes = int(connection.pragma("data_version")) + connection.total_changes()
+        return hash((self._files, changes))
 
     def listen(self, seconds: float) -> None:
         """A file tells nobody anything: who waits looks again."""
@@ -229,7 +290,9 @@ class SqliteStore:
         """They stand in a file beside the board."""
 
     def another(self) -> SqliteStore:
-        return SqliteStore(self.folder, machine=self.machine, wait=self.wait)
+        same = SqliteStore(self.folder, machine=self.machine, wait=self.wait)
+        same._uid = self._uid
+        return same
 
     @property
     def opened(self) -> apsw.Connection | None:
@@ -271,6 +334,9 @@ class SqliteStore:
         if not found:
             raise unreadable("the row of the board itself")
         *row, boot, anchor, boottime, skewed = found[0]
+        self._uid = self._uid or row[0]
+        if row[0] != self._uid:
+            raise faults.board_replaced(self.where, self._uid, row[0])
         return row, None if boot is None else Anchor(boot, anchor, boottime, bool(skewed))
 
     # The clock.
@@ -357,6 +423,7 @@ class ReadContext(Guarded):
         assert not connection.in_transaction, "one transaction at a time"
         connection.execute(how)
         self._begun = True
+        self._store.check_schema(connection)
 
     def _end(self, *, commit: bool) -> None:
         connection = self._store.opened
@@ -401,6 +468,10 @@ class WriteContext(ReadContext):
         store = self._store
         connection = store.connection
         self._turn = wait_for_turn(store.lock, self._what, store.wait, store.machine)
+        while not store.is_current():  # it was replaced while we waited
+            self._end_turn()
+            connection = store.connection
+            self._turn = wait_for_turn(store.lock, self._what, store.wait, store.machine)
         self._open(connection, "BEGIN IMMEDIATE")
 
     def _end(self, *, commit: bool) -> None:
@@ -410,9 +481,21 @@ class WriteContext(ReadContext):
             super()._end(commit=False)
             raise
         finally:
-            turn, self._turn = self._turn, None
-            if turn is not None:
-                turn.end()
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.end()
+
+
+def file_id(path: str) -> tuple[int, int] | None:
+    """Which file is at the path, if there is one. It is not opened: that would cost locks."""
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return there.st_dev, there.st_ino
 
 
 def fault_of(error: apsw.Error | OSError | UnicodeDecodeError, path: str, wait: float) -> Refused:

@@ -8,12 +8,12 @@ from os.path import join
 
 import apsw
 
+from dibs.core.checks import short
 from dibs.core.instants import Instant
 from dibs.core.refusals import Refused
 from dibs.stores import faults
 from dibs.stores.clock import anchor_here, read_clock
 from dibs.stores.copying import KEYS, TABLES, Reckoning, contents_of
-from dibs.stores.queries import newest
 from dibs.stores.queue import wait_for_turn
 from dibs.stores.sqlite import BOARD, UNSAFE_FILE_SYSTEMS, Guarded, SqliteStore
 from dibs.stores.transaction import (
@@ -119,7 +119,7 @@ def _receive(
     *,
     replace: bool,
 ) -> Contents:
-    os.close(os.open(store.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    store.make_file()
     connection = store._connect()  # noqa: SLF001
     connection.pragma("journal_mode", "wal")
     connection.pragma("foreign_keys", False)  # the old tables go as a whole
@@ -170,17 +170,19 @@ def _fill(
 
 def _clear(store: SqliteStore, connection: apsw.Connection, uid: str, *, replace: bool) -> int:
     """Takes away what was there, if it may be; says how far its clock was."""
-    version = store._version(connection)  # noqa: SLF001
-    if version > newest():
-        raise faults.newer_schema(store.path, version, newest())
-    if not version:
+    if not store.version(connection):
         return 0
     _, floor, moved_to, arriving = _there(store, connection, uid, replace=replace)
-    names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
-    for (name,) in names:
-        connection.execute(f"DROP TABLE {name}")
+    drop_all(connection)
     connection.pragma("user_version", 0)
     return 0 if is_elsewhere(moved_to, arriving) else floor
+
+
+def drop_all(connection: apsw.Connection) -> None:
+    """Every table and view, with its indexes and triggers, whoever made it."""
+    found = "SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view')"
+    for kind, name in connection.execute(found).fetchall():
+        connection.execute(f"DROP {kind} {apsw.format_sql_value(name)}")
 
 
 def _there(
@@ -216,6 +218,21 @@ def arrive(store: SqliteStore, uid: str, word: str) -> None:
 
 def confirm(store: SqliteStore) -> None:
     """Whatever can be read in a file was synced, and outlives the machine as a change would."""
+
+
+def check_backup(store: SqliteStore) -> None:
+    """Refuses a file that has more in it than a board, or other tables: before anything of it is used."""
+    from dibs.stores.sqlite_health import foreign_parts
+
+    with Guarded(store):
+        connection = store._connect()  # noqa: SLF001
+        try:
+            strangers = foreign_parts(connection) if store.version(connection) else []
+        finally:
+            store.close()
+    if strangers:
+        what = ", ".join(map(short, strangers[:3]))
+        raise faults.unsafe_storage(store.path, f"has something in it that is not of dibs: {what}")
 
 
 def check_free(store: SqliteStore, uid: str) -> None:

@@ -7,6 +7,9 @@ import stat
 
 import apsw
 
+from dibs.core.checks import short
+from dibs.stores.queries import migrations
+from dibs.stores.schema import plain
 from dibs.stores.store import Finding, check
 
 TYPE_CHECKING = False
@@ -31,6 +34,9 @@ def examine(
     exposed = (folder_mode & ~PRIVATE_FOLDER) | (file_mode & ~PRIVATE_FILE)
     integrity = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
     damage = "; ".join(line for line in integrity if line != "ok")
+    strangers = foreign_parts(connection)
+    schema = str(connection.pragma("user_version"))
+    schema += f"; not of dibs: {', '.join(map(short, strangers))}" if strangers else ""
     broken = len(list(connection.execute("PRAGMA foreign_key_check")))
     return (
         check("sqlite", version, fine=version_tuple(version) >= SAFE_SQLITE),
@@ -39,12 +45,27 @@ def examine(
             f"{journal}, synchronous {synchronous}",
             fine=(journal, synchronous) == ("wal", FULL),
         ),
-        Finding("schema", str(connection.pragma("user_version"))),
+        check("schema", schema, fine=not strangers),
         check("file system", kind or "unknown", fine=kind, level="note"),
         check("modes", f"{folder_mode:o} and {file_mode:o}", fine=not exposed),
         check("integrity", damage or "sound", fine=not damage, damage=True),
         check("references", f"{broken} broken", fine=not broken),
     )
+
+
+def foreign_parts(connection: apsw.Connection) -> list[str]:
+    """What a file has that its schema has not, or otherwise: a trigger would run, a view would lie."""
+    own = apsw.Connection(":memory:")
+    for number, texts in migrations("sqlite").items():
+        if number <= connection.pragma("user_version"):
+            own.execute("\n".join(texts))
+    return sorted(f"{kind} {name}" for kind, name, _ in parts(connection) ^ parts(own))
+
+
+def parts(connection: apsw.Connection) -> set[tuple[str, str, str]]:
+    """Tables, indexes, views and triggers: their names, and how they were made."""
+    found = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_schema")
+    return {(kind, name, plain(text)) for kind, name, text in found}
 
 
 def version_tuple(version: str) -> tuple[int, ...]:

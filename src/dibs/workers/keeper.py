@@ -172,8 +172,8 @@ class Keeper:
             self._felt = felt
             with self._board.store.read() as tx:
                 task = tx.task(self._command.task)
-        except Refused:
-            return False  # the next renewal will tell
+        except Refused as problem:
+            return problem.code not in TRY_AGAIN  # then the next renewal will tell
         else:
             return task is None or task.lease is None or task.token != self._command.token
         finally:

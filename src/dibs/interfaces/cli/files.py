@@ -338,10 +338,11 @@ def export_events(call: Call) -> Answer | Iterator[Answer | None]:
         if call["json"]:
             raise bad_argument("--json prints an answer, and - the events: to which of them?")
         return (Answer({}, file=text) for text, _ in pages)
-    from dibs.board.carrying import to_file
+    from dibs.board.passing import new_file
 
     path = call["file"]
-    number = to_file(path, lambda file: written(pages, file))
+    with new_file(path, "an export") as file:
+        number = written(pages, file)
     line = f"{count(number, 'event')} written to {path}"
     return Answer(payloads.answer(file=path, events=number), (line,))
 

@@ -18,6 +18,14 @@ set_config('client_min_messages', 'warning', true)
 (SELECT system_identifier::text FROM pg_control_system()),
 substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 
+-- Which tables and rules are there: a number that rises, and a fingerprint. SQLite has places for both.
+-- part: schema
+SELECT coalesce(max(number), 0) AS number, coalesce(max(fingerprint), 0) AS fingerprint
+FROM (SELECT number, fingerprint FROM migration ORDER BY number DESC LIMIT 1) AS newest
+
+-- name: schema
+{schema}
+
 -- Differs because a database holds many boards, each with a name.
 -- name: add_board
 INSERT INTO board
@@ -34,11 +42,11 @@ SELECT board, :name, '', {server} FROM board WHERE uid = :uid
 -- not, the session is our own: it will keep our statements, and should not plan each of them five times.
 -- A plan is kept while its tables grow: one that was made for an empty table should not read a full one whole.
 -- name: find_board
-SELECT coalesce((SELECT max(number) FROM migration), 0), home.board, home.settings,
+SELECT schema.number, schema.fingerprint, home.board, home.settings,
     CASE WHEN pg_backend_pid() = :pid
     THEN set_config('plan_cache_mode', 'force_generic_plan', false)
         || set_config('enable_seqscan', 'off', false) END
-FROM (SELECT 1) AS one LEFT JOIN home ON home.name = :name
+FROM ({schema}) AS schema LEFT JOIN home ON home.name = :name
 
 -- name: boards
 SELECT home.name, board.uid, board.tasks, board.seq, board.moved_to, board.arriving
@@ -89,9 +97,9 @@ UPDATE board SET floor = floor WHERE board = :board
 -- name: arrive
 SELECT dibs.arrive(:uid, :word)
 
--- Differs because the clock is the server's.
+-- Differs because the clock is the server's. A newer dibs may have migrated since the connection was made.
 -- name: look_at_board
-SELECT {board}, {stamp} FROM board WHERE board = :board
+SELECT {board}, (SELECT max(number) FROM migration), {stamp} FROM board WHERE board = :board
 
 -- name: save_home
 UPDATE home SET (system, timeline) = (SELECT {server}) WHERE board = :board
