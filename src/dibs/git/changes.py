@@ -7,7 +7,7 @@ from os.path import exists, join
 
 from dibs.board.guarding import forms
 from dibs.core.values import Value
-from dibs.git.asking import git
+from dibs.git_runner import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held
 from dibs.core.refusals import Refusal, Refused, several
 from dibs.core.reserved import Reserved
 from dibs.core.values import Value
-from dibs.git.asking import git
 from dibs.git.changes import RAW, Unasked, moved_to
 from dibs.git.leave import Leave
 from dibs.git.message import KEY, TOKEN
+from dibs.git_runner import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -207,9 +207,9 @@ def caller(call: Call) -> Identity | None:
 def person(call: Call) -> Identity | None:
     """The registered person who has the address that git would write into the commit."""
     from dibs.board.identity import Identity
-    from dibs.git.asking import line
+    from dibs.git_runner import setting
 
-    address = line("config", "user.email")
+    address = setting("user.email")
     if not address:
         return None
     with call.board.read() as tx:
@@ -226,13 +226,13 @@ def introduced(call: Call, who: Identity | None, refusal: Refusal) -> Refusal:
         return Refusal(refusal.code, f"{refusal.message} ({NAMELESS})", refusal.facts)
     if who is not None or refusal.code != "path_held":
         return refusal
-    from dibs.git.asking import line
+    from dibs.git_runner import setting
 
     holder = str(refusal.facts["holder"])
     with call.board.read() as tx:
         actor = tx.actor_named(holder)
     name = holder if actor is not None and actor.is_human else "NAME"
-    address = line("config", "user.email")
+    address = setting("user.email")
     known = f"dibs actor set {name} --alias {address or 'ADDRESS'}"
     if not address:
         says = f"git has no user.email here; with one, and {known}, you are known"
