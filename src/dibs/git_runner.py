@@ -42,7 +42,8 @@ OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 """Objects that are missing are not fetched, which would start helpers."""
 
 OBJECTS_ONLY = (
-    "--version", "rev-parse", "rev-list", "log", "merge-base", "diff-tree", "interpret-trailers",
+    "--version", "rev-parse", "rev-list", "log", "merge-base", "diff-tree", "ls-tree",
+    "interpret-trailers",
 )  # fmt: skip
 FILTER = ("clean", "smudge", "process", "required")
 

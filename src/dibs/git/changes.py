@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from dibs.board.locate import Repository
 
-RAW = ("--raw", "-z", "--no-renames", "--ignore-submodules=none", "--no-relative", "--no-color")
+RAW = (
+    "--raw", "-z", "--no-renames", "--ignore-submodules=none", "--no-relative", "--no-color",
+    "--no-ext-diff", "--no-textconv",
+)  # fmt: skip
 """Paths as bytes, both sides of a rename, whatever the caller's git is set to show."""
 
 LINK = b"120000"

@@ -120,10 +120,10 @@ def receive(call: Call) -> Answer:
     updates = read_lines()
 
     def received(call: Call) -> Answer:
-        from dibs.git.received import arriving, judged
+        from dibs.git.received import arriving, judged, replacing
 
         commits = arriving(updates)
-        found = judged(call.board, commits) if commits else []
+        found = replacing(updates) + (judged(call.board, commits) if commits else [])
         return told(found, len(commits)) if found else OK
 
     return guarded(call, received)
@@ -133,12 +133,13 @@ def range_(call: Call) -> Answer:
     """For a check of its own, such as in CI: what cannot be told is an error here."""
     [wanted] = words(call, 1, 1, "range A..B")
     from dibs.git.changes import Unasked
-    from dibs.git.received import commits, judged
+    from dibs.git.received import check_is_whole, commits, judged
 
     if wanted.startswith("-"):
         raise bad_argument(f"{quoted(wanted)} is no range of commits; one looks like main..HEAD")
     try:
         found = commits(wanted)
+        check_is_whole(found)
     except Unasked as problem:
         raise bad_argument(str(problem)) from None
     return told(judged(call.board, found), len(found))
