@@ -25,7 +25,6 @@ TIMED_OUT, NO_GIT, NO_STATUS = 124, 127, 1
 
 OFF = (
     "--no-pager",
-    "--no-replace-objects",
     *("-c", "core.fsmonitor=false"),
     *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "log.showSignature=false"),

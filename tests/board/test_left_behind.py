@@ -74,8 +74,8 @@ def foreign(repo, tmp_path, canaries):
 def topic(repo, canaries, tmp_path):
     """A work tree of our own repository; its own configuration and the shared one start programs."""
     canaries.commit_filtered_files(repo.folder)
-    hostile_submodule(repo.folder, tmp_path / "inner", canaries)
     topic = repo.worktree("topic")
+    hostile_submodule(topic.folder, tmp_path / "inner", canaries)
     git(repo.folder, "config", "extensions.worktreeConfig", "true")
     canaries.configure(repo.folder)
     canaries.configure(topic.folder, "--worktree")

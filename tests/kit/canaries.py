@@ -15,10 +15,10 @@ class Canaries:
         self._marks = folder / "sang"
         self._marks.mkdir(parents=True)
 
-    def program(self, name: str) -> str:
+    def program(self, name: str, then: str = "exec cat") -> str:
         """Passes its input on, as a filter does, and leaves a mark."""
         path = self._folder / name
-        path.write_text(f"#!/bin/sh\n: > '{self._marks / name}'\nexec cat\n")
+        path.write_text(f"#!/bin/sh\n: > '{self._marks / name}'\n{then}\n")
         path.chmod(0o755)
         return str(path)
 
