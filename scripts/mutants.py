@@ -200,7 +200,7 @@ TABLE = [
     ("git: what is missing is fetched", "git_runner.py", '{"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}', "{}", RUNNER + "what_is_missing_of_a_partial_clone_is_not_fetched"),
     ("git: replaced objects are shown", "git_runner.py", '    "GIT_NO_REPLACE_OBJECTS": "1",\n', "", HIDDEN + "replaced_objects_hide_nothing"),
     ("git: grafts are followed", "git_runner.py", '    "GIT_GRAFT_FILE": os.devnull,\n', "", HIDDEN + "grafts_hide_nothing"),
-    ("git: no timeout", "git_runner.py", "        if out is None:\n            kill(child)\n", "", RUNNER + "a_git_that_takes_too_long_is_ended_with_all_that_it_started"),
+    ("git: what it started outlives its timeout", "git_runner.py", "os.killpg(child, SIGKILL)", "os.kill(child, SIGKILL)", RUNNER + "a_git_that_takes_too_long_is_ended_with_all_that_it_started"),
     ("left behind: every folder is looked at", "board/left_behind.py", "    return None\n", "    return Tree(here + '/.git', here)\n", LEFT_BEHIND + "a_folder_of_another_repository_is_not_looked_at"),
     ("left behind: what took the place of a work tree is one", "board/left_behind.py", " and opens_into(root, git_dir)", "", LEFT_BEHIND + "a_folder_that_our_repository_does_not_list_is_not_looked_at"),
     ("left behind: every host is this one", "board/left_behind.py", "if holder.host != machine.host():", "if False:", LEFT_BEHIND + "a_folder_on_another_host_is_not_looked_at"),

@@ -244,11 +244,15 @@ def test_a_folder_that_our_repository_does_not_list_is_not_looked_at(repo, canar
 
 
 def test_a_folder_on_another_host_is_not_looked_at(repo):
-    is_not_looked_at(taken_from(repo, str(repo.folder), host="far"), "it is on the host far")
+    is_not_looked_at(taken_from(repo, str(repo.folder), host="far"), "it is on the host 'far'")
 
 
 def test_a_folder_that_is_gone_is_not_looked_at(repo, tmp_path):
     is_not_looked_at(taken_from(repo, str(tmp_path / "gone")), "the folder is not there")
+
+
+def test_a_folder_that_depends_on_where_the_caller_is_is_not_looked_at(repo):
+    is_not_looked_at(taken_from(repo, "."), "the folder is not there")
 
 
 def test_a_caller_outside_of_every_repository_looks_nowhere(repo, tmp_path):

@@ -53,7 +53,7 @@ def program(folder: Path, text: str) -> None:
 
 
 def test_a_git_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
-    program(tmp_path / "bin", f"sleep 600 & echo $! > {tmp_path}/child; wait")
+    program(tmp_path / "bin", f"sleep 60 & echo $! > {tmp_path}/child; wait")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     assert git_runner.git("rev-parse", seconds=1) == (git_runner.TIMED_OUT, b"")
     child = int((tmp_path / "child").read_text())

@@ -61,6 +61,12 @@ def directory_that_shares_ours(folder: Path, repo: Path) -> None:
     (folder / ".git" / "gitdir").write_text(f"{folder / '.git'}\n")
 
 
+def directory_with_a_pipe(folder: Path, repo: Path) -> None:
+    """Whoever reads it waits for ever."""
+    git(repo, "init", "-q", str(folder))
+    os.mkfifo(folder / ".git" / "commondir")
+
+
 def file_to_a_tree_elsewhere(folder: Path, repo: Path) -> None:
     git(repo, "worktree", "add", "-q", "-b", "other", str(repo.parent / "other"))
     (folder / ".git").write_text((repo.parent / "other" / ".git").read_text())
@@ -70,7 +76,7 @@ def file_to_a_tree_elsewhere(folder: Path, repo: Path) -> None:
     "made",
     [
         file_to_ours, file_to_another, file_to_nothing, empty_file, link_to_ours,
-        directory_that_shares_ours, file_to_a_tree_elsewhere,
+        directory_that_shares_ours, directory_with_a_pipe, file_to_a_tree_elsewhere,
     ],
     ids=lambda made: made.__name__,
 )  # fmt: skip

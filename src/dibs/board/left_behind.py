@@ -7,9 +7,10 @@ repository's own list of work trees decides which these are: the folder has no s
 from __future__ import annotations
 
 import os
-from os.path import isdir, realpath
+from os.path import isabs, isdir, realpath
 
 from dibs.board.locate import linked_trees, opens_into
+from dibs.core.checks import quoted
 from dibs.core.facts import Left
 from dibs.git_runner import TIMED_OUT, Tree, git
 
@@ -32,10 +33,10 @@ STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules
 def left_by(holder: Session, token: Token, machine: Machine, repository: Repository | None) -> Left:
     """Which files the holder did not commit; or why nobody looked."""
     if holder.host != machine.host():
-        return Left(token, not_looked_at=f"it is on the host {holder.host}")
+        return Left(token, not_looked_at=f"it is on the host {quoted(holder.host)}")
     if repository is None:
         return Left(token, not_looked_at="the caller is in no repository")
-    if not isdir(holder.worktree):
+    if not isabs(holder.worktree) or not isdir(holder.worktree):
         return Left(token, not_looked_at="the folder is not there")
     tree = own_tree(holder.worktree, repository)
     if tree is None:

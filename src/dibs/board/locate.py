@@ -86,7 +86,7 @@ def find_repository(start: str) -> Repository | None:
 
 def _common_dir(git_dir: str) -> str:
     shared = _first_line(join(git_dir, "commondir"))
-    return os.path.realpath(join(git_dir, shared) if shared else git_dir)
+    return _real(join(git_dir, shared) if shared else git_dir)
 
 
 # Which folders are work trees. Anybody can write a file `.git` that points to somebody's git directory.
@@ -131,7 +131,7 @@ def linked_trees(common_dir: str) -> Iterator[tuple[str, str]]:
 
 def opens_into(worktree: str, git_dir: str) -> bool:
     """Whether the `.git` of a folder is this git directory, or points to it."""
-    return _leads_to(worktree) == os.path.realpath(git_dir)
+    return _leads_to(worktree) == _real(git_dir)
 
 
 def _tree_of(git_dir: str) -> str:
@@ -144,11 +144,19 @@ def _leads_to(worktree: str) -> str:
     """The real path of what `.git` is, or points to."""
     dot = join(worktree, ".git")
     pointer = _first_line(dot).removeprefix("gitdir: ") if isfile(dot) else ""
-    return os.path.realpath(join(worktree, pointer) if pointer else dot)
+    return _real(join(worktree, pointer) if pointer else dot)
 
 
 def _is_same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+    return _real(one) == _real(other)
+
+
+def _real(path: str) -> str:
+    """Without links; as it is, if no file can have such a name."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
 
 
 def _core_setting(path: str, name: str) -> str | None:
@@ -203,6 +211,8 @@ def _first_line(path: str) -> str:
 
 
 def _lines(path: str) -> list[str]:
+    if not isfile(path):  # a pipe would never end
+        return []
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.readlines()
