@@ -117,7 +117,7 @@ def test_the_canaries_are_alive(foreign, canaries):
             ["git", *words], cwd=foreign.folder, env=around, capture_output=True, check=False
         )
     assert {
-        "fsmonitor", "clean", "clean-equals", "process", "submodule", "external-diff",
+        "fsmonitor", "clean", "clean-equals", "process", "submodule-clean", "submodule-fsmonitor", "external-diff",
         "hook-post-index-change",
     } <= set(canaries.sang)  # fmt: skip
 

@@ -82,17 +82,15 @@ class Canaries:
 
 
 def hostile_submodule(folder: Path, at: Path, canaries: Canaries) -> None:
-    """A submodule whose own configuration starts a program."""
+    """A submodule whose own configuration starts programs, for a file that has changed."""
     inner = Repo.create(at)
-    git(
-        folder,
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "add",
-        "-q",
-        str(inner.folder),
-        "inner",
-    )
+    (at / ".gitattributes").write_text("* filter=inner\n")
+    (at / "file").write_text("one\n")
+    git(at, "add", ".")
+    git(at, "commit", "-q", "-m", "a file that a filter is for")
+    add = ("submodule", "add", "-q", str(inner.folder), "inner")
+    git(folder, "-c", "protocol.file.allow=always", *add)
     git(folder, "commit", "-q", "-m", "a submodule")
-    git(folder / "inner", "config", "core.fsmonitor", canaries.program("submodule"))
+    git(folder / "inner", "config", "core.fsmonitor", canaries.program("submodule-fsmonitor"))
+    git(folder / "inner", "config", "filter.inner.clean", canaries.program("submodule-clean"))
+    (folder / "inner" / "file").write_text("two\n")
