@@ -60,6 +60,10 @@ STATED = "tests/interfaces/test_stated_process.py::test_"
 CONFINED = "tests/faults/test_confined.py::test_"
 UNINSTALL = "tests/harness/test_uninstall.py::test_"
 SETUP = "tests/faults/test_setup_cut.py::test_"
+LEFT_BEHIND = "tests/board/test_left_behind.py::test_"
+RUNNER = "tests/git/test_runner.py::test_"
+HIDDEN = "tests/git/test_hidden_changes.py::test_"
+EDITED = "tests/harness/test_edited_paths.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -121,7 +125,7 @@ TABLE = [
     ("a request is not compared", "board/requests.py", "if known.digest != digest:", "if False:", LEDGER),
     ("a refusal is not logged", "board/execute.py", "if refusal is not None:\n                tx.log_refusal", "if False:\n                tx.log_refusal", LEDGER),
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
-    ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, ending.worktree)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
+    ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, session)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
     # The store.
     ("the lock is weakened", "stores/sqlite.py", '"BEGIN IMMEDIATE"', '"BEGIN"', SQLITE),
     ("the queue lets everybody in", "stores/queue.py", "flock(descriptor, LOCK_EX | LOCK_NB)", "pass", SQLITE),
@@ -217,6 +221,31 @@ TABLE = [
     ("an answer is looked for behind a later event", "board/persist.py", "last if self.since is None else min(last, self.since)", "last + 1", LOST + "::test_whatever_is_cut_off_at_its_commit_is_done_once_and_answered"),
     ("a row is changed twice in a statement", "stores/postgres_transaction.py", 'return bool(told["save_task"]["id"] != told["settle_dependants"]["task"])', "return False", "tests/stores/test_postgres.py::test_a_row_is_changed_once_in_a_statement"),
     # Guards in front of files, commits and branches.
+    ("git: a file system monitor is run", "git_runner.py", '    *("-c", "core.fsmonitor=false"),\n', "", LEFT_BEHIND + "a_work_tree_of_ours_is_looked_at_without_its_filters"),
+    ("git: hooks are run", "git_runner.py", '    *("-c", f"core.hooksPath={os.devnull}"),\n', "", RUNNER + "a_work_tree_for_a_task_is_made_with_filters_and_without_hooks"),
+    ("git: filters are run", "git_runner.py", "in FILTER and filters:", "in ():", LEFT_BEHIND + "a_work_tree_of_ours_is_looked_at_without_its_filters"),
+    ("git: submodules are looked into", "board/left_behind.py", ', "--ignore-submodules=all"', "", LEFT_BEHIND + "a_work_tree_of_ours_is_looked_at_without_its_filters"),
+    ("git: variables lead elsewhere", "git_runner.py", "around = environment(tree is None, checkout)", "around = environment(True, checkout)", LEFT_BEHIND + "variables_of_git_lead_nowhere_else"),
+    ("git: what is missing is fetched", "git_runner.py", '{"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}', "{}", RUNNER + "what_is_missing_of_a_partial_clone_is_not_fetched"),
+    ("git: replaced objects are shown", "git_runner.py", '    "GIT_NO_REPLACE_OBJECTS": "1",\n', "", HIDDEN + "replaced_objects_hide_nothing"),
+    ("git: grafts are followed", "git_runner.py", '    "GIT_GRAFT_FILE": os.devnull,\n', "", HIDDEN + "grafts_hide_nothing"),
+    ("git: what it started outlives its timeout", "git_runner.py", "os.killpg(child, SIGKILL)", "os.kill(child, SIGKILL)", RUNNER + "a_git_that_takes_too_long_is_ended_with_all_that_it_started"),
+    ("left behind: every folder is looked at", "board/left_behind.py", "    return None\n", "    return Tree(here + '/.git', here)\n", LEFT_BEHIND + "a_folder_of_another_repository_is_not_looked_at"),
+    ("left behind: what took the place of a work tree is one", "board/left_behind.py", " and opens_into(root, git_dir)", "", LEFT_BEHIND + "a_folder_that_our_repository_does_not_list_is_not_looked_at"),
+    ("left behind: every host is this one", "board/left_behind.py", "if holder.host != machine.host():", "if False:", LEFT_BEHIND + "a_folder_on_another_host_is_not_looked_at"),
+    ("left behind: what failed is nothing uncommitted", "board/left_behind.py", "    if status != 0:", "    if False:", LEFT_BEHIND + "a_folder_that_git_cannot_read_is_not_looked_at"),
+    ("pushes: replaced objects are taken", "git/received.py", "if ref.lower().startswith(REPLACE):", "if ref.startswith(REPLACE) and False:", HIDDEN + "a_push_of_replaced_objects_is_refused"),
+    ("pushes: what replaces is known", "git/received.py", "for start in (*NOT_WORK, REPLACE)", "for start in NOT_WORK", HIDDEN + "a_commit_is_not_known_because_it_replaces_another"),
+    ("pushes: merges change nothing", "git/received.py", "        if verdict.held and commit.merges:\n", "        if commit.merges:\n            return []\n        if verdict.held and commit.merges:\n", HIDDEN + "what_only_a_merge_changes_is_checked"),
+    ("pushes: merges undo anything", "git/received.py", "undone = left_out(commit.id, commit.parents)", "undone = frozenset[str]()", HIDDEN + "a_merge_that_leaves_out_what_another_did_is_checked"),
+    ("pushes: merges as git makes them are refused", "git/merges.py", "changed[place].difference(*others) & changes_between(parent, commit)", "changed[place] | changes_between(parent, commit)", HIDDEN + "a_merge_as_git_makes_it_changes_nothing_itself"),
+    ("pushes: a holder cannot merge", "git/received.py", "        if commit.merges:\n            found[commit.id]", "        if False:\n            found[commit.id]", HIDDEN + "a_holder_merges_what_it_holds"),
+    ("pushes: a shallow clone is whole", "git/received.py", "    if at is not None:\n        raise Unasked(", "    if at is None:\n        return\n    if False:\n        raise Unasked(", HIDDEN + "a_range_in_a_shallow_clone_is_no_check"),
+    ("paths: any .git file is a repository", "board/locate.py", "while folder and not _is_known(folder):", "while False:", EDITED + "a_git_file_takes_nothing_out_of_the_work_tree_around_it"),
+    ("paths: dots go where the text goes", "board/guarding.py", "for one in dict.fromkeys((normpath(full), full)):", "for one in (normpath(full),):", EDITED + "dots_after_a_link_lead_to_where_the_system_goes"),
+    ("paths: links from outside lead nowhere", "harness/hooks.py", "for one in spellings(full))", "for one in (full,))", EDITED + "a_link_from_outside_of_the_repository_is_followed"),
+    ("paths: a file has one name", "harness/hooks.py", "if file.st_nlink == 1 or isdir(full):", "if True:", EDITED + "another_name_of_the_same_file_is_recognised"),
+    ("paths: nobody has a home", "harness/hooks.py", "([home] if isabs(home) else [])", "[]", EDITED + "a_path_in_the_home_folder_is_recognised"),
     ("guards: a zombie moves branches", "git/fence.py", "if not seen.verdict.lost or", "if True or", FENCE + "it_cannot_commit_not_even_without_the_other_hooks"),
     ("guards: the work of colleagues is fenced off", "git/fence.py", "return status == 0 and bool(said.strip())", "return True", FENCE + "the_work_of_colleagues_is_fetched_pulled_and_rebased_onto"),
     ("guards: a zombie commits", "core/guarding.py", "known.lost if action == COMMIT and not mine else ()", "()", COMMITS + "whoever_lost_its_lease_cannot_commit_until_it_says_that_it_knows"),
@@ -496,7 +525,7 @@ TABLE = [
     Mutant("paths: an allowance is for one actor", "board/guarding.py", "tuple(one for one in allowed if one.actor == actor)", "tuple(allowed)", f"{GUARDING}a_person_lets_somebody_touch_what_another_holds_for_a_while"),
     Mutant("paths: an allowance ends", "stores/sql/queries.sql", "allowance.until >= :now", "allowance.until >= 0 AND :now > 0", f"{GUARDING}a_person_lets_somebody_touch_what_another_holds_for_a_while"),
     Mutant("paths: areas are read", "core/ground.py", "if not any(pattern in self.areas for pattern in scope):", "if True:", f"{GUARDING}an_area_stands_for_its_globs"),
-    Mutant("paths: links are followed", "board/guarding.py", ", realpath(full)):", "):", f"{GUARDING}a_path_is_what_it_is_within_the_repository"),
+    Mutant("paths: links are followed", "board/guarding.py", ", name)), realpath(one))", ", name)),)", f"{GUARDING}a_path_is_what_it_is_within_the_repository"),
     Mutant("hours: an open stint", "core/approving.py", "is_over, has_nothing_open, is_not_approved", "is_over, is_not_approved", f"{APPROVALS}nothing_is_approved_while_a_stint_of_it_is_open"),
     Mutant("hours: nobody approves the own", "core/approving.py", "is_known, is_anothers, is_over", "is_known, is_over", f"{APPROVALS}hours_are_not_approved_by_whoever_or_too_early"),
     Mutant("hours: approved once", "core/approving.py", "has_nothing_open, is_not_approved)", "has_nothing_open)", f"{APPROVALS}a_period_is_approved_once_until_somebody_opens_it_again"),

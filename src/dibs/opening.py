@@ -67,7 +67,9 @@ def another(board: Board) -> Board:
     """The same board through a connection of its own."""
     from dibs.board.execute import Board
 
-    return Board(board.store.another(), board.settings, board.backlog)
+    other = Board(board.store.another(), board.settings, board.backlog)
+    other.repository = board.repository
+    return other
 
 
 def create_at(place: Place, machine: Machine | None = None, uid: str = "") -> tuple[Board, bool]:
@@ -94,6 +96,7 @@ def settings_now(place: Place, board: Board) -> Settings:
 
 def in_repository(board: Kind, place: Place) -> Kind:
     """The board with what the repository around it says: how it takes case, its areas, its backlogs."""
+    board.repository = place.repository
     if board.settings.ignore_case is None and place.repository is not None:
         board.settings = board.settings.but(ignore_case=place.repository.ignores_case())
     return with_areas(with_backlog(board, place), place)

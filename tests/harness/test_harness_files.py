@@ -155,7 +155,7 @@ def test_a_handler_that_somebody_put_beside_ours_stays(tmp_path):
     path.write_text(json.dumps(data))
     apply(setup.unplanned())
     groups = json.loads(path.read_text())["hooks"]["PreToolUse"]
-    assert groups == [{"matcher": "Edit|Write|NotebookEdit", "hooks": [OTHERS]}]
+    assert groups == [{"matcher": "Edit|MultiEdit|Write|NotebookEdit", "hooks": [OTHERS]}]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,10 @@ def test_each_harness_gets_its_own_form(tmp_path):
     found = {name: list(setup_in(tmp_path, name).wanted()) for name in NAMES}
     claude = dict(found["claude"])
     handler = {"type": "command", "command": DIBS, "args": ["hook", "claude"], "timeout": 10}
-    assert claude["PreToolUse"] == {"matcher": "Edit|Write|NotebookEdit", "hooks": [handler]}
+    assert claude["PreToolUse"] == {
+        "matcher": "Edit|MultiEdit|Write|NotebookEdit",
+        "hooks": [handler],
+    }
     assert claude["PostToolUse"] == {"hooks": [{**handler, "async": True}]}
     codex = dict(found["codex"])["PreToolUse"]["hooks"]
     assert codex == [{"type": "command", "command": f"'{DIBS}' hook codex", "timeout": 10}]

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from dibs.board.settings import Settings
     from dibs.core.facts import Death
-    from dibs.core.model import KeptProcess, TaskId
-    from dibs.machine import Machine
+    from dibs.core.model import KeptProcess, Session, TaskId
     from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
@@ -77,10 +76,10 @@ BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume, c.Approve, c.Reopen
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
     """What its holder left behind is looked up before the transaction, then it is tried again."""
 
-    def __init__(self, token: Token, worktree: str) -> None:
-        super().__init__(worktree)
+    def __init__(self, token: Token, holder: Session) -> None:
+        super().__init__(holder.worktree)
         self.token = token
-        self.worktree = worktree
+        self.holder = holder
 
 
 class LookAtProcesses(Exception):  # noqa: N818 - not an error: the caller's own may be gone
@@ -142,9 +141,11 @@ class Board(Opened):
             try:
                 outcome = self._attempt(who, command, asked, seen)
             except LookFirst as look:
-                from dibs.board.left_behind import uncommitted
+                from dibs.board.left_behind import left_by
 
-                seen = seen.but(left=Left(look.token, uncommitted(look.worktree)))
+                machine = self.store.machine
+                left = left_by(look.holder, look.token, machine, self.repository)
+                seen = seen.but(left=left)
             except LookAtProcesses as look:
                 from dibs.board.liveness import lives
 
@@ -242,7 +243,7 @@ class Board(Opened):
             if refusal is not None:
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
-                look_first(decision, seen.left, tx, self.store.machine)
+                look_first(decision, seen.left, tx)
                 for unknown in ((caller.actor,) if is_new else ()) + facts.newcomers:
                     register(tx, caller, unknown)
                 session = session_at(who, caller, command, decision)
@@ -369,16 +370,14 @@ def carried_out(tx: WriteTransaction, change: Change, caller: Caller, entries: l
     return task
 
 
-def look_first(
-    decision: Decision, left: Left | None, tx: ReadTransaction, machine: Machine
-) -> None:
-    """Before a lease is taken from its holder: where its work lies, if that is on this host."""
+def look_first(decision: Decision, left: Left | None, tx: ReadTransaction) -> None:
+    """Before a lease is taken from its holder: what lies where it worked."""
     for event in decision.events:
         ending = taken_by(event)
         if left is None and ending and ending.worktree:
             session = tx.session(ending.actor, ending.session or "")
-            if session and session.host == machine.host():
-                raise LookFirst(ending.token, ending.worktree)
+            if session and session.worktree:
+                raise LookFirst(ending.token, session)
 
 
 def look_at_processes(facts: Facts) -> None:

@@ -173,13 +173,26 @@ def in_repository(paths: Iterable[str], start: str, repository: Repository) -> d
 
 def forms(path: str, start: str, repository: Repository) -> list[str]:
     """As it is named, then what that leads to."""
-    full = normpath(path if isabs(path) else join(abspath(start), path))
     found: list[str] = []
-    for one in (full, join(realpath(dirname(full)), os.path.basename(full)), realpath(full)):
+    for one in spellings(path if isabs(path) else join(abspath(start), path)):
         form = below(one, repository)
         if form and form not in found:
             found.append(form)
     return found
+
+
+def spellings(full: str) -> list[str]:
+    """A whole path without links and dots, in every way that somebody may read it.
+
+    `link/../x` is `x` to who shortens the text first, and something else to the system.
+    """
+    found: dict[str, None] = {}
+    for one in dict.fromkeys((normpath(full), full)):
+        name = os.path.basename(one)
+        found |= dict.fromkeys(
+            (normpath(one), normpath(join(realpath(dirname(one)), name)), realpath(one))
+        )
+    return list(found)
 
 
 def below(path: str, repository: Repository) -> str:

@@ -345,16 +345,6 @@ def interactive_shell(machine: Machine) -> Process | None:
 
 
 def git_email() -> str:
-    import subprocess
+    from dibs.git_runner import setting
 
-    try:
-        done = subprocess.run(
-            ["git", "config", "user.email"],  # noqa: S607 - the caller's own git
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=5,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip()
+    return setting("user.email").strip()

@@ -218,7 +218,8 @@ def with_swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Facts:
     if last is None or last.cause not in SWEPT or last.session is None:
         return facts
     session = tx.session(last.actor, last.session)
-    left = facts.left
+    seen = facts.left
+    left = seen if seen is not None and seen.token == last.token else Left(last.token)
     swept = Ending(
         token=last.token,
         actor=last.actor,
@@ -230,7 +231,8 @@ def with_swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Facts:
         late=last.ended > last.expires,
         worktree=session.worktree if session else "",
         branch=session.branch if session else "",
-        uncommitted=left.uncommitted if left and left.token == last.token else (),
+        uncommitted=left.uncommitted,
+        not_looked_at=left.not_looked_at,
     )
     return facts.but(swept=swept, why_swept=last.cause)
 

@@ -11,7 +11,7 @@ from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 FOLDER_IN_GIT = "dibs"
 FOLDER_OUTSIDE = ".dibs"
@@ -32,14 +32,8 @@ class Repository(Value):
 
     def ignores_case(self) -> bool:
         """Whether git found, when it made the repository, that its file system does."""
-        section = ""
-        for line in _lines(join(self.common_dir, "config")):
-            text = line.partition("#")[0].strip().lower()
-            if text.startswith("["):
-                section = text
-            elif section == "[core]" and text.partition("=")[0].strip() == "ignorecase":
-                return text.partition("=")[2].strip() in ("", "true", "yes", "on", "1")
-        return False
+        found = _core_setting(join(self.common_dir, "config"), "ignorecase")
+        return found is not None and found.lower() in ("", "true", "yes", "on", "1")
 
 
 class Place(Value):
@@ -75,7 +69,7 @@ def is_expected(place: Place, environment: Mapping[str, str]) -> bool:
 
 
 def find_repository(start: str) -> Repository | None:
-    worktree, bare = _upwards(start, ".git") or "", _bare(start) or ""
+    worktree, bare = _work_tree(start), _bare(start) or ""
     git_dir = join(worktree, ".git")
     if len(bare) > len(worktree) and not (bare + os.sep).startswith(git_dir + os.sep):
         return Repository("", bare, bare)
@@ -87,9 +81,108 @@ def find_repository(start: str) -> Repository | None:
         if not pointer or not isdir(git_dir):
             where = pointer or "nothing"
             raise bad_argument(f"{join(worktree, '.git')} points to {where}, which is not there")
+    return Repository(worktree, git_dir, _common_dir(git_dir))
+
+
+def _common_dir(git_dir: str) -> str:
     shared = _first_line(join(git_dir, "commondir"))
-    common = os.path.normpath(join(git_dir, shared)) if shared else git_dir
-    return Repository(worktree, git_dir, os.path.realpath(common))
+    return _real(join(git_dir, shared) if shared else git_dir)
+
+
+# Which folders are work trees. Anybody can write a file `.git` that points to somebody's git directory.
+
+
+def _work_tree(start: str) -> str:
+    """The nearest folder with a `.git` that its git directory knows of; else the nearest with any.
+
+    So a `.git` that only points somewhere takes nothing out of the work tree around it.
+    """
+    nearest = folder = _upwards(start, ".git") or ""
+    while folder and not _is_known(folder):
+        folder = "" if folder == dirname(folder) else _upwards(dirname(folder), ".git") or ""
+    return folder or nearest
+
+
+def _is_known(worktree: str) -> bool:
+    """Whether the `.git` of a folder is a git directory, or leads to one that points back."""
+    dot = join(worktree, ".git")
+    linked = os.path.lexists(join(dot, "commondir"))
+    if isdir(dot) and not os.path.islink(dot) and not linked:
+        return True
+    git_dir = _leads_to(worktree)
+    if os.path.lexists(join(git_dir, "commondir")):
+        listed = join(_common_dir(git_dir), "worktrees")
+        return dirname(git_dir) == listed and _is_same(_tree_of(git_dir), worktree)
+    for file in ("config.worktree", "config"):
+        stated = _core_setting(join(git_dir, file), "worktree")
+        if stated:
+            return _is_same(join(git_dir, stated), worktree)
+    return False
+
+
+def linked_trees(common_dir: str) -> Iterator[tuple[str, str]]:
+    """The git directory and the folder of each linked work tree that a repository lists."""
+    listed = join(common_dir, "worktrees")
+    for name in sorted(os.listdir(listed)) if isdir(listed) else ():
+        folder = _tree_of(join(listed, name))
+        if folder:
+            yield join(listed, name), folder
+
+
+def opens_into(worktree: str, git_dir: str) -> bool:
+    """Whether the `.git` of a folder is this git directory, or points to it."""
+    return _leads_to(worktree) == _real(git_dir)
+
+
+def _tree_of(git_dir: str) -> str:
+    """The folder that the git directory of a linked work tree states; "" if none."""
+    stated = _first_line(join(git_dir, "gitdir"))
+    return dirname(join(git_dir, stated)) if stated else ""
+
+
+def _leads_to(worktree: str) -> str:
+    """The real path of what `.git` is, or points to."""
+    dot = join(worktree, ".git")
+    pointer = _first_line(dot).removeprefix("gitdir: ") if isfile(dot) else ""
+    return _real(join(worktree, pointer) if pointer else dot)
+
+
+def _is_same(one: str, other: str) -> bool:
+    return _real(one) == _real(other)
+
+
+def _real(path: str) -> str:
+    """Without links; as it is, if no file can have such a name."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
+
+
+def _core_setting(path: str, name: str) -> str | None:
+    """The last value of a setting in the section `core` of a file; includes are not followed."""
+    section, found = "", None
+    for line in _lines(path):
+        text = line.strip()
+        if text.startswith("["):
+            section = text.partition("]")[0].lower()
+        key, _, value = text.partition("=")
+        if section == "[core" and key.strip().lower() == name:
+            found = _unquoted(value.strip())
+    return found
+
+
+def _unquoted(value: str) -> str:
+    """A value without quotation marks, escapes, and the comment after it."""
+    out, quoted, escaped = "", False, False
+    for char in value:
+        if not (quoted or escaped) and char in "#;":
+            break
+        if not escaped and char in '"\\':
+            quoted, escaped = quoted ^ (char == '"'), char == "\\"
+            continue
+        out, escaped = out + char, False
+    return out if value.endswith('"') else out.rstrip()
 
 
 def _upwards(start: str, name: str) -> str | None:
@@ -118,6 +211,8 @@ def _first_line(path: str) -> str:
 
 
 def _lines(path: str) -> list[str]:
+    if not isfile(path):  # a pipe would never end
+        return []
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.readlines()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from dibs.board.execute import Backlog, Board
+    from dibs.board.locate import Repository
     from dibs.board.settings import Settings
     from dibs.stores.offers import Offers
     from dibs.stores.store import Store
@@ -198,6 +199,8 @@ class Opened:
         """Item files that are kept in step with the board, if the repository has any."""
         self.unread = ""
         """Why areas that the repository names may not be known, if so."""
+        self.repository: Repository | None = None
+        """The one that the caller is in."""
 
     def read(self) -> Reading:
         """A consistent look at the board, wherever it is."""
@@ -213,4 +216,6 @@ class Opened:
 
         if isinstance(self, Board):
             return self
-        return Board(self.store, self.settings, self.backlog)
+        board = Board(self.store, self.settings, self.backlog)
+        board.repository = self.repository
+        return board

@@ -426,7 +426,7 @@ def end(case: Case) -> e.Ending | None:
     ending = ending_of(case.task, case.now, session, silent=silent)
     if ending is None or left is None or left.token != ending.token:
         return ending
-    return ending.but(uncommitted=left.uncommitted)
+    return ending.but(uncommitted=left.uncommitted, not_looked_at=left.not_looked_at)
 
 
 def started_first(case: Case) -> tuple[Event, ...]:

@@ -34,7 +34,9 @@ class Ending(Value):
     stint: Stint | None = None
     worktree: str = ""
     branch: str = ""
-    uncommitted: tuple[str, ...] = ()
+    uncommitted: tuple[str, ...] | None = None
+    """Files that were not committed there; `None`: nobody looked."""
+    not_looked_at: str = ""
 
 
 class Event(Value):

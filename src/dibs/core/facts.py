@@ -55,7 +55,9 @@ class Left(Value):
     """What a former holder left behind, looked up before the transaction for the lease `token`."""
 
     token: Token
-    uncommitted: tuple[str, ...] = ()
+    uncommitted: tuple[str, ...] | None = None
+    not_looked_at: str = ""
+    """Why nobody looked, if so."""
 
 
 class Rival(Value):

@@ -7,7 +7,7 @@ from os.path import exists, join
 
 from dibs.board.guarding import forms
 from dibs.core.values import Value
-from dibs.git.asking import git
+from dibs.git_runner import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from dibs.board.locate import Repository
 
-RAW = ("--raw", "-z", "--no-renames", "--ignore-submodules=none", "--no-relative", "--no-color")
+RAW = (
+    "--raw", "-z", "--no-renames", "--ignore-submodules=none", "--no-relative", "--no-color",
+    "--no-ext-diff", "--no-textconv",
+)  # fmt: skip
 """Paths as bytes, both sides of a rename, whatever the caller's git is set to show."""
 
 LINK = b"120000"

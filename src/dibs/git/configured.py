@@ -7,7 +7,7 @@ from os.path import exists, join
 
 from dibs.board.file_changes import PRIVATE, content
 from dibs.core.refusals import refused
-from dibs.git.asking import git
+from dibs.git_runner import config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +29,9 @@ class Configuration:
         self._start = repository.worktree or repository.common_dir
 
     def _git(self, *words: str) -> tuple[int, str]:
-        status, said = git("-C", self._start, "config", *words, environment=self._around())
-        return status, os.fsdecode(said).rstrip("\n")
-
-    def _around(self) -> dict[str, str]:
         """As seen from the work tree, though a hook may say otherwise."""
-        hidden = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
-        return {name: value for name, value in os.environ.items() if name not in hidden}
+        status, out = config(*words, folder=self._start)
+        return status, os.fsdecode(out).rstrip("\n")
 
     def _has(self, section: str) -> bool:
         return self._git("--local", "--get", f"{section}.event")[0] == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dibs.board.guarding import look
 from dibs.core.guarding import COMMIT
-from dibs.git.asking import git
 from dibs.git.changes import moved_to
+from dibs.git_runner import git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

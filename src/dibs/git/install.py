@@ -18,8 +18,8 @@ from dibs.board.file_changes import FileChanges, is_same
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
 from dibs.git import shims
-from dibs.git.asking import line
 from dibs.git.configured import Configuration
+from dibs.git_runner import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from os.path import exists, join
 from dibs.board.guarding import look
 from dibs.core.guarding import COMMIT
 from dibs.git.acting import TASK, acting
-from dibs.git.asking import git, line
 from dibs.git.changes import paths_of, staged
+from dibs.git_runner import git, setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def without(file: str, had: int) -> None:
 
 def is_blank(file: str) -> bool:
     """Whether nothing was written: git gives such a commit up."""
-    comment = (line("config", "core.commentChar") or "#")[:1].encode()
+    comment = (setting("core.commentChar") or "#")[:1].encode()
     with open(file, "rb") as opened:
         for text in opened:
             if SCISSORS in text:

@@ -8,6 +8,7 @@ somebody holds, unless the holder has put a commit of its own on top.
 from __future__ import annotations
 
 import os
+from itertools import groupby
 
 from dibs.board.guarding import NOBODY
 from dibs.core import checks
@@ -16,16 +17,17 @@ from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held
 from dibs.core.refusals import Refusal, Refused, several
 from dibs.core.reserved import Reserved
 from dibs.core.values import Value
-from dibs.git.asking import git
 from dibs.git.changes import RAW, Unasked, moved_to
 from dibs.git.leave import Leave
 from dibs.git.message import KEY, TOKEN
+from dibs.git_runner import git, line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dibs.board.execute import Board
+    from dibs.core.guarding import Verdict
     from dibs.core.model import Actor, ActorId, Allowance, Task, Token
     from dibs.stores.transaction import ReadTransaction
 
@@ -33,7 +35,9 @@ ENDED_BY_HOLDER = ("complete", "submit", "fail", "release", "block")
 """How a holder ends its own lease: what it made until then counts."""
 
 NOT_WORK = ("refs/tags/", "refs/notes/")
-SHORT = 10
+REPLACE = "refs/replace/"
+"""Objects that git shows in the place of others; here it never does."""
+SHORT, REFERENCE = 10, 200
 HEAD = b"\x01"
 FORMAT = "%x01%H%x02%P%x02" + "%x02".join(
     f"%(trailers:key={name},valueonly,unfold,separator=%x2C)" for name in (KEY, TOKEN)
@@ -41,12 +45,15 @@ FORMAT = "%x01%H%x02%P%x02" + "%x02".join(
 AS_THEY_ARE = (
     "--topo-order",
     "--root",
-    "--diff-merges=off",
+    "--diff-merges=separate",
     "--no-show-signature",
     "--no-notes",
     "--no-mailmap",
 )
-"""Whatever the caller's git is set to show; parents before children."""
+"""Whatever the caller's git is set to show; parents before children. A merge: once for each parent."""
+
+SECONDS = 600
+"""How long git may take to list what is pushed."""
 
 
 class Commit(Value):
@@ -57,6 +64,9 @@ class Commit(Value):
     keys: tuple[str, ...]
     tokens: tuple[str, ...]
     paths: tuple[str, ...]
+    """Of a merge: what it has as none of its parents has it."""
+    joined: tuple[str, ...] = ()
+    """Of a merge: what it has not as all of its parents have it."""
 
     @property
     def short(self) -> str:
@@ -81,13 +91,24 @@ def arriving(updates: Iterable[str]) -> list[Commit]:
     """The commits that a push brings, from lines of `OLD NEW REF`."""
     tips = dict.fromkeys(new for new, ref in moved_to(updates) if not ref.startswith(NOT_WORK))
     # What came only with a tag was not looked at: it is new to a branch.
-    known = ("--not", *(f"--exclude={start}*" for start in NOT_WORK), "--all")
+    known = ("--not", *(f"--exclude={start}*" for start in (*NOT_WORK, REPLACE)), "--all")
     return commits(*tips, *known) if tips else []
+
+
+def replacing(updates: Iterable[str]) -> list[Finding]:
+    """Pushes that would show one object in the place of another. Where case is ignored, in any case."""
+    found = []
+    for new, ref in moved_to(updates):
+        if ref.lower().startswith(REPLACE):
+            message = f"{checks.short(ref, REFERENCE)!r} would replace an object by {new[:SHORT]}"
+            found.append(Finding(new, Refusal("replaces_object", message, {"ref": ref})))
+    return found
 
 
 def commits(*words: str) -> list[Commit]:
     """Oldest first."""
-    status, said = git("log", "--reverse", f"--format={FORMAT}", *AS_THEY_ARE, *RAW, *words, "--")
+    log = ("log", "--reverse", f"--format={FORMAT}", *AS_THEY_ARE, *RAW)
+    status, said = git(*log, *words, "--", seconds=SECONDS)
     if status != 0:
         raise Unasked(f"git does not know {checks.quoted(' '.join(words))} here")
     heads: list[bytes] = []
@@ -102,14 +123,39 @@ def commits(*words: str) -> list[Commit]:
             paths[-1].append(os.fsdecode(next(fields)))
         elif field.strip(b"\n"):
             raise Unasked("git says something else than which commits there are")
-    return [commit_of(head, tuple(each)) for head, each in zip(heads, paths)]
+    return [
+        commit_of(head, [side for _, side in sides])
+        for head, sides in groupby(zip(heads, paths), lambda each: each[0])
+    ]
 
 
-def commit_of(head: bytes, paths: tuple[str, ...]) -> Commit:
-    """From its line. A trailer with a separator in it is none that dibs wrote."""
+def check_is_whole(found: Iterable[Commit]) -> None:
+    """In a shallow clone the commits are missing that come before where it is cut off."""
+    path = line("rev-parse", "--git-path", "shallow")
+    try:
+        with open(path, encoding="ascii") as file:
+            cut = set(file.read().split())
+    except (OSError, ValueError):
+        return
+    at = next((one for one in found if one.id in cut), None)
+    if at is not None:
+        raise Unasked(
+            f"this clone is shallow, and what comes before {at.short} is not here to be checked:"
+            " git fetch --unshallow, or a whole clone in CI"
+        )
+
+
+def commit_of(head: bytes, sides: list[list[str]]) -> Commit:
+    """From its line and what it changes. A trailer with a separator in it is none that dibs wrote."""
     id_, parents, *stated = head.decode("utf-8", "replace")[1:].split("\x02")
     keys, tokens = stated if len(stated) == len((KEY, TOKEN)) else ("?", "?")
-    return Commit(id_, tuple(parents.split()), words_of(keys), words_of(tokens), paths)
+    made = Commit(id_, tuple(parents.split()), words_of(keys), words_of(tokens), tuple(sides[0]))
+    if not made.merges:
+        return made
+    # git leaves out a parent from which nothing differs: then nothing differs from all of them.
+    own = set(sides[0]).intersection(*sides) if len(sides) == len(made.parents) else set()
+    joined = dict.fromkeys(path for side in sides for path in side)
+    return made.but(paths=tuple(path for path in joined if path in own), joined=tuple(joined))
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -136,9 +182,19 @@ def judged(board: Board, arrived: Sequence[Commit]) -> list[Finding]:
             )
             if wrong is not None:
                 found.append(Finding(commit.id, wrong, advice=what_helps(wrong, known)))
-            elif not commit.keys and not commit.merges:
+            elif not commit.keys:
                 found += unnamed.findings(commit)
     return found
+
+
+def with_left_out(commit: Commit) -> Commit:
+    """A merge with what it undoes. This asks git several times: only of one that would matter."""
+    from dibs.git.merges import left_out
+
+    undone = left_out(commit.id, commit.parents)
+    return commit.but(
+        paths=tuple(path for path in commit.joined if path in {*commit.paths, *undone})
+    )
 
 
 def what_helps(wrong: Refusal, known: Mapping[str, Task]) -> str:
@@ -176,15 +232,20 @@ class Unnamed:
 
     def findings(self, commit: Commit) -> list[Finding]:
         own = self.vouched.get(commit.id, frozenset())
-        others = tuple(one for one in self.known.rivals if one.key not in own)
-        verdict = judge(self.known.but(rivals=others, allowed=self.allowed), commit.paths, PUSH)
+        verdict = self.judged(commit.joined or commit.paths, own)
+        if verdict.held and commit.merges:
+            verdict = self.judged(with_left_out(commit).paths, own)
         if verdict.held:
             return [
                 self.held(commit, path_held(verdict.held, self.actors, self.now), verdict.warns)
             ]
-        if self.needs == ALLOW:
+        if self.needs == ALLOW or commit.merges:
             return []
         return [Finding(commit.id, needs_task("push"), warns=self.needs == WARN)]
+
+    def judged(self, paths: Sequence[str], own: frozenset[str]) -> Verdict:
+        others = tuple(one for one in self.known.rivals if one.key not in own)
+        return judge(self.known.but(rivals=others, allowed=self.allowed), paths, PUSH)
 
     def held(self, commit: Commit, problem: Refusal, warns: bool) -> Finding:
         message = f"{commit.short} names no task, and {problem.message}"
@@ -198,18 +259,31 @@ class Unnamed:
 
 
 def vouched(arrived: Sequence[Commit], known: Mapping[str, Task]) -> dict[str, frozenset[str]]:
-    """Of each commit, the tasks whose holder has put a commit of its own on top of it."""
+    """Of each commit, the tasks whose holder has put a commit of its own on top of it.
+
+    A merge names no task: of it also those whose holder has brought a commit that it joins.
+    """
     found: dict[str, frozenset[str]] = {}
     for commit in reversed(arrived):
-        own = {
-            key
-            for key, text in zip(commit.keys, commit.tokens)
-            if key in known and token_of(text) == known[key].token
-        }
-        above = found.get(commit.id, frozenset()) | own
+        above = found.get(commit.id, frozenset()) | held_by_its_maker(commit, known)
         for parent in commit.parents if above else ():
             found[parent] = found.get(parent, frozenset()) | above
+    below: dict[str, frozenset[str]] = {}
+    for commit in arrived:
+        joins = (below[parent] for parent in commit.parents if parent in below)
+        below[commit.id] = held_by_its_maker(commit, known).union(*joins)
+        if commit.merges:
+            found[commit.id] = found.get(commit.id, frozenset()) | below[commit.id]
     return found
+
+
+def held_by_its_maker(commit: Commit, known: Mapping[str, Task]) -> frozenset[str]:
+    """The tasks that it names with their current tokens."""
+    return frozenset(
+        key
+        for key, text in zip(commit.keys, commit.tokens)
+        if key in known and token_of(text) == known[key].token
+    )
 
 
 def needs(board: Board) -> str:
@@ -308,6 +382,8 @@ def outside(
         return None
     ground = board.settings.rules.ground
     reserved = Reserved((ground.patterns(task.scope) for task in tasks), fold=ground.fold)
+    if not all(map(reserved.of, commit.joined)):
+        commit = with_left_out(commit)
     items = board.backlog.paths(tx, tasks) if board.backlog is not None else frozenset()
     paths = tuple(path for path in commit.paths if not (reserved.of(path) or path in items))
     leases = [(known[key], checks.token(text)) for key, text in zip(commit.keys, commit.tokens)]

@@ -331,21 +331,50 @@ def by_place(
 ) -> dict[Place, list[list[str]]]:
     """The boards that files belong to, each with the forms of its files; where there is no board, none.
 
-    A path that is not whole may start in any of the folders.
+    A path that is not whole may start in any of the folders. Whatever it leads to counts too.
     """
     found: dict[Place, list[list[str]]] = {}
     for full in (one for path in paths for one in whole(path, starts)):
-        for place in places_of(nearest(dirname(full)), environment):
-            ground = ground_of(place)
-            if ground is not None and may_be_board(place, environment):
-                from dibs.board.guarding import forms
+        own = places_to(full, environment)
+        around = (place for start in starts for place in places_of(start, environment))
+        for name in (full, *more_names(full, (*own, *around))):
+            for place in own if name == full else places_to(name, environment):
+                ground = ground_of(place)
+                if ground is not None and may_be_board(place, environment):
+                    from dibs.board.guarding import forms
 
-                found.setdefault(place, []).append(forms(full, "", ground))
+                    found.setdefault(place, []).append(forms(name, "", ground))
     return found
 
 
+def places_to(full: str, environment: Mapping[str, str]) -> list[Place]:
+    """The places of a file's boards, however its path is read."""
+    from dibs.board.guarding import spellings
+
+    folders = dict.fromkeys(nearest(dirname(one)) for one in spellings(full))
+    return list(dict.fromkeys(place for one in folders for place in places_of(one, environment)))
+
+
+def more_names(full: str, places: Iterable[Place]) -> list[str]:
+    """Other names of the same file, in the work trees of these places."""
+    try:
+        file = os.stat(full)
+    except (OSError, ValueError):
+        return []
+    if file.st_nlink == 1 or isdir(full):
+        return []
+    from dibs.harness.hard_links import names_below
+
+    roots = dict.fromkeys(one.worktree for one in map(ground_of, places) if one is not None)
+    return [name for name in names_below(list(roots), file) if name != full]
+
+
 def whole(path: str, starts: Sequence[str]) -> list[str]:
-    return [path] if isabs(path) else [join(abspath(start), path) for start in starts]
+    """From each of the folders; one that begins with `~` may also be in somebody's home."""
+    if isabs(path):
+        return [path]
+    home = os.path.expanduser(path)
+    return [join(abspath(start), path) for start in starts] + ([home] if isabs(home) else [])
 
 
 def first_of(starts: Sequence[str], environment: Mapping[str, str]) -> Place:

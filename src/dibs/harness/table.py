@@ -101,8 +101,13 @@ def as_claude(edits: str) -> tuple[Hook, ...]:
 CLAUDE = Harness(
     name="claude",
     title="Claude Code",
-    hooks=as_claude("Edit|Write|NotebookEdit"),
-    edits={"Edit": FILE, "Write": FILE, "NotebookEdit": ("notebook_path",)},
+    hooks=as_claude("Edit|MultiEdit|Write|NotebookEdit"),
+    edits={
+        "Edit": FILE,
+        "MultiEdit": FILE,  # of earlier versions
+        "Write": FILE,
+        "NotebookEdit": ("notebook_path",),
+    },
     folder=".claude",
     words=True,
     aside=True,

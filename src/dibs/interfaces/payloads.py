@@ -165,7 +165,8 @@ def former(ending: e.Ending, actors: Actors) -> Payload:
         "expired_at": iso(ending.expires),
         "worktree": ending.worktree or None,
         "branch": ending.branch or None,
-        "uncommitted": list(ending.uncommitted),
+        "uncommitted": None if ending.uncommitted is None else list(ending.uncommitted),
+        "not_looked_at": ending.not_looked_at or None,
     }
 
 

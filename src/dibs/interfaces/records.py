@@ -121,7 +121,9 @@ class Former(Value):
     last_sign_of_life: datetime
     worktree: str
     branch: str
-    uncommitted: tuple[str, ...]
+    uncommitted: tuple[str, ...] | None
+    """Files that were not committed there; `None`: nobody looked, and `not_looked_at` says why."""
+    not_looked_at: str
 
 
 class Note(Value):
@@ -394,6 +396,7 @@ def former(ending: Ending, actors: Actors) -> Former:
         ending.worktree,
         ending.branch,
         ending.uncommitted,
+        ending.not_looked_at,
     )
 
 

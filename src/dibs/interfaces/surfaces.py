@@ -139,6 +139,9 @@ SURFACES = {
         REFUSED, "a person opens it again: dibs reopen {actor}, with its period and --tz {zone}"
     ),
     "not_approved": Surface(REFUSED, "dibs timesheet --verify shows what is approved"),
+    "replaces_object": Surface(
+        REFUSED, "push the commit itself; objects that replace others are not taken"
+    ),
     "bad_trailer": Surface(REFUSED, "amend the commit: its trailers are those of a lease"),
     "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),

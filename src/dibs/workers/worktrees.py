@@ -9,18 +9,18 @@ import os
 from os.path import basename, dirname, exists, isdir, join
 
 from dibs.board.execute import Board
-from dibs.board.locate import Repository, find_repository
+from dibs.board.locate import Repository, find_repository, linked_trees
 from dibs.core.checks import short
 from dibs.core.model import FINAL, TaskKey
 from dibs.core.refusals import refused
 from dibs.core.values import Value
+from dibs.git_runner import Tree, git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MARK = "dibs-task"
-SECONDS = 60
 
 
 class Worktree(Value):
@@ -41,11 +41,12 @@ def make(repository: Repository, key: TaskKey) -> Worktree:
         if there and there.worktree == path and there.common_dir == repository.common_dir:
             return Worktree(path, there.branch(), made=False)
         raise refused("no_worktree", f"{path} is in the way of a work tree for {key}", path=path)
-    known = git(main, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")[0] == 0
+    ours = Tree(repository.common_dir, main)
+    known = git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", tree=ours)[0] == 0
     words = ("worktree", "add", path, branch) if known else ("worktree", "add", "-b", branch, path)
-    status, said = git(main, *words)
+    status, out = git(*words, tree=ours, errors=True, checkout=True)
     if status != 0:
-        why = short(said.strip())
+        why = short(out.decode(errors="replace").strip()) or f"it ended with {status}"
         raise refused("no_worktree", f"git made no work tree for {key}: {why}", path=path)
     made = find_repository(path)
     assert made is not None, "git has just made it"
@@ -57,46 +58,25 @@ def make(repository: Repository, key: TaskKey) -> Worktree:
 def tidy(board: Board, repository: Repository | None) -> list[str]:
     """Removes work trees of final tasks in which nothing is left to commit; not the one we are in."""
     removed = []
-    for path, key in marked(repository) if repository else ():
+    for tree, key in marked(repository) if repository else ():
+        path = tree.work_tree
         with board.read() as tx:
             task = tx.task(TaskKey(key))
         inside = os.path.commonpath((os.path.realpath(path), os.path.realpath(os.getcwd()))) == path
         if task is None or task.state not in FINAL or inside:
             continue
-        assert repository is not None, "there are none without one"
-        if git(repository.common_dir, "worktree", "remove", path)[0] == 0:
+        if git("worktree", "remove", path, tree=tree)[0] == 0:
             removed.append(path)
     return removed
 
 
-def marked(repository: Repository) -> Iterator[tuple[str, str]]:
+def marked(repository: Repository) -> Iterator[tuple[Tree, str]]:
     """The work trees that were made for tasks, with the keys of these."""
-    folder = join(repository.common_dir, "worktrees")
-    for name in sorted(os.listdir(folder)) if isdir(folder) else ():
+    for git_dir, folder in linked_trees(repository.common_dir):
         try:
-            with open(join(folder, name, MARK), encoding="utf-8") as file:
+            with open(join(git_dir, MARK), encoding="utf-8") as file:
                 key = file.read().strip()
-            with open(join(folder, name, "gitdir"), encoding="utf-8") as file:
-                path = dirname(file.read().strip())
         except (OSError, ValueError):
             continue
-        if isdir(path):
-            yield os.path.realpath(path), key
-
-
-def git(folder: str, *words: str) -> tuple[int, str]:
-    """Exit code and what it said; a lock of another git is waited for by git itself."""
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            ["git", "-C", folder, *words],  # noqa: S607 - the caller's own git
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return 1, str(error)
-    return done.returncode, done.stderr or done.stdout
+        if isdir(folder):
+            yield Tree(git_dir, os.path.realpath(folder)), key

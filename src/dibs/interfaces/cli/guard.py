@@ -120,10 +120,10 @@ def receive(call: Call) -> Answer:
     updates = read_lines()
 
     def received(call: Call) -> Answer:
-        from dibs.git.received import arriving, judged
+        from dibs.git.received import arriving, judged, replacing
 
         commits = arriving(updates)
-        found = judged(call.board, commits) if commits else []
+        found = replacing(updates) + (judged(call.board, commits) if commits else [])
         return told(found, len(commits)) if found else OK
 
     return guarded(call, received)
@@ -133,12 +133,13 @@ def range_(call: Call) -> Answer:
     """For a check of its own, such as in CI: what cannot be told is an error here."""
     [wanted] = words(call, 1, 1, "range A..B")
     from dibs.git.changes import Unasked
-    from dibs.git.received import commits, judged
+    from dibs.git.received import check_is_whole, commits, judged
 
     if wanted.startswith("-"):
         raise bad_argument(f"{quoted(wanted)} is no range of commits; one looks like main..HEAD")
     try:
         found = commits(wanted)
+        check_is_whole(found)
     except Unasked as problem:
         raise bad_argument(str(problem)) from None
     return told(judged(call.board, found), len(found))
@@ -208,9 +209,9 @@ def caller(call: Call) -> Identity | None:
 def person(call: Call) -> Identity | None:
     """The registered person who has the address that git would write into the commit."""
     from dibs.board.identity import Identity
-    from dibs.git.asking import line
+    from dibs.git_runner import setting
 
-    address = line("config", "user.email")
+    address = setting("user.email")
     if not address:
         return None
     with call.board.read() as tx:
@@ -227,13 +228,13 @@ def introduced(call: Call, who: Identity | None, refusal: Refusal) -> Refusal:
         return Refusal(refusal.code, f"{refusal.message} ({NAMELESS})", refusal.facts)
     if who is not None or refusal.code != "path_held":
         return refusal
-    from dibs.git.asking import line
+    from dibs.git_runner import setting
 
     holder = str(refusal.facts["holder"])
     with call.board.read() as tx:
         actor = tx.actor_named(holder)
     name = holder if actor is not None and actor.is_human else "NAME"
-    address = line("config", "user.email")
+    address = setting("user.email")
     known = f"dibs actor set {name} --alias {address or 'ADDRESS'}"
     if not address:
         says = f"git has no user.email here; with one, and {known}, you are known"

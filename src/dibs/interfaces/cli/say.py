@@ -137,6 +137,8 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
             said.append(f"its work lies in {ending.worktree}{branch}")
         if ending.uncommitted:
             said.append(f"not committed there: {', '.join(ending.uncommitted)}")
+        if ending.not_looked_at:
+            said.append(f"dibs did not look for uncommitted files there: {ending.not_looked_at}")
     said += [f"{key} is stopped: one stint at a time; its lease is kept" for key in outcome.stopped]
     said += outcome.said
     if outcome.replayed:

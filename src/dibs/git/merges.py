@@ -1,0 +1,44 @@
+"""What a merge commit changes by itself. Otherwise it only joins what its parents have."""
+
+from __future__ import annotations
+
+import os
+
+from dibs.git.changes import Unasked
+from dibs.git_runner import git, line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NAMES = ("-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=none")
+
+
+def left_out(commit: str, parents: Sequence[str]) -> frozenset[str]:
+    """Paths that one parent alone has changed, and that the merge has otherwise.
+
+    So it undoes work, with files that are all as some parent has them. Where several parents have changed a
+    path, a merge may take it from any of them.
+    """
+    base = line("merge-base", "--octopus", *parents)
+    changed = [changes_between(base, parent) if base else files_of(parent) for parent in parents]
+    found: set[str] = set()
+    for place, parent in enumerate(parents):
+        others = changed[:place] + changed[place + 1 :]
+        found |= changed[place].difference(*others) & changes_between(parent, commit)
+    return frozenset(found)
+
+
+def changes_between(one: str, other: str) -> frozenset[str]:
+    return names("diff-tree", *NAMES, one, other)
+
+
+def files_of(commit: str) -> frozenset[str]:
+    return names("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+
+
+def names(*words: str) -> frozenset[str]:
+    status, out = git(*words)
+    if status != 0:
+        raise Unasked("git does not say what a merge changes")
+    return frozenset(os.fsdecode(out).split("\0")) - {""}
