@@ -33,6 +33,7 @@ HINTS = "tests/faults/test_hints.py::test_"
 CUT_OFF = "tests/faults/test_keeper_cut_off.py"
 EXPORT = "tests/board/test_export.py::test_"
 FILES = "tests/backlogs/test_files.py::test_"
+DISK = "tests/faults/test_disk.py::test_"
 FINGERPRINT = "tests/stores/test_fingerprint.py::test_"
 REPLACED = "tests/faults/test_replaced_board.py::test_"
 MOVING = "tests/board/test_moving.py"
@@ -167,6 +168,8 @@ TABLE = [
     ("what a killed writer left stays", "backlogs/files.py", "_remove_unused(folder, name)\n", "pass\n", FILES + "what_a_killed_writer_left_is_removed_by_the_next_one"),
     ("what somebody writes is removed", "backlogs/files.py", "and _lock(file):", "and True:", FILES + "what_a_killed_writer_left_is_removed_by_the_next_one"),
     ("a file on its way has a name", "backlogs/files.py", "if os.path.isdir(_OWN_FILES):", "if False:", FILES + "a_writer_that_is_killed_while_it_writes_leaves_nothing"),
+    ("a disk with small blocks is not looked at", "stores/small_blocks.py", "if disk.f_bavail * disk.f_frsize < ROOM:", "if False:", DISK + "a_nearly_full_disk_with_small_blocks_ends_no_process"),
+    ("an index has no blocks", "stores/sqlite.py", "allocate(self._names[-1])", "pass", DISK + "a_nearly_full_disk_with_small_blocks_ends_no_process"),
     # The clock.
     ("the wall clock is always believed", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = True", CLOCK),
     ("the wall clock may fall", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = wall <= floor + YEAR", CLOCK),

@@ -32,6 +32,60 @@ def small(tmp_path):
         yield folder
 
 
+@pytest.fixture
+def small_blocks(tmp_path):
+    """A file system of its own whose blocks are smaller than a page of memory."""
+    folder, image = tmp_path / "blocks", tmp_path / "image"
+    folder.mkdir()
+    with open(image, "wb") as file:
+        file.truncate(4 << 20)
+    make = ["mkfs.ext4", "-q", "-b", "1024", "-O", "^has_journal", "-m", "0", str(image)]
+    if (
+        not shutil.which("mkfs.ext4")
+        or subprocess.run(make, capture_output=True, check=False).returncode
+        or not mount("-o", "loop", str(image), str(folder))
+    ):
+        pytest.skip("a file system cannot be made here: small blocks cannot be tried")
+    with contextlib.ExitStack() as ends:
+        ends.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
+        yield folder
+
+
+def leave(folder, kibibytes: int) -> None:
+    """Takes all of the disk but so much."""
+    disk = os.statvfs(folder)
+    take = disk.f_bavail * disk.f_frsize - (kibibytes << 10)
+    with contextlib.suppress(OSError), open(folder / "filler", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, max(1, take))
+
+
+@pytest.mark.parametrize("first", [0, 8])
+def test_a_nearly_full_disk_with_small_blocks_ends_no_process(small_blocks, first):
+    """The index of the log is mapped into memory: a page without a block would be a SIGBUS."""
+    key, other = board_with(small_blocks, tasks=2)
+    repo = Repo(small_blocks)
+    (small_blocks / "filler").touch()
+    for left in (*range(7, 14), *range(first, 128, 16)):
+        leave(small_blocks, left)
+        for line in (("note", key, "x" * 200, "--as", "ana"), ("list",)):
+            assert repo.run(*line).code in (0, 74), (left, line)
+        (small_blocks / "filler").unlink()
+    for left in range(72 + first, 144, 4):
+        leave(small_blocks, left)
+        assert repo.run("note", key, "x" * 20_000, "--as", "ana").code in (0, 74), left
+        (small_blocks / "filler").unlink()
+    with Hand(small_blocks, "holder") as holder:
+        assert holder.do("command", "Claim", task=key) == "1.1"
+        for left in range(first, 128, 16):
+            leave(small_blocks, left)
+            for note in ("x", "x" * 9000):
+                assert holder.do("command", "Note", task=key, note=note) in ("1.1", "disk_full")
+            (small_blocks / "filler").unlink()
+        assert holder.do("command", "Complete", task=key, token="1.1") == "1.1"
+    assert repo.json("log", "--verify")["ok"]
+    assert repo.json("show", other)
+
+
 def fill(folder) -> None:
     """Writes until nothing fits any more."""
     with (

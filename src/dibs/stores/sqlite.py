@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 FILE = "board.db"
 LOCK = "write.lock"
+PAGE = 4096
+"""The smallest block of a disk that needs no special care: `small_blocks`."""
+
 BOARD = 1
 """A SQLite file holds one board."""
 
@@ -188,12 +191,27 @@ class SqliteStore:
         if before is None:
             raise faults.no_board(self.folder)
         self._check_version(self._connect())
+        self._make_sure_of_index()
         self._files = self._files_at_path()
         if self._files[0] != before:
             self.close()
 
+    def check_room(self) -> None:
+        """Room for the index of the log, where a disk without it would end the process."""
+        if os.statvfs(self.folder).f_frsize < PAGE:
+            from dibs.stores.small_blocks import check_room
+
+            check_room(self.folder)
+
+    def _make_sure_of_index(self) -> None:
+        if os.statvfs(self.folder).f_frsize < PAGE:
+            from dibs.stores.small_blocks import allocate
+
+            allocate(self._names[-1])
+
     def _connect(self) -> apsw.Connection:
         self.close()
+        self.check_room()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
         connection = apsw.Connection(os.path.realpath(self.folder) + os.sep + FILE, flags)
         connection.set_busy_timeout(int(self.wait * 1000))
@@ -472,6 +490,7 @@ class WriteContext(ReadContext):
             self._end_turn()
             connection = store.connection
             self._turn = wait_for_turn(store.lock, self._what, store.wait, store.machine)
+        store.check_room()
         self._open(connection, "BEGIN IMMEDIATE")
 
     def _end(self, *, commit: bool) -> None:
