@@ -19,7 +19,7 @@ from dibs.board.moving import (
     sound,
     unchanged,
 )
-from dibs.board.passing import new_file, passing_folder
+from dibs.board.passing import new_file, passing_folder, written_badly
 from dibs.board.places import copier
 from dibs.core import board_events
 from dibs.core import commands as c

@@ -8,7 +8,7 @@ from os.path import dirname, join
 FOLDER = join(dirname(__file__), "sql")
 
 FINGERPRINTS = {
-    1: 0x57649E1A,
+    1: 0x7EDDC47C,
 }
 """Of each migration: a fingerprint of all tables and rules that were made up to it.
 
