@@ -65,6 +65,7 @@ LEFT_BEHIND = "tests/board/test_left_behind.py::test_"
 RUNNER = "tests/git/test_runner.py::test_"
 HIDDEN = "tests/git/test_hidden_changes.py::test_"
 EDITED = "tests/harness/test_edited_paths.py::test_"
+PICKLING = "tests/interfaces/test_pickling.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -534,6 +535,8 @@ TABLE = [
     Mutant("hours: approved once", "core/approving.py", "has_nothing_open, is_not_approved)", "has_nothing_open)", f"{APPROVALS}a_period_is_approved_once_until_somebody_opens_it_again"),
     Mutant("hours: what is approved is compared", "board/approving.py", "return self.now == Reckoned", "return True or self.now == Reckoned", f"{APPROVALS}what_was_approved_is_compared_with_the_stints_as_they_are"),
     Mutant("hours: rows of approvals are verified", "board/approving.py", "return [] if kept == said else", "return [] if kept is not said else", f"{APPROVALS}an_approval_that_was_changed_is_found"),
+    Mutant("pickling: a value", "core/values.py", "        return tuple(self)\n", "        return (tuple(self),)\n", f"{PICKLING}every_kind_of_value_can_be_pickled_and_copied"),
+    Mutant("pickling: a refusal", "core/refusals.py", "return _without_init, (type(self), self.args), self.__dict__", "return type(self), self.args, self.__dict__", f"{PICKLING}a_refusal_of_any_kind_stays_what_it_is"),
 ]  # fmt: skip
 
 

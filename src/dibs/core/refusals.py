@@ -37,6 +37,14 @@ class Refused(Exception):  # noqa: N818 - it is a refusal, not an error in the p
     def code(self) -> str:
         return self.refusal.code
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For `pickle` and `copy`: `args` holds the message alone, from which no refusal can be made."""
+        return _without_init, (type(self), self.args), self.__dict__
+
+
+def _without_init(kind: type[Refused], args: tuple[object, ...]) -> Refused:
+    return kind.__new__(kind, *args)
+
 
 def refused(code: str, message: str, **facts: object) -> Refused:
     return Refused(Refusal(code, message, facts))

@@ -110,6 +110,10 @@ class Value(tuple, metaclass=_ValueType):  # type: ignore[type-arg]  # noqa: SLO
         """The fields by name, in their order."""
         return dict(zip(self.fields, self))
 
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """For `pickle` and `copy`: the class takes its fields one by one, not as one tuple."""
+        return tuple(self)
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and tuple.__eq__(self, other)
 

@@ -17,7 +17,7 @@ from dibs.core.model import Actor, ActorId, Caller, Task, TaskKey, Token
 from dibs.core.refusals import Refusal, Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.interfaces import records
-from dibs.interfaces.records import Answer, LeaseLost
+from dibs.interfaces.records import Answer, LeaseLost, stays_here
 from dibs.workers.keeper import Keeper
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from types import TracebackType
-    from typing import Protocol, Self
+    from typing import NoReturn, Protocol, Self
 
     from dibs.interfaces.library import Board
 
@@ -86,6 +86,9 @@ class Lease:
         self._had_before = False
         self._keeper: Keeper | None = None
         self._ended: Refusal | None = None
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise stays_here("a lease")
 
     def __enter__(self) -> Self:
         if self._entered:

@@ -26,12 +26,12 @@ from dibs.core.refusals import bad_argument, refused
 from dibs.interfaces import listening, records
 from dibs.interfaces.hold import Lease, notice
 from dibs.interfaces.moves import Moves, key_of, keys_of, token_of
-from dibs.interfaces.records import Answer, Event, Owned, Status, Task
+from dibs.interfaces.records import Answer, Event, Owned, Status, Task, stays_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any, Literal, Self
+    from typing import Any, Literal, NoReturn, Self
 
     from dibs.core.model import Audience, State
     from dibs.core.refusals import Refusal
@@ -106,6 +106,9 @@ class Board(Moves):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise stays_here("a board")
 
     def close(self) -> None:
         """It is used no more; a lease that is held can still be given back."""

@@ -87,6 +87,11 @@ def each(given: Iterable[str] | str, what: str) -> tuple[str, ...]:
     return values
 
 
+def stays_here(what: str) -> TypeError:
+    """Why something cannot be pickled or copied: a connection is behind it."""
+    return TypeError(f"{what} cannot be pickled or copied: open a board in each process")
+
+
 class LeaseLost(Refused):
     """The lease is over: stop working. `refusal` says why."""
 
