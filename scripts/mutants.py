@@ -65,6 +65,7 @@ LEFT_BEHIND = "tests/board/test_left_behind.py::test_"
 RUNNER = "tests/git/test_runner.py::test_"
 HIDDEN = "tests/git/test_hidden_changes.py::test_"
 EDITED = "tests/harness/test_edited_paths.py::test_"
+LIMITS = "tests/interfaces/test_scope_limits.py::test_"
 PICKLING = "tests/interfaces/test_pickling.py::test_"
 
 
@@ -537,6 +538,10 @@ TABLE = [
     Mutant("hours: rows of approvals are verified", "board/approving.py", "return [] if kept == said else", "return [] if kept is not said else", f"{APPROVALS}an_approval_that_was_changed_is_found"),
     Mutant("pickling: a value", "core/values.py", "        return tuple(self)\n", "        return (tuple(self),)\n", f"{PICKLING}every_kind_of_value_can_be_pickled_and_copied"),
     Mutant("pickling: a refusal", "core/refusals.py", "return _without_init, (type(self), self.args), self.__dict__", "return type(self), self.args, self.__dict__", f"{PICKLING}a_refusal_of_any_kind_stays_what_it_is"),
+    Mutant("scopes: steps are counted", "core/scopes.py", "        if self.left < 0:\n", "        if self.left is None:\n", f"{LIMITS}what_was_decided_before_the_steps_were_used_up_counts"),
+    Mutant("scopes: undecided counts as overlapping", "board/known.py", "            undecided.add(one)\n", "            verdicts[one] = False\n", f"{LIMITS}an_overlap_that_takes_too_long_to_find_out_counts_as_one"),
+    Mutant("scopes: undecided paths are told", "board/guarding.py", "undecided(verdict.undecided) if verdict.undecided else None", "None", f"{LIMITS}an_edit_that_cannot_be_judged_in_time_obeys_the_setting"),
+    Mutant("scopes: classes are few", "core/checks.py", "    _check_classes(path)\n", "", f"{LIMITS}a_scope_has_few_and_short_classes"),
 ]  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from dibs.board.locate import find_repository
 from dibs.core.ground import ALLOW, OFF, REFUSE
 from dibs.core.guarding import Known, Verdict, judge, refusal_of, shared_at
 from dibs.core.model import ActorId, Caller
-from dibs.core.refusals import Refusal, Refused, several
+from dibs.core.refusals import Refusal, Refused, several, undecided
 from dibs.core.reserved import Reserved
-from dibs.core.scopes import AREA
+from dibs.core.scopes import AREA, TooManySteps
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -72,7 +72,8 @@ def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str)
         ids = {rival.actor for _, rival in verdict.held} | {one.actor for one in shared}
         actors = tx.actors() if ids else {}
         named = {number: actors[number] for number in ids}
-        seen = Look(verdict, known, named, tx.now, action, tuple(shared))
+        doubt = undecided(verdict.undecided) if verdict.undecided else None
+        seen = Look(verdict, known, named, tx.now, action, tuple(shared), doubt)
         return doubted(seen, board.unread) if board.unread else seen
 
 
@@ -153,7 +154,10 @@ def holders(
         reserved = Reserved((ground.patterns(one.scope) for one in held), fold=ground.fold)
         found, free = [], []
         for path in paths:
-            places = reserved.of(path)
+            try:
+                places = reserved.of(path)
+            except TooManySteps:
+                raise Refused(undecided(paths)) from None
             found += [(path, held[place], tx.actor(held[place].actor)) for place in places]
             free += [] if places else [path]
         return found, free, tx.now

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dibs.core.ground import Ground
     from dibs.core.model import Process
+    from dibs.core.scopes import Work
     from dibs.stores.transaction import ReadTransaction
 
 
@@ -186,20 +187,27 @@ def rivals_of(
     scope: tuple[str, ...],
     actor: ActorId,
     session: str | None,
+    work: Work | None = None,
 ) -> tuple[Rival, ...]:
     """Live leases of other sessions that reserve a path of the scope. No session: that of any.
 
-    Each distinct scope is compared once.
+    Each distinct scope is compared once. One that would take too long counts as overlapping.
     """
     if ground.conflict == OFF:
         return ()
-    overlaps = ground.overlaps_with(scope)
-    verdicts = {one: overlaps(one) for one in {rival.scope for rival in held}}
-    return tuple(
-        rival
-        for rival in held
-        if verdicts[rival.scope] and rival.task != task and rival.bars(actor, session, tx.now)
-    )
+    from dibs.core.scopes import TooManySteps, Work
+
+    overlaps = ground.overlaps_with(scope, work or Work())
+    rivals = [one for one in held if one.task != task and one.bars(actor, session, tx.now)]
+    verdicts: dict[tuple[str, ...], bool] = {}
+    undecided = set()
+    for one in dict.fromkeys(rival.scope for rival in rivals):
+        try:
+            verdicts[one] = overlaps(one)
+        except TooManySteps:
+            undecided.add(one)
+    certain = [rival for rival in rivals if verdicts.get(rival.scope)]
+    return (*certain, *(one.but(undecided=True) for one in rivals if one.scope in undecided))
 
 
 def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[Rival, ...]) -> Facts:

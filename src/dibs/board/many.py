@@ -100,6 +100,10 @@ def offered(tx: ReadTransaction, caller: Caller, ground: Ground) -> Iterator[Tas
             yield offer.key
 
 
+SHARE = 100_000
+"""Steps that one offer may cost: a scope that takes long to compare does not hide the others."""
+
+
 class fitting:  # noqa: N801 - a function with a memory
     """Whether an offer fits the caller: each scope and each list of capabilities is judged once."""
 
@@ -107,7 +111,10 @@ class fitting:  # noqa: N801 - a function with a memory
         self._tx = tx
         self._caller = caller
         self._ground = ground
+        from dibs.core.scopes import STEPS
+
         self._held = tx.held_scopes()
+        self._left = STEPS
         self._verdicts: dict[tuple[str, str], bool] = {("[]", "[]"): True}
 
     def __call__(self, offer: Offer) -> bool:
@@ -123,8 +130,16 @@ class fitting:  # noqa: N801 - a function with a memory
         session = caller.holding_session
         if self._ground.conflict != BLOCK or not scope:
             return True
-        held, actor = self._held, caller.actor.id
-        return not rivals_of(self._tx, self._ground, held, offer.id, scope, actor, session)
+        from dibs.core.scopes import Work
+
+        given = min(self._left, SHARE)
+        work = Work(given)
+        actor = caller.actor.id
+        rivals = rivals_of(
+            self._tx, self._ground, self._held, offer.id, scope, actor, session, work
+        )
+        self._left -= given - max(work.left, 0)
+        return not rivals
 
 
 def is_ready(tx: ReadTransaction, task: Task) -> bool:
@@ -219,10 +234,12 @@ def reserved(tx: ReadTransaction, facts: Facts, named: list[Task]) -> Facts:
     held = [rival for rival in tx.held_scopes() if rival.task not in ends]
     subject = facts.receiver or facts.caller.actor
     session = None if facts.receiver else facts.caller.holding_session
+    from dibs.core.scopes import Work
+
+    ground, work = facts.rules.ground, Work()
     for task in named:
         if task.scope:
-            ground = facts.rules.ground
-            rivals = rivals_of(tx, ground, held, task.id, task.scope, subject.id, session)
+            rivals = rivals_of(tx, ground, held, task.id, task.scope, subject.id, session, work)
             if rivals:
                 return with_rivals(tx, facts.but(task=task), rivals)
     return facts

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dibs.board.agents import Agent
     from dibs.board.execute import Board
     from dibs.core.model import Caller, Task, TaskKey
+    from dibs.core.scopes import Work
     from dibs.stores.transaction import ReadTransaction
 
 NOBODY: Mapping[str, int] = {}
@@ -76,11 +77,14 @@ def apart(
     tx: ReadTransaction, board: Board, caller: Caller, given: list[Task], most: int
 ) -> list[Task]:
     """Tasks for one caller that stand in the way of none that is given already."""
+    from dibs.core.scopes import Work
+
     found: list[Task] = []
+    work = Work()
     for task in offered_to(tx, board, caller):
         if len(found) == most:
             break
-        if not any(other.id == task.id or meets(board, task, other) for other in given):
+        if not any(other.id == task.id or meets(board, task, other, work) for other in given):
             found.append(task)
             given.append(task)
     return found
@@ -90,10 +94,17 @@ def offered_to(tx: ReadTransaction, board: Board, caller: Caller) -> Iterator[Ta
     return claimable(tx, Facts(caller, board.settings.rules, tx.board.epoch))
 
 
-def meets(board: Board, one: Task, other: Task) -> bool:
+def meets(board: Board, one: Task, other: Task, work: Work) -> bool:
+    """Whether two tasks are not to be worked on at once; also if it takes too long to find out."""
+    from dibs.core.scopes import TooManySteps
+
     ground = board.settings.rules.ground
-    barring = ground.conflict == BLOCK and one.scope and other.scope
-    return bool(barring and ground.overlap(one.scope, other.scope))
+    if ground.conflict != BLOCK or not one.scope or not other.scope:
+        return False
+    try:
+        return ground.overlaps_with(one.scope, work)(other.scope)
+    except TooManySteps:
+        return True
 
 
 # Who is registered as what.

@@ -32,6 +32,8 @@ REF_LENGTH = 1_000
 SCOPE_LENGTH = 256
 SCOPES = 64
 DOUBLE_STARS = 16
+CLASSES = 32
+CLASS_LENGTH = 64
 LIST_LENGTH = 32
 CHARGE_CODE_LENGTH = 64
 CHARGE_CODES_MAX = 1_000
@@ -295,9 +297,29 @@ def scope_path(value: str) -> str:
         raise bad_argument(f"the scope {quoted(value)} holds control characters")
     if parts.count("**") > DOUBLE_STARS:
         raise bad_argument(f"the scope {quoted(value)} has more than {DOUBLE_STARS} times **")
+    _check_classes(path)
     if "" in parts[:-1] or "." in parts or path == "@":
         raise bad_argument(f"the scope {quoted(value)} is not a plain path or glob")
     return path
+
+
+def _check_classes(path: str) -> None:
+    """`[a-z]`: few of them, and short ones."""
+    if path.count("[") <= CLASSES and len(path) <= CLASS_LENGTH:
+        return
+    from dibs.core.scopes import classes
+
+    found = classes(path)
+    if len(found) > CLASSES:
+        raise bad_argument(
+            f"the scope {quoted(path)} has {len(found)} classes like [a-z]; the most is {CLASSES}"
+        )
+    longest = max(map(len, found), default=0)
+    if longest > CLASS_LENGTH:
+        raise bad_argument(
+            f"the scope {quoted(path)} has a class of {longest} characters; the most is"
+            f" {CLASS_LENGTH}"
+        )
 
 
 def _each_once(values: tuple[str, ...], what: str, most: int) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from dibs.core.scopes import Work
+
 BLOCK, WARN, OFF = "block", "warn", "off"
 CONFLICTS = (BLOCK, WARN, OFF)
 """What follows when two live leases may touch the same path."""
@@ -34,14 +36,13 @@ class Ground(Value):
             glob for pattern in scope for glob in self.areas.get(pattern, ()) if glob not in scope
         )
 
-    def overlap(self, one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-        return self.overlaps_with(one)(other)
-
-    def overlaps_with(self, scope: tuple[str, ...]) -> Callable[[tuple[str, ...]], bool]:
-        """Whether one scope after another has a path in common with this one."""
+    def overlaps_with(
+        self, scope: tuple[str, ...], work: Work
+    ) -> Callable[[tuple[str, ...]], bool]:
+        """Whether one scope after another has a path in common with this one, as long as the work lasts."""
         from dibs.core.scopes import Compared
 
-        compared = Compared(self.patterns(scope), self.fold)
+        compared = Compared(self.patterns(scope), self.fold, work)
         if not self.areas:
             return compared.overlaps
         return lambda other: compared.overlaps(self.patterns(other))

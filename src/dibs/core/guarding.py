@@ -7,6 +7,7 @@ from dibs.core.instants import Instant, brief, iso
 from dibs.core.model import Actor, ActorId, Allowance, Task, TaskKey
 from dibs.core.refusals import Refusal, several
 from dibs.core.reserved import Reserved
+from dibs.core.scopes import STEPS, TooManySteps, Work
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from dibs.core.facts import Rival
 
 EDIT, COMMIT, PUSH = "edit", "commit", "push"
+MANY = 20
+"""So many times as much as an edit, which an agent waits for, may cost what is about many files."""
 SHOWN = 5
 """How many tasks a message names with their scopes."""
 
@@ -55,10 +58,12 @@ class Verdict(Value):
     """`warn` or `refuse`: the caller holds nothing, and should."""
     warns: bool = False
     """Whether what is held by others is only worth a warning."""
+    undecided: tuple[str, ...] = ()
+    """Paths of which it takes too long to find out."""
 
     @property
     def is_clear(self) -> bool:
-        return self == CLEAR
+        return self.but(undecided=()) == CLEAR
 
     @property
     def stops(self) -> bool:
@@ -69,27 +74,42 @@ class Verdict(Value):
 CLEAR = Verdict()
 
 
-def judge(known: Known, paths: Sequence[str], action: str) -> Verdict:
+def work_for(action: str) -> Work:
+    """What a decision about an action may cost."""
+    return Work() if action == EDIT else Work(MANY * STEPS)
+
+
+def judge(known: Known, paths: Sequence[str], action: str, work: Work | None = None) -> Verdict:
     """Each path by itself. Only a commit asks whether the caller lost what it held, or holds nothing."""
-    mine, ground = known.mine, known.ground
-    own = Reserved((ground.patterns(task.scope) for task in mine), fold=ground.fold)
+    mine, ground, work = known.mine, known.ground, work or work_for(action)
+    own = Reserved((ground.patterns(task.scope) for task in mine), fold=ground.fold, work=work)
     free = [place for place, task in enumerate(mine) if not task.scope]
-    others = Reserved((ground.patterns(one.scope) for one in known.rivals), fold=ground.fold)
-    allowed = Reserved((one.paths for one in known.allowed), fold=ground.fold)
+    scopes = (ground.patterns(one.scope) for one in known.rivals)
+    others = Reserved(scopes, fold=ground.fold, work=work)
+    allowed = Reserved((one.paths for one in known.allowed), fold=ground.fold, work=work)
     held: list[tuple[str, Rival]] = []
     outside: list[str] = []
     forbidden: list[tuple[str, TaskKey]] = []
+    undecided: list[str] = []
     for path in paths:
         if path in known.items:
             continue
-        theirs = [known.rivals[place] for place in others.of(path)]
-        let = {known.allowed[place].task for place in allowed.of(path)}
-        barred = next((rival for rival in theirs if rival.key not in let), None)
+        theirs, is_all = others.known(path)
+        let = {known.allowed[place].task for place in allowed.known(path)[0]} if theirs else set()
+        barred = next(
+            (one for place in theirs if (one := known.rivals[place]).key not in let), None
+        )
         if barred is not None:
             held.append((path, barred))
-        if theirs or not mine:
+        elif not is_all:
+            undecided.append(path)
+        if theirs or not mine or not is_all:
             continue
-        under = [mine[place] for place in own.of(path) or free]
+        inside, is_all = own.known(path)
+        if not inside and not is_all:
+            undecided.append(path)
+            continue
+        under = [mine[place] for place in inside or free]
         if not under:
             outside.append(path)
         elif not any(allows(task, action) for task in under):
@@ -101,6 +121,7 @@ def judge(known: Known, paths: Sequence[str], action: str) -> Verdict:
         known.lost if action == COMMIT and not mine else (),
         known.needs if action == COMMIT and not mine else ALLOW,
         warns=bool(held) and ground.conflict == WARN,
+        undecided=tuple(undecided),
     )
 
 
@@ -114,7 +135,10 @@ def shared_at(known: Known, paths: Sequence[str]) -> list[Allowance]:
     if not known.shared:
         return []
     others = Reserved((one.paths for one in known.shared), fold=known.ground.fold)
-    places = sorted({place for path in paths for place in others.of(path)})
+    try:
+        places = sorted({place for path in paths for place in others.of(path)})
+    except TooManySteps:
+        return []  # it is only told to the holder: nothing is decided by it
     return [known.shared[place] for place in places]
 
 

@@ -373,12 +373,27 @@ def already_running(task: Task, holder: Actor, kept: KeptProcess, now: Instant) 
     )
 
 
+def undecided(paths: Sequence[str]) -> Refusal:
+    """Of paths that are compared with scopes."""
+    return Refusal(
+        "undecided",
+        f"whether anybody holds {several(paths)} takes too many steps to find out: there are scopes"
+        " with too many wildcards",
+        {"paths": list(paths)},
+    )
+
+
 def scope_held(task: Task, rival: Rival, holder: Actor, now: Instant) -> Refusal:
+    doubt = (
+        "; whether they overlap takes too many steps to find out, so they count as overlapping"
+        if rival.undecided
+        else ""
+    )
     who = f"{holder.name} (session {rival.session})" if rival.session else holder.name
     return Refusal(
         "scope_held",
         f"{task.key} may touch {', '.join(task.scope)}, and {rival.key} of {who} has "
-        f"{', '.join(rival.scope)} until {brief(rival.expires, now)}",
+        f"{', '.join(rival.scope)} until {brief(rival.expires, now)}{doubt}",
         _task(task)
         | {
             "scope": list(task.scope),
@@ -386,6 +401,7 @@ def scope_held(task: Task, rival: Rival, holder: Actor, now: Instant) -> Refusal
             "holder": holder.name,
             "session": rival.session if rival.session != "" else holder.name,
             "expires_at": iso(rival.expires),
+            "undecided": rival.undecided,
         },
     )
 

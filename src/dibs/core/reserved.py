@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.core.scopes import AREA, compiled, folded, is_plain, lies_in, names_of
+from dibs.core.scopes import AREA, TooManySteps, Work, compiled, folded, is_plain, lies_in, names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +16,11 @@ BELOW = "/**"
 class Reserved:
     """Many scopes; each is known by its place among them. Only wild ones are looked at one by one."""
 
-    def __init__(self, scopes: Iterable[tuple[str, ...]], *, fold: bool = False) -> None:
+    def __init__(
+        self, scopes: Iterable[tuple[str, ...]], *, fold: bool = False, work: Work | None = None
+    ) -> None:
         self._fold = fold
+        self._work = work or Work()
         self._whole: dict[str, list[int]] = {}
         self._below: dict[str, list[int]] = {}
         self._wild: dict[str, list[tuple[str, int]]] = {}
@@ -48,26 +51,44 @@ class Reserved:
     def _below_start(self, start: str) -> list[tuple[Pattern, int]]:
         if start not in self._ready:
             wild = self._wild.get(start, ())
+            self._work.spend(sum(len(text) for text, _ in wild))
             self._ready[start] = [(compiled(text, self._fold), place) for text, place in wild]
         return self._ready[start]
 
     def of(self, path: str) -> list[int]:
         """The places of all scopes that a path lies in, in their order."""
+        found, is_all = self.known(path)
+        if not is_all:
+            raise TooManySteps
+        return found
+
+    def known(self, path: str) -> tuple[list[int], bool]:
+        """The same as far as the work lasts, and whether these are all: plain scopes cost nothing."""
         if not (self._whole or self._below or self._wild):
-            return []
+            return [], True
         text = folded(path, self._fold)
         found: list[int] = []
+        starts = [""]
         end = text.find("/")
-        wild = list(self._below_start(""))
         while end >= 0:
             above = text[:end]
             found += self._whole.get(above, ())
             found += self._below.get(above, ())
             if above in self._wild:
-                wild += self._below_start(above)
+                starts.append(above)
             end = text.find("/", end + 1)
         found += self._whole.get(text, ())
-        if wild:
-            names = names_of(path, self._fold)
-            found += [place for pattern, place in wild if lies_in(pattern, names)]
-        return sorted(set(found)) if len(found) > 1 else found
+        is_all = self._add_wild(path, starts, found)
+        return (sorted(set(found)) if len(found) > 1 else found), is_all
+
+    def _add_wild(self, path: str, starts: list[str], found: list[int]) -> bool:
+        """Those among the wild ones; False if the work did not last for all of them."""
+        try:
+            wild = [each for start in starts for each in self._below_start(start)]
+            names = names_of(path, self._fold) if wild else ()
+            for pattern, place in wild:
+                if lies_in(pattern, names, self._work):
+                    found.append(place)
+        except TooManySteps:
+            return False
+        return True

@@ -18,7 +18,9 @@ closes is one. Names are compared in Unicode's composed form (NFC); with `fold`,
 cases are the same, one by one: `ß` is not `SS`.
 
 Segments in a path and characters in a segment are the same problem, a sequence with gaps, and
-`_meet` solves both, in a number of steps that grows with the lengths and not with the stars.
+`_meet` solves both, in a number of steps that grows with the lengths and not with the stars. A
+decision about many scopes has a limited number of them (`Work`): they are counted, not timed, so
+that the same question always has the same answer.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     Ranges = tuple[tuple[int, int], ...]
-    """Characters, as ranges of code points: in order, apart, and at least one."""
+    """Characters, as ranges of code points: in order, apart, and at least one.
+
+    With `fold`, those of them count that stand for themselves; the first of each range does.
+    """
     Character = int | Ranges
     Segment = tuple[Character | None, ...]
     Pattern = tuple[Segment | None, ...]
@@ -44,20 +49,49 @@ LAST_CASED = 0x1FFFF
 SLASH = ord("/")
 ANY: Ranges = ((FIRST, SLASH - 1), (SLASH + 1, LAST))
 ANY_SEGMENT: Segment = (ANY, GAP)
+STEPS = 1_000_000
+"""What one decision about paths may cost: some tenths of a second."""
+PAIR, FOLDED = 10, 4
+"""Steps that two patterns cost before their characters are compared, and a character whose case is not kept."""
+NARROW = 512
+"""A range of so few characters is looked through; for a wider one all letters are known by heart."""
 WILD = frozenset("*?[")
 AREA = "@"
 
 
+class TooManySteps(Exception):  # noqa: N818 - what it is about is in the name
+    """The decision would take longer than it may."""
+
+
+class Work:
+    """What one decision may still cost, and which classes of characters it has compared."""
+
+    __slots__ = ("left", "shared")
+
+    def __init__(self, steps: int = STEPS) -> None:
+        self.left = steps
+        self.shared: dict[tuple[Ranges, Ranges], bool] = {}
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise TooManySteps
+
+
 def overlap(one: tuple[str, ...], other: tuple[str, ...], *, fold: bool = False) -> bool:
     """Whether there is a path that both match, or an area that both name."""
-    return Compared(one, fold).overlaps(other)
+    return Compared(one, fold, Work()).overlaps(other)
 
 
 class Compared:
-    """One scope that is compared with many others: most are told apart by their first names."""
+    """One scope that is compared with many others: most are told apart by their first names.
 
-    def __init__(self, scope: tuple[str, ...], fold: bool) -> None:
+    Raises `TooManySteps` when the work is used up: nobody knows then whether they overlap.
+    """
+
+    def __init__(self, scope: tuple[str, ...], fold: bool, work: Work) -> None:
         self._fold = fold
+        self._work = work
         self._areas = {*_areas(scope)}
         self._by_head: dict[str, list[str]] = {}
         for text in map(_composed, scope):
@@ -78,19 +112,21 @@ class Compared:
         return any(self._meet(text, there) for text in mine)
 
     def _meet(self, text: str, there: str) -> bool:
+        self._work.spend(PAIR)
         plain = None if self._fold else _at_a_glance(text, there)
         if plain is not None:
             return plain
         for each in (text, there):
             if each not in self._compiled:
+                self._work.spend(len(each) * (FOLDED if self._fold else 1))
                 self._compiled[each] = _pattern(each, self._fold)
-        return _share_a_path(self._compiled[text], self._compiled[there])
+        return _share_a_path(self._compiled[text], self._compiled[there], self._work)
 
 
 def matches(scope: tuple[str, ...], path: str, *, fold: bool = False) -> bool:
     """Whether a path, relative to the repository, lies in a scope."""
-    names = names_of(path, fold)
-    return any(lies_in(compiled(pattern, fold), names) for pattern in scope)
+    names, work = names_of(path, fold), Work()
+    return any(lies_in(compiled(pattern, fold), names, work) for pattern in scope)
 
 
 # For those who ask about many paths: each pattern and each path is read once.
@@ -102,15 +138,11 @@ def compiled(pattern: str, fold: bool) -> Pattern:
 
 def names_of(path: str, fold: bool) -> Pattern:
     """The names in a path, relative to the repository."""
-    return tuple(
-        tuple(_code(character, fold) for character in name)
-        for name in _composed(path).split("/")
-        if name
-    )
+    return tuple(tuple(map(ord, name)) for name in folded(path, fold).split("/") if name)
 
 
-def lies_in(pattern: Pattern, names: Pattern) -> bool:
-    return _share_a_path(pattern, names)
+def lies_in(pattern: Pattern, names: Pattern, work: Work) -> bool:
+    return _share_a_path(pattern, names, work)
 
 
 def is_plain(pattern: str) -> bool:
@@ -121,7 +153,9 @@ def is_plain(pattern: str) -> bool:
 def folded(path: str, fold: bool) -> str:
     """A path as it is compared with others."""
     text = _composed(path)
-    return "".join(_lower(character) for character in text) if fold else text
+    if not fold:
+        return text
+    return text.lower() if text.isascii() else "".join(map(_lower, text))
 
 
 def _areas(scope: tuple[str, ...]) -> Iterable[str]:
@@ -131,9 +165,7 @@ def _areas(scope: tuple[str, ...]) -> Iterable[str]:
 def _head(text: str, fold: bool) -> str:
     """The first segment, if it is a plain name: two that differ have no path in common."""
     first = text.partition("/")[0]
-    if _is_wild(first):
-        return ""
-    return "".join(chr(_code(character, fold)) for character in first) if fold else first
+    return "" if _is_wild(first) else folded(first, fold)
 
 
 def _at_a_glance(one: str, other: str) -> bool | None:
@@ -168,13 +200,17 @@ def _is_wild(name: str) -> bool:
 
 
 def _meet(
-    one: tuple[Item | None, ...], other: tuple[Item | None, ...], places: Callable[[Item], int]
+    one: tuple[Item | None, ...],
+    other: tuple[Item | None, ...],
+    places: Callable[[Item], int],
+    work: Work,
 ) -> bool:
     """Whether some sequence fits both. `places` says which items of `other` fit an item of `one`.
 
     Goes through `one` item by item, and keeps the places in `other` where one can be by then: bit
     `n` is the place before item `n`. No two gaps stand side by side.
     """
+    work.spend(len(one) + len(other))
     gaps = sum(1 << place for place, item in enumerate(other) if item is GAP)
     end = 1 << len(other)
     reached = 1 | (1 & gaps) << 1
@@ -192,18 +228,26 @@ def _meet(
     return bool(reached & end)
 
 
-def _share_a_path(one: Pattern, other: Pattern) -> bool:
+def _share_a_path(one: Pattern, other: Pattern, work: Work) -> bool:
+    work.spend(PAIR)
+
     def places(name: Segment) -> int:
+        work.spend(len(other))
         return sum(
             1 << place
             for place, there in enumerate(other)
-            if there is not GAP and _share_a_name(name, there)
+            if there is not GAP and _share_a_name(name, there, work)
         )
 
-    return bool(one and other) and _meet(one, other, places)
+    return bool(one and other) and _meet(one, other, places, work)
 
 
-def _share_a_name(one: Segment, other: Segment) -> bool:
+def _share_a_name(one: Segment, other: Segment, work: Work) -> bool:
+    if one == other:
+        return True
+    for end in (0, -1):
+        if isinstance(one[end], int) and isinstance(other[end], int) and one[end] != other[end]:
+            return False
     letters: dict[int, int] = {}
     classes: list[tuple[int, Ranges]] = []
     for place, item in enumerate(other):
@@ -214,23 +258,38 @@ def _share_a_name(one: Segment, other: Segment) -> bool:
 
     def places(item: Character) -> int:
         if isinstance(item, int):
-            found, ranges = letters.get(item, 0), _only(item)
-        else:
-            found, ranges = 0, item
-            for code, there in letters.items():
-                found |= there if _share_a_character(item, _only(code)) else 0
-        return found | sum(bit for bit, there in classes if _share_a_character(ranges, there))
+            work.spend(len(classes))
+            found = letters.get(item, 0)
+            return found | sum(bit for bit, there in classes if _has(there, item))
+        work.spend(len(classes) + len(letters))
+        found = sum(there for code, there in letters.items() if _has(item, code))
+        return found | sum(bit for bit, there in classes if _share_a_character(item, there, work))
 
     # mypy joins the kinds of items to `object`.
-    return one == other or _meet(one, other, places)  # type: ignore[arg-type]
+    return _meet(one, other, places, work)  # type: ignore[arg-type]
 
 
-def _only(code: int) -> Ranges:
-    return ((code, code),)
+def _has(ranges: Ranges, code: int) -> bool:
+    return any(low <= code <= high for low, high in ranges)
 
 
-def _share_a_character(one: Ranges, other: Ranges) -> bool:
-    return any(max(low, first) <= min(high, last) for low, high in one for first, last in other)
+def _share_a_character(one: Ranges, other: Ranges, work: Work) -> bool:
+    """Each pair of classes is compared once: through both from their first ranges on."""
+    known = work.shared.get((one, other))
+    if known is None:
+        work.spend(len(one) + len(other))
+        known = work.shared[one, other] = _cross(one, other)
+    return known
+
+
+def _cross(one: Ranges, other: Ranges) -> bool:
+    mine = theirs = 0
+    while mine < len(one) and theirs < len(other):
+        (low, high), (first, last) = one[mine], other[theirs]
+        if max(low, first) <= min(high, last):
+            return True
+        mine, theirs = (mine + 1, theirs) if high < first else (mine, theirs + 1)
+    return False
 
 
 # From text to patterns.
@@ -296,6 +355,20 @@ def _close(name: str, place: int) -> int:
     return max(0, name.find("]", place + 2 + negated))
 
 
+def classes(pattern: str) -> list[str]:
+    """What stands between the brackets of each class."""
+    found = []
+    for name in pattern.split("/"):
+        place = 0
+        while place < len(name):
+            close = _close(name, place)
+            if close:
+                found.append(name[place + 1 : close])
+                place = close
+            place += 1
+    return found
+
+
 def _class(inner: str, fold: bool) -> Ranges:
     """The characters of `a-z` or `!a-z`; maybe none."""
     negated = inner[0] in "!^"
@@ -306,9 +379,9 @@ def _class(inner: str, fold: bool) -> Ranges:
         ranges.append((ord(members[0]), ord(members[2 if is_range else 0])))
         members = members[3 if is_range else 1 :]
     chosen = _folded(ranges) if fold else ranges
-    never = [SLASH, *_cased()] if fold else [SLASH]
     excluded = chosen if negated else _others(chosen)
-    return _others([*excluded, *((code, code) for code in never)])
+    found = _others([*excluded, (SLASH, SLASH)])
+    return _from_own(found) if fold else found
 
 
 def _others(ranges: Iterable[tuple[int, int]]) -> Ranges:
@@ -352,9 +425,26 @@ def _cased() -> dict[int, int]:
 
 def _folded(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """With the characters that stand for others in these ranges."""
-    lower = {
-        there
-        for code, there in _cased().items()
-        if any(low <= code <= high for low, high in ranges)
-    }
-    return ranges + [(code, code) for code in lower]
+    found = list(ranges)
+    for low, high in ranges:
+        if high - low < NARROW:
+            lower = {ord(_lower(chr(code))) for code in range(low, high + 1)}
+        else:
+            lower = {there for code, there in _cased().items() if low <= code <= high}
+        found += [(code, code) for code in lower if not low <= code <= high]
+    return found
+
+
+def _from_own(ranges: Ranges) -> Ranges:
+    """Each range from its first character that stands for itself on; without those that have none.
+
+    Two of these have such a character in common if they overlap at all: the first of the overlap.
+    """
+    found = []
+    for first, high in ranges:
+        low = first
+        while low <= high and _lower(chr(low)) != chr(low):
+            low += 1
+        if low <= high:
+            found.append((low, high))
+    return tuple(found)

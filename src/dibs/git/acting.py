@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dibs.core.guarding import COMMIT, work_for
 from dibs.core.reserved import Reserved
+from dibs.core.scopes import TooManySteps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +37,12 @@ def covering(mine: Sequence[Task], paths: Sequence[str], ground: Ground) -> list
     """Tasks with a scope in which every path lies."""
     if not paths:
         return []
-    reserved = Reserved((ground.patterns(task.scope) for task in mine), fold=ground.fold)
+    scopes = (ground.patterns(task.scope) for task in mine)
+    reserved = Reserved(scopes, fold=ground.fold, work=work_for(COMMIT))
     left = set(range(len(mine)))
-    for path in paths:
-        left &= set(reserved.of(path))
+    try:
+        for path in paths:
+            left &= set(reserved.of(path))
+    except TooManySteps:
+        return []  # then the task that is named counts, or none
     return [mine[place] for place in sorted(left)]

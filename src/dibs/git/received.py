@@ -13,9 +13,10 @@ from itertools import groupby
 from dibs.board.guarding import NOBODY
 from dibs.core import checks
 from dibs.core.ground import ALLOW, OFF, WARN
-from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held
-from dibs.core.refusals import Refusal, Refused, several
+from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held, work_for
+from dibs.core.refusals import Refusal, Refused, several, undecided
 from dibs.core.reserved import Reserved
+from dibs.core.scopes import TooManySteps
 from dibs.core.values import Value
 from dibs.git.changes import RAW, Unasked, moved_to
 from dibs.git.leave import Leave
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.core.guarding import Verdict
     from dibs.core.model import Actor, ActorId, Allowance, Task, Token
+    from dibs.core.scopes import Work
     from dibs.stores.transaction import ReadTransaction
 
 ENDED_BY_HOLDER = ("complete", "submit", "fail", "release", "block")
@@ -166,19 +168,28 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def judged(board: Board, arrived: Sequence[Commit]) -> list[Finding]:
-    """All that is wrong with them, in their order."""
+    """All that is wrong with them, in their order. Refused, if it is not known what others hold."""
+    try:
+        return findings(board, arrived)
+    except TooManySteps:
+        paths = [path for commit in arrived for path in commit.paths]
+        raise Refused(undecided(paths)) from None
+
+
+def findings(board: Board, arrived: Sequence[Commit]) -> list[Finding]:
     found = []
+    work = work_for(PUSH)
     with board.read() as tx:
         known = tasks_named(tx, arrived)
         highest = highest_tokens(arrived)
-        unnamed = Unnamed(tx, board, vouched(arrived, known))
+        unnamed = Unnamed(tx, board, vouched(arrived, known), work)
         leave = Leave(tx, fold=board.settings.rules.ground.fold)
         for commit in arrived:
             wrong = (
                 stated_wrongly(commit, known)
                 or not_current(tx, commit, known, highest)
                 or not_allowed(commit, known)
-                or outside(tx, board, commit, known, leave)
+                or outside(tx, board, commit, known, leave, work)
             )
             if wrong is not None:
                 found.append(Finding(commit.id, wrong, advice=what_helps(wrong, known)))
@@ -217,9 +228,10 @@ class Unnamed:
     """What stands against commits that name no task. Who made them nobody can tell."""
 
     def __init__(
-        self, tx: ReadTransaction, board: Board, vouched: Mapping[str, frozenset[str]]
+        self, tx: ReadTransaction, board: Board, vouched: Mapping[str, frozenset[str]], work: Work
     ) -> None:
         self.needs = needs(board)
+        self.work = work
         self.vouched = vouched
         ground = board.settings.rules.ground
         held = tx.held_scopes() if ground.conflict != OFF else []
@@ -233,19 +245,22 @@ class Unnamed:
     def findings(self, commit: Commit) -> list[Finding]:
         own = self.vouched.get(commit.id, frozenset())
         verdict = self.judged(commit.joined or commit.paths, own)
-        if verdict.held and commit.merges:
+        if (verdict.held or verdict.undecided) and commit.merges:
             verdict = self.judged(with_left_out(commit).paths, own)
         if verdict.held:
             return [
                 self.held(commit, path_held(verdict.held, self.actors, self.now), verdict.warns)
             ]
+        if verdict.undecided:
+            raise TooManySteps
         if self.needs == ALLOW or commit.merges:
             return []
         return [Finding(commit.id, needs_task("push"), warns=self.needs == WARN)]
 
     def judged(self, paths: Sequence[str], own: frozenset[str]) -> Verdict:
         others = tuple(one for one in self.known.rivals if one.key not in own)
-        return judge(self.known.but(rivals=others, allowed=self.allowed), paths, PUSH)
+        known = self.known.but(rivals=others, allowed=self.allowed)
+        return judge(known, paths, PUSH, self.work)
 
     def held(self, commit: Commit, problem: Refusal, warns: bool) -> Finding:
         message = f"{commit.short} names no task, and {problem.message}"
@@ -374,14 +389,20 @@ def not_allowed(commit: Commit, known: dict[str, Task]) -> Refusal | None:
 
 
 def outside(
-    tx: ReadTransaction, board: Board, commit: Commit, known: dict[str, Task], leave: Leave
+    tx: ReadTransaction,
+    board: Board,
+    commit: Commit,
+    known: dict[str, Task],
+    leave: Leave,
+    work: Work,
 ) -> Refusal | None:
     """Paths in the scope of none of the tasks that the commit names, which no person let it touch."""
     tasks = tuple(known[key] for key in commit.keys)
     if not tasks or not all(task.scope for task in tasks):
         return None
     ground = board.settings.rules.ground
-    reserved = Reserved((ground.patterns(task.scope) for task in tasks), fold=ground.fold)
+    scopes = (ground.patterns(task.scope) for task in tasks)
+    reserved = Reserved(scopes, fold=ground.fold, work=work)
     if not all(map(reserved.of, commit.joined)):
         commit = with_left_out(commit)
     items = board.backlog.paths(tx, tasks) if board.backlog is not None else frozenset()
@@ -390,9 +411,9 @@ def outside(
     paths = tuple(path for path in paths if not any(leave.covers(*one, path) for one in leases))
     if not paths:
         return None
-    scopes = "; ".join(f"{task.key}: {', '.join(task.scope)}" for task in tasks)
+    stated = "; ".join(f"{task.key}: {', '.join(task.scope)}" for task in tasks)
     message = (
-        f"{commit.short} changes {several(paths)}, outside the scope of what it names ({scopes})"
+        f"{commit.short} changes {several(paths)}, outside the scope of what it names ({stated})"
     )
     facts = {"commit": commit.id, "task": tasks[0].key, "paths": list(paths)}
     return Refusal("outside_scope", message, facts)

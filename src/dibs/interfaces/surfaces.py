@@ -96,6 +96,9 @@ SURFACES = {
     ),
     "driver_missing": Surface(USAGE, "pip install 'dibs[postgres]'"),
     "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),
+    "undecided": Surface(
+        USAGE, "write the scopes with fewer wildcards: dibs scope; dibs list --held"
+    ),
     # Refused.
     "final": Surface(REFUSED, "dibs show {task}; new work is a new task: dibs add"),
     "wrong_state": Surface(REFUSED, "dibs show {task}"),
