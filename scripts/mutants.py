@@ -66,6 +66,7 @@ RUNNER = "tests/git/test_runner.py::test_"
 HIDDEN = "tests/git/test_hidden_changes.py::test_"
 EDITED = "tests/harness/test_edited_paths.py::test_"
 LIMITS = "tests/interfaces/test_scope_limits.py::test_"
+FILE_LIMITS = "tests/interfaces/test_file_limits.py::test_"
 PICKLING = "tests/interfaces/test_pickling.py::test_"
 
 
@@ -542,6 +543,13 @@ TABLE = [
     Mutant("scopes: undecided counts as overlapping", "board/known.py", "            undecided.add(one)\n", "            verdicts[one] = False\n", f"{LIMITS}an_overlap_that_takes_too_long_to_find_out_counts_as_one"),
     Mutant("scopes: undecided paths are told", "board/guarding.py", "undecided(verdict.undecided) if verdict.undecided else None", "None", f"{LIMITS}an_edit_that_cannot_be_judged_in_time_obeys_the_setting"),
     Mutant("scopes: classes are few", "core/checks.py", "    _check_classes(path)\n", "", f"{LIMITS}a_scope_has_few_and_short_classes"),
+    Mutant("limits: depth", "board/bounded.py", "    raise Unreadable(DEEP)\n", "    return value\n", f"{FILE_LIMITS}a_bad_dibs_toml_is_told_of_and_opens_no_guard"),
+    Mutant("limits: long keys", "board/bounded.py", "        if re.search(", "        if not re.search(", f"{FILE_LIMITS}nobody_knows_what_an_area_stands_for_that_cannot_be_read"),
+    Mutant("limits: size", "board/bounded.py", "if before.st_size > limit:", "if before.st_size < 0:", f"{FILE_LIMITS}a_bad_dibs_toml_is_told_of_and_opens_no_guard"),
+    Mutant("limits: type", "board/bounded.py", "if not stat.S_ISREG(found.st_mode):", "if False:", f"{FILE_LIMITS}a_pipe_or_a_device_in_place_of_a_file_stops_nobody"),
+    Mutant("limits: depth of items", "backlogs/scalars.py", "    if depth == DEPTH:", "    if depth < 0:", f"{FILE_LIMITS}an_item_file_that_is_nested_too_deeply_is_told_of_and_the_rest_goes_on"),
+    Mutant("limits: depth of lines", "backlogs/workgraph.py", "                shallow(fields)\n", "                pass\n", f"{FILE_LIMITS}a_line_that_is_nested_too_deeply_is_left_alone_and_the_rest_goes_on"),
+    Mutant("limits: unknown areas count as overlapping", "board/known.py", "            if unknown:\n", "            if not ground:\n", f"{FILE_LIMITS}nobody_knows_what_an_area_stands_for_that_cannot_be_read"),
 ]  # fmt: skip
 
 

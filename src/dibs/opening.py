@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from os.path import exists, join
+from os.path import exists, join, lexists
 
+from dibs.board.bounded import lines
 from dibs.board.locate import Place, locate
 from dibs.board.persist import Opened, persist
 from dibs.board.places import settings_in, store_at
@@ -104,16 +105,17 @@ def in_repository(board: Kind, place: Place) -> Kind:
 
 def with_areas(board: Kind, place: Place) -> Kind:
     """`dibs.toml` may name areas; the board's own settings come first."""
-    committed, board.unread = committed_areas(place, board.settings)
-    if committed:
-        board.settings = board.settings.but(areas={**committed, **board.settings.areas})
+    committed, unread = committed_areas(place, board.settings)
+    if committed or unread:
+        areas = {**committed, **board.settings.areas}
+        board.settings = board.settings.but(areas=areas, areas_unread=unread)
     return board
 
 
 def wrong_in_committed(place: Place, settings: Settings) -> list[str]:
     """What of `dibs.toml` is not followed."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not exists(join(root, COMMITTED)):
+    if not root or not lexists(join(root, COMMITTED)):
         return []
     from dibs.backlogs.found import wrong_in
 
@@ -123,7 +125,7 @@ def wrong_in_committed(place: Place, settings: Settings) -> list[str]:
 def committed_areas(place: Place, settings: Settings) -> tuple[dict[str, tuple[str, ...]], str]:
     """The areas that `dibs.toml` names; and what is wrong with the first that could not be read."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not exists(join(root, COMMITTED)):
+    if not root or not lexists(join(root, COMMITTED)):
         return {}, ""
     from dibs.backlogs.found import stated_areas
 
@@ -173,7 +175,7 @@ def main_tree(place: Place) -> str:
     return repository.worktree if repository.git_dir == repository.common_dir else ""
 
 
-KEPT = "board.id"
+KEPT, KEPT_MAX = "board.id", 1 << 10
 """A file beside the database: which board it is, if item files name it."""
 
 
@@ -200,8 +202,4 @@ def is_here(place: Place) -> bool:
 
 
 def kept(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(64).strip()
-    except OSError:
-        return ""
+    return "".join(lines(path, KEPT_MAX)[:1]).strip()

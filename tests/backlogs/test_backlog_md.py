@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.backlogs.backlog_md import BacklogMd, statuses_in
-from dibs.backlogs.item import Record, Unreadable
+from dibs.backlogs.item import Record
+from dibs.board.bounded import Unreadable
 from dibs.core.instants import HOUR, SECOND, Duration, Instant
 from dibs.core.model import (
     BLOCKED,

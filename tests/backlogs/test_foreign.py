@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dibs.backlogs import foreign
 from dibs.backlogs.foreign import FORMATS, beads, github, taskwarrior
 from dibs.backlogs.importing import import_items, number_of
-from dibs.backlogs.item import Unreadable
+from dibs.board.bounded import Unreadable
 from dibs.channels.ask import normalised_ref
 from dibs.core.model import BLOCKED, COMPLETE, DROPPED, IN_PROGRESS, OPEN
 

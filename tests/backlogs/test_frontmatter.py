@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dibs.backlogs.frontmatter import Document, Raw
-from dibs.backlogs.item import Unreadable
+from dibs.board.bounded import Unreadable
 from kit import soak
 from kit.corpus import TASK, WRK, broken, corpus
 

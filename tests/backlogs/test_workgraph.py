@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.backlogs.item import Lock, Pointer, Unreadable
+from dibs.backlogs.item import Lock, Pointer
 from dibs.backlogs.jsonlines import Line
 from dibs.backlogs.report import Report, summary
 from dibs.backlogs.workgraph import WRITES, Workgraph
 from dibs.backlogs.workgraph_fields import STATES, WORDS, instant_of, stamp
 from dibs.backlogs.workgraph_files import registry_of
+from dibs.board.bounded import Unreadable
 from dibs.core.instants import HOUR, MINUTE, SECOND, iso
 from dibs.core.model import (
     BLOCKED,

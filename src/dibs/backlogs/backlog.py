@@ -9,9 +9,10 @@ from dibs.backlogs import files
 from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.gone import as_gone, told
 from dibs.backlogs.index import Index
-from dibs.backlogs.item import Item, Problem, Unreadable
+from dibs.backlogs.item import Item, Problem
 from dibs.backlogs.showing import SHOWN, is_behind, records_of, write
 from dibs.backlogs.words import key_of
+from dibs.board.bounded import Unreadable
 from dibs.board.outcome import task_events
 from dibs.core import commands as c
 from dibs.core import events as e

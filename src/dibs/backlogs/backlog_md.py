@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from os.path import basename, isfile, join
 
+from dibs.backlogs import files
 from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document, Raw
-from dibs.backlogs.item import UNBOUND, Item, Problem, Record, Unreadable
+from dibs.backlogs.item import UNBOUND, Item, Problem, Record
 from dibs.backlogs.kano import pointer_in
 from dibs.backlogs.words import Words, day_of, instant_of, minute_of, stamp, title_of
+from dibs.board.bounded import Unreadable
 from dibs.core.model import (
     BLOCKED,
     COMPLETE,
@@ -114,8 +116,7 @@ class BacklogMd(Plain):
     def at(cls, root: str, folder: str = FOLDER) -> Self:
         """With the statuses that its `config.yml` lists."""
         try:
-            with open(join(root, folder, CONFIG), "rb") as file:
-                return cls(folder, statuses_in(file.read(LARGEST)))
+            return cls(folder, statuses_in(files.read(root, join(folder, CONFIG), LARGEST).data))
         except (OSError, Unreadable) as error:
             return cls(folder, STATUSES, f"{folder}/{CONFIG} cannot be read: {error}")
 

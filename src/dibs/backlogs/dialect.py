@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from dibs.backlogs.files import LIMIT
+from dibs.board.bounded import LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,19 +6,16 @@ import os
 import stat
 from os.path import join, realpath
 
-from dibs.backlogs.item import Unreadable
+from dibs.board import bounded
+from dibs.board.bounded import LIMIT, Unreadable
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Self
 
-LIMIT = 1 << 20
-"""The largest item that is read, in bytes."""
-
 GRAPH_LIMIT = 256 << 20
-"""The same for a file that holds all items."""
+"""The largest file that is read if it holds all items, in bytes."""
 
 TEMPORARY = ".dibs-"
 """How the name of a file begins that is on its way to become another: then the process, and chance."""
@@ -129,7 +126,7 @@ def _place(root: str, relative: str) -> _Place:
         base, real = realpath(root), realpath(join(root, *parts))
         inside = real[len(base.rstrip("/")) + 1 :]
         if join(base, inside) != real or not inside:
-            raise Unreadable("it is a link that leads out of the backlog")
+            raise Unreadable("it is a link that leads out of the repository")
         place = _opened(base, inside.split("/"))
     if place is None:
         raise Unreadable("it is a link that leads nowhere")
@@ -139,7 +136,7 @@ def _place(root: str, relative: str) -> _Place:
 def _parts(relative: str) -> list[str]:
     parts = [part for part in relative.split("/") if part not in ("", ".")]
     if relative.startswith("/") or ".." in parts or not parts or "\0" in relative:
-        raise Unreadable("it is not a path below the backlog")
+        raise Unreadable("it is not a path below the repository")
     return parts
 
 
@@ -177,30 +174,13 @@ def _read(place: _Place, limit: int) -> Seen:
     file = os.open(place.name, _READ, dir_fd=place.folder)
     try:
         for _ in range(LOOKS):
-            before = os.fstat(file)
-            if not stat.S_ISREG(before.st_mode):
-                raise Unreadable("it is not a file")
-            if before.st_size > limit:
-                raise Unreadable(f"it has {before.st_size} bytes; at most {limit} are read")
-            os.lseek(file, 0, os.SEEK_SET)
-            data = b"".join(_pieces(file, before.st_size))
+            before, data = bounded.contents(file, limit)
             seen = _seen(before, data)
             if seen == _seen(os.fstat(file), data):
                 return seen
     finally:
         os.close(file)
     raise Unreadable("it changes while it is read")
-
-
-def _pieces(file: int, size: int) -> Iterator[bytes]:
-    """One byte more is asked for than there should be: it may have grown."""
-    left = size + 1
-    while left > 0:
-        piece = os.read(file, left)
-        if not piece:
-            return
-        left -= len(piece)
-        yield piece
 
 
 def _seen(now: os.stat_result, data: bytes) -> Seen:

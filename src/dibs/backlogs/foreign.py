@@ -10,8 +10,9 @@ texts only the title is kept. An element that makes no sense is a problem, and t
 
 from __future__ import annotations
 
-from dibs.backlogs.item import Item, Problem, Unreadable
+from dibs.backlogs.item import Item, Problem
 from dibs.backlogs.words import in_one_line, title_of
+from dibs.board.bounded import Unreadable
 from dibs.core.checks import NUMBER_DIGITS, REF_LENGTH, short
 from dibs.core.model import (
     BLOCKED,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from os.path import exists, isabs, isdir, isfile, join, normpath, samefile
+from os.path import exists, isabs, isdir, join, lexists, normpath, samefile
 
 from dibs.backlogs.item import Problem
 from dibs.board.settings import areas_of
@@ -117,16 +117,16 @@ def checked_areas(stated: dict[str, Any]) -> tuple[dict[str, tuple[str, ...]], l
 
 
 def read_file(root: str) -> tuple[dict[str, Any], list[Problem]]:
-    path = join(root, FILE)
-    if not isfile(path):
+    if not lexists(join(root, FILE)):
         return {}, []
-    import tomllib
+    from dibs.backlogs import files
+    from dibs.backlogs.gone import told
+    from dibs.board.bounded import Unreadable, toml
 
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file), []
-    except (OSError, ValueError, RecursionError) as error:
-        return {}, [Problem(FILE, f"it cannot be read: {checks.short(str(error))}", LEFT)]
+        return toml(files.read(root, FILE).data), []
+    except (OSError, Unreadable) as error:
+        return {}, [Problem(FILE, f"it cannot be read: {checks.short(told(error))}", LEFT)]
 
 
 def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dibs.backlogs import sections
-from dibs.backlogs.item import Unreadable
 from dibs.backlogs.layout import Entry, entries
 from dibs.backlogs.scalars import SPACE, Odd, comment_at, flow, is_filler, quoted_end, value
 from dibs.backlogs.writing import Raw, style_of, written
+from dibs.board.bounded import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.backlogs import files
-from dibs.backlogs.item import Unreadable
+from dibs.board.bounded import Unreadable
 from dibs.core.model import FINAL, Listed, Task
 from dibs.core.values import Value
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from os.path import basename, join
 
+from dibs.backlogs.files import GRAPH_LIMIT
+from dibs.board import bounded
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -73,16 +75,15 @@ class Index:
         return self._of[1] == board and self._stat == self._look()
 
     def _load(self) -> None:
-        import json
-
         try:
-            with open(self._path, encoding="utf-8") as file:
-                kept = json.load(file)
+            kept = bounded.json(bounded.read(self._path, GRAPH_LIMIT))
             if kept["of"] != self._of:
                 return
             self.files = {path: _file(stored) for path, stored in kept["files"].items()}
             self.seq = kept["seq"]
-        except (OSError, ValueError, KeyError, TypeError, IndexError):
+        except (
+            OSError, bounded.Unreadable, ValueError, KeyError, TypeError, IndexError, AttributeError,
+        ):  # fmt: skip
             self.files, self.seq = {}, 0
 
     def save(self) -> None:

@@ -138,14 +138,6 @@ class Record(Value):
         return Pointer(self.board, token, self.holder.name, session, lease.ttl)
 
 
-class Unreadable(Exception):  # noqa: N818 - what it is about is in the name
-    """A file that cannot be read as what it claims to be, and why."""
-
-    def __init__(self, why: str, line: int = 0) -> None:
-        super().__init__(why)
-        self.line = line
-
-
 if TYPE_CHECKING:
 
     class Dialect(Protocol):

@@ -7,7 +7,7 @@ from os.path import basename, join, relpath
 
 from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document, Raw
-from dibs.backlogs.item import Item, Problem, Record, Unreadable
+from dibs.backlogs.item import Item, Problem, Record
 from dibs.backlogs.pointer import pointer_of
 from dibs.backlogs.words import (
     Words,
@@ -18,6 +18,7 @@ from dibs.backlogs.words import (
     stamp,
     title_of,
 )
+from dibs.board.bounded import Unreadable
 from dibs.core.instants import exact
 from dibs.core.model import (
     ACTIONS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dibs.backlogs.item import Unreadable
 from dibs.backlogs.scalars import (
     SPACE,
     comment_at,
@@ -14,6 +13,7 @@ from dibs.backlogs.scalars import (
     scalar_width,
     simple_list,
 )
+from dibs.board.bounded import Unreadable
 from dibs.core.values import Value
 
 BRACKETS = ("[", "{", '"', "'")

@@ -6,7 +6,7 @@ YAML readers might take in two ways raises `Unreadable`.
 
 from __future__ import annotations
 
-from dibs.backlogs.item import Unreadable
+from dibs.board.bounded import Unreadable
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -215,10 +215,14 @@ def simple_list(line: str) -> list[str] | None:
     return items if simple and not any(item in NULLS for item in items) else None
 
 
+def _deeper(depth: int) -> int:
+    if depth == DEPTH:
+        raise Unreadable("it is nested too deeply")
+    return depth + 1
+
+
 def flow(text: str, at: int, depth: int = 0) -> tuple[Node, int]:
     """What stands in the brackets at `at`, and the place after them."""
-    if depth > DEPTH:
-        raise Unreadable("brackets are nested too deeply")
     ending = "]" if text[at] == "[" else "}"
     items: list[Node] = []
     pairs: dict[str, Node] = {}
@@ -259,23 +263,26 @@ def _next(text: str, at: int) -> int:
     unfinished("a bracket")
 
 
+def _after_anchor(text: str, at: int, depth: int) -> int:
+    """The place after what an anchor or a tag belongs to, if that is anything."""
+    while at < len(text) and text[at] not in " \t\n,]}":
+        at += 1
+    at = _next(text, at)
+    return at if text[at] in ",]}:" else _flow_node(text, at, _deeper(depth))[1]
+
+
 def _flow_node(text: str, at: int, depth: int) -> tuple[Node, int]:
     sign = text[at]
     if sign in "[{":
-        return flow(text, at, depth + 1)
+        return flow(text, at, _deeper(depth))
     if sign in "\"'":
         try:
             return quoted(text, at)
         except Unreadable as why:
             return Odd(str(why)), quoted_end(text, at)
-    end = at
     if sign in "&!":
-        while end < len(text) and text[end] not in " \t\n,]}":
-            end += 1
-        at = _next(text, end)
-        return Odd("an anchor or a tag"), at if text[at] in ",]}:" else _flow_node(text, at, depth)[
-            1
-        ]
+        return Odd("an anchor or a tag"), _after_anchor(text, at, depth)
+    end = at
     while end < len(text):
         sign = text[end]
         if sign in FLOW or (sign == "#" and text[end - 1] in " \t\n"):
@@ -292,7 +299,7 @@ def _flow_node(text: str, at: int, depth: int) -> tuple[Node, int]:
 # Values.
 
 
-def value(lines: list[str], indent: int) -> Node:
+def value(lines: list[str], indent: int, depth: int = 0) -> Node:
     """What a value says: the rest of its key's line, then the lines below it.
 
     A mapping below is not read: it is `Odd`.
@@ -304,7 +311,7 @@ def value(lines: list[str], indent: int) -> Node:
             return None
         body = below[0].lstrip(" ")
         if is_dash(body):
-            return _items(lines[1:], len(below[0]) - len(body))
+            return _items(lines[1:], len(below[0]) - len(body), _deeper(depth))
         if key_of(body, 0) is not None:
             return Odd("a mapping")
         inline, lines = body, [body, *lines[lines.index(below[0], 1) + 1 :]]
@@ -328,7 +335,7 @@ def _fillers(lines: list[str]) -> bool:
     return all(is_filler(line.lstrip(" ")) for line in lines)
 
 
-def _items(lines: list[str], indent: int) -> Node:
+def _items(lines: list[str], indent: int, depth: int) -> Node:
     items: list[list[str]] = []
     for line in lines:
         body = line.lstrip(" ")
@@ -339,14 +346,15 @@ def _items(lines: list[str], indent: int) -> Node:
             items[-1].append(line)
         elif not is_filler(body):
             raise Unreadable("a list has a line that is no item")
-    return [value(_without_end(item), indent) for item in items]
+    return [value(_without_end(item), indent, depth) for item in items]
 
 
 def _without_end(lines: list[str]) -> list[str]:
     """Without the comments and blank lines at the end, unless they may be the text itself."""
     last = len(lines)
-    while lines[0].lstrip(SPACE)[:1] not in ("|", ">") and last > 1 and _fillers(lines[last - 1 :]):
-        last -= 1
+    if lines[0].lstrip(SPACE)[:1] not in ("|", ">"):
+        while last > 1 and is_filler(lines[last - 1].lstrip(" ")):
+            last -= 1
     return lines[:last]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.backlogs.item import Unreadable
+from dibs.board.bounded import Unreadable
 from dibs.core.values import Value
 
 FENCES = ("```", "~~~")

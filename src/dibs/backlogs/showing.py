@@ -6,7 +6,8 @@ import os
 
 from dibs.backlogs import files
 from dibs.backlogs.gone import told
-from dibs.backlogs.item import Record, Step, Unreadable
+from dibs.backlogs.item import Record, Step
+from dibs.board.bounded import Unreadable
 from dibs.core import events as e
 from dibs.core.evolve import evolve
 from dibs.core.model import Task

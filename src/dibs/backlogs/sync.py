@@ -12,11 +12,12 @@ from dibs.backlogs.cycles import broken_cycles
 from dibs.backlogs.found import wrong_in
 from dibs.backlogs.gone import GONE, as_gone, missing, told
 from dibs.backlogs.index import File, counts_before, noted
-from dibs.backlogs.item import Item, Problem, Unreadable
+from dibs.backlogs.item import Item, Problem
 from dibs.backlogs.names import proposals
 from dibs.backlogs.report import NOTHING, Options, Report
 from dibs.backlogs.showing import SHOWN
 from dibs.backlogs.words import key_of
+from dibs.board.bounded import Unreadable
 from dibs.core import commands as c
 from dibs.core.model import Listed, Task, TaskKey
 from dibs.core.refusals import refused

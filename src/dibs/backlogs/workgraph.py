@@ -10,7 +10,7 @@ import os
 
 from dibs.backlogs.dialect import Plain
 from dibs.backlogs.files import GRAPH_LIMIT
-from dibs.backlogs.item import Item, Lock, Problem, Unreadable
+from dibs.backlogs.item import Item, Lock, Problem
 from dibs.backlogs.jsonlines import BOM, REMOVED, SPACE, Line, More, strict_decoder
 from dibs.backlogs.words import Words
 from dibs.backlogs.workgraph_fields import (
@@ -31,6 +31,7 @@ from dibs.backlogs.workgraph_fields import (
     title_of,
 )
 from dibs.backlogs.workgraph_files import GRAPH, folder_of, locked, read_registry
+from dibs.board.bounded import DEPTH, Unreadable, shallow
 from dibs.core.checks import REF_LENGTH, quoted, short
 from dibs.core.instants import Instant, between
 from dibs.core.model import BLOCKED, COMPLETE, FINAL, HOLDABLE, IN_PROGRESS, OPEN
@@ -214,9 +215,11 @@ def _tasks(
             if not bare or bare.startswith(COMMENTS):
                 continue
             fields = decode(bare)
+            if bare.count("{") + bare.count("[") > DEPTH:
+                shallow(fields)
             if _is_task(fields):
                 yield _Task(number, text, fields)
-        except (ValueError, RecursionError) as problem:
+        except (ValueError, RecursionError, Unreadable) as problem:
             if strict:
                 raise Unreadable(f"{path}:{number}: {_why(problem)}", number) from None
             problems.append(Problem(path, _why(problem), "the line is left alone", number))
@@ -225,7 +228,7 @@ def _tasks(
 def _why(problem: Exception) -> str:
     if isinstance(problem, UnicodeDecodeError):
         return "the line is not UTF-8"
-    if isinstance(problem, RecursionError):
+    if isinstance(problem, RecursionError | Unreadable):
         return "the line is nested too deeply"
     return short(f"the line cannot be read: {problem}", 200)
 

@@ -6,7 +6,10 @@ import os
 import time
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 
+from dibs.backlogs import files
+from dibs.backlogs.gone import told
 from dibs.backlogs.item import Problem
+from dibs.board.bounded import Unreadable, json
 from dibs.core.refusals import refused
 
 TYPE_CHECKING = False
@@ -112,22 +115,18 @@ def read_registry(root: str, folder: str = "") -> Registry | None:
     """The registry below `root`, if there is one. A damaged one is not none: it says so."""
     path = os.path.join(folder or folder_of(root) or FOLDERS[0], REGISTRY)
     try:
-        with open(os.path.join(root, path), "rb") as file:
-            data = file.read()
+        return registry_of(path, files.read(root, path).data)
     except FileNotFoundError:
         return None
-    except OSError as problem:
-        return _of_no_use(path, problem.strerror or "it cannot be read")
-    return registry_of(path, data)
+    except (OSError, Unreadable) as problem:
+        return _of_no_use(path, told(problem))
 
 
 def registry_of(path: str, data: bytes) -> Registry:
-    from json import loads
-
     try:
-        known = loads(data)
-    except (ValueError, RecursionError):
-        return _of_no_use(path, "it is not JSON")
+        known = json(data)
+    except Unreadable as problem:
+        return _of_no_use(path, str(problem))
     agents = known.get("agents") if isinstance(known, dict) else None
     if not isinstance(agents, dict):
         return _of_no_use(path, "it lists no agents")

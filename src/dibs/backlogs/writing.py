@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.backlogs.item import Unreadable
 from dibs.backlogs.scalars import INDICATORS, SPACE, is_dash, is_filler, value
+from dibs.board.bounded import Unreadable
 
 SINGLE, DOUBLE = "'", '"'
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from os.path import dirname, join, relpath
 
+from dibs.backlogs import files
 from dibs.backlogs.dialect import Plain
 from dibs.backlogs.frontmatter import Document
 from dibs.backlogs.item import PERSON, UNBOUND, Item, Lock, Problem, Record
 from dibs.backlogs.kano import id_of, known_actions, pointer_in, priority_of, title_in
 from dibs.backlogs.words import Words, instant_of, said_yes, stamp, title_of, until
+from dibs.board.bounded import Unreadable, json
 from dibs.core.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from dibs.core.model import BLOCKED, COMPLETE, DROPPED, FAILED, IN_PROGRESS, OPEN, REVIEW
 
@@ -219,9 +221,8 @@ def running_sessions(root: str, stated: str | None = None) -> frozenset[str]:
     """Those that the list of sessions names, where there is one."""
     for path in (stated,) if stated else SESSIONS:
         try:
-            with open(join(root, path), encoding="utf-8", errors="replace") as file:
-                return sessions_in(file.read(1 << 20))
-        except OSError:
+            return sessions_in(files.read(root, path).data.decode("utf-8", "replace"))
+        except (OSError, Unreadable):
             continue
     return frozenset()
 
@@ -262,11 +263,9 @@ def own_id(data: object, *, listed: bool) -> str:
 
 def data_in(text: str) -> object:
     if text.lstrip()[:1] in ("{", "["):
-        from json import loads
-
         try:
-            return loads(text)
-        except (ValueError, RecursionError):
+            return json(text)
+        except Unreadable:
             return flow(" ".join(text.split()), DEEPEST)
     lines = [(len(line) - len(line.lstrip()), line.strip()) for line in text.splitlines()]
     told = [line for line in lines if line[1] and not line[1].startswith(("#", "---", "..."))]

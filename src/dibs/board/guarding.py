@@ -12,9 +12,9 @@ from dibs.board.locate import find_repository
 from dibs.core.ground import ALLOW, OFF, REFUSE
 from dibs.core.guarding import Known, Verdict, judge, refusal_of, shared_at
 from dibs.core.model import ActorId, Caller
-from dibs.core.refusals import Refusal, Refused, several, undecided
+from dibs.core.refusals import Refusal, Refused, areas_unknown, undecided
 from dibs.core.reserved import Reserved
-from dibs.core.scopes import AREA, TooManySteps
+from dibs.core.scopes import TooManySteps
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -74,26 +74,23 @@ def look(board: Opened, who: Identity | None, paths: Sequence[str], action: str)
         named = {number: actors[number] for number in ids}
         doubt = undecided(verdict.undecided) if verdict.undecided else None
         seen = Look(verdict, known, named, tx.now, action, tuple(shared), doubt)
-        return doubted(seen, board.unread) if board.unread else seen
+        return doubted(seen)
 
 
-def doubted(seen: Look, unread: str) -> Look:
+def doubted(seen: Look) -> Look:
     """With areas by whose names something is held, and of which nobody can say what they stand for.
 
     Whether a path lies outside of one's own is not known then, either.
     """
-    known = seen.known
+    known, ground = seen.known, seen.known.ground
     mine, others = (
-        {pattern for one in held for pattern in one.scope if pattern[:1] == AREA}
-        - {*known.ground.areas}
+        {area for one in held for area in ground.unknown(one.scope)}
         for held in (known.mine, known.rivals)
     )
     if not mine and not others:
         return seen
-    unknown = sorted(mine | others)
-    message = f"{unread}; so nobody knows what {several(unknown)} stands for"
     verdict = seen.verdict.but(outside=()) if mine else seen.verdict
-    return seen.but(verdict=verdict, doubt=Refusal("bad_setting", message, {"areas": unknown}))
+    return seen.but(verdict=verdict, doubt=areas_unknown(ground.unread, sorted(mine | others)))
 
 
 def looking(board: Opened, who: Identity | None) -> Reading:

@@ -191,7 +191,7 @@ def rivals_of(
 ) -> tuple[Rival, ...]:
     """Live leases of other sessions that reserve a path of the scope. No session: that of any.
 
-    Each distinct scope is compared once. One that would take too long counts as overlapping.
+    Each distinct scope is compared once. One of which it is not known counts as overlapping.
     """
     if ground.conflict == OFF:
         return ()
@@ -200,14 +200,18 @@ def rivals_of(
     overlaps = ground.overlaps_with(scope, work or Work())
     rivals = [one for one in held if one.task != task and one.bars(actor, session, tx.now)]
     verdicts: dict[tuple[str, ...], bool] = {}
-    undecided = set()
+    doubts: dict[tuple[str, ...], str] = {}
     for one in dict.fromkeys(rival.scope for rival in rivals):
         try:
             verdicts[one] = overlaps(one)
         except TooManySteps:
-            undecided.add(one)
+            doubts[one] = refusals.TOO_LONG
+        else:
+            unknown = [] if verdicts[one] else ground.unknown(scope + one)
+            if unknown:
+                doubts[one] = refusals.areas_unknown(ground.unread, unknown).message
     certain = [rival for rival in rivals if verdicts.get(rival.scope)]
-    return (*certain, *(one.but(undecided=True) for one in rivals if one.scope in undecided))
+    return (*certain, *(one.but(doubt=doubts[one.scope]) for one in rivals if one.scope in doubts))
 
 
 def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[Rival, ...]) -> Facts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from os.path import abspath, dirname, exists, isdir, isfile, join
 
+from dibs.board.bounded import lines
 from dibs.core.checks import quoted
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
@@ -211,10 +212,4 @@ def _first_line(path: str) -> str:
 
 
 def _lines(path: str) -> list[str]:
-    if not isfile(path):  # a pipe would never end
-        return []
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.readlines()
-    except OSError:
-        return []
+    return lines(path)

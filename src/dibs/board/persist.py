@@ -197,8 +197,6 @@ class Opened:
         self.settings = settings
         self.backlog = backlog
         """Item files that are kept in step with the board, if the repository has any."""
-        self.unread = ""
-        """Why areas that the repository names may not be known, if so."""
         self.repository: Repository | None = None
         """The one that the caller is in."""
 

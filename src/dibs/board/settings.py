@@ -9,7 +9,7 @@ from os.path import join
 
 from dibs.core import checks
 from dibs.core.facts import Rules
-from dibs.core.ground import BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, Ground
+from dibs.core.ground import AREA, BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, Ground
 from dibs.core.instants import HOUR, MINUTE, SECOND, Duration, exact
 from dibs.core.model import GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
 from dibs.core.refusals import Refused, refused
@@ -26,8 +26,6 @@ FILE = "settings.toml"
 NORMAL, STRICT = "normal", "strict"
 RELEASE, KEEP = "release", "keep"
 PREFIX_LENGTH = 32
-AREA = "@"
-"""What the name of an area begins with, in a scope."""
 
 
 class Settings(Value):
@@ -59,10 +57,12 @@ class Settings(Value):
     session_end: str = RELEASE
     agents: tuple[Agent, ...] = ()
     areas: Mapping[str, tuple[str, ...]] = {}
+    areas_unread: str = ""
+    """Why those that the repository names are not all known, if so."""
 
     @property
     def rules(self) -> Rules:
-        ground = Ground(self.areas, bool(self.ignore_case), self.scope_conflict)
+        ground = Ground(self.areas, bool(self.ignore_case), self.scope_conflict, self.areas_unread)
         return Rules(
             self.ttl_agent, self.ttl_human, self.self_review, self.max_attempts, ground,
             self.charge_codes, self.idle_after,
@@ -364,6 +364,8 @@ def told(value: Any) -> str:
         return checks.short(repr(value), 40)
     except ValueError:
         return "a huge number"
+    except RecursionError:
+        return "nested too deeply"
 
 
 def read_file(folder: str) -> dict[str, Any]:

@@ -69,8 +69,8 @@ class Rival(Value):
     session: str | None
     expires: Instant
     scope: tuple[str, ...]
-    undecided: bool = False
-    """Whether it only may reserve them: to find out would take too long."""
+    doubt: str = ""
+    """Why it is not known whether it reserves them, if so."""
 
     def bars(self, actor: ActorId, session: str | None, now: Instant) -> bool:
         """Whether it is live, and of another session. What is assigned to the actor is its own."""

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
     from dibs.core.scopes import Work
 
+AREA = "@"
+"""What the name of an area begins with, in a scope."""
+
 BLOCK, WARN, OFF = "block", "warn", "off"
 CONFLICTS = (BLOCK, WARN, OFF)
 """What follows when two live leases may touch the same path."""
@@ -27,6 +30,14 @@ class Ground(Value):
     fold: bool = False
     """Whether the file system takes `A` and `a` for the same."""
     conflict: str = BLOCK
+    unread: str = ""
+    """Why not all areas are known, if so."""
+
+    def unknown(self, scope: tuple[str, ...]) -> list[str]:
+        """The areas of a scope of which nobody can say now what they stand for."""
+        if not self.unread:
+            return []
+        return [one for one in scope if one[:1] == AREA and one not in self.areas]
 
     def patterns(self, scope: tuple[str, ...]) -> tuple[str, ...]:
         """A scope with what its areas stand for. The name of an area stays: it overlaps with itself."""

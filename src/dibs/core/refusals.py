@@ -383,12 +383,20 @@ def undecided(paths: Sequence[str]) -> Refusal:
     )
 
 
-def scope_held(task: Task, rival: Rival, holder: Actor, now: Instant) -> Refusal:
-    doubt = (
-        "; whether they overlap takes too many steps to find out, so they count as overlapping"
-        if rival.undecided
-        else ""
+def areas_unknown(unread: str, areas: Sequence[str]) -> Refusal:
+    """`unread`: why they cannot be read."""
+    return Refusal(
+        "bad_setting",
+        f"{unread}; so nobody knows what {several(areas)} stands for",
+        {"areas": list(areas)},
     )
+
+
+TOO_LONG = "whether they overlap takes too many steps to find out"
+
+
+def scope_held(task: Task, rival: Rival, holder: Actor, now: Instant) -> Refusal:
+    doubt = f"; {rival.doubt}, so they count as overlapping" if rival.doubt else ""
     who = f"{holder.name} (session {rival.session})" if rival.session else holder.name
     return Refusal(
         "scope_held",
@@ -401,7 +409,7 @@ def scope_held(task: Task, rival: Rival, holder: Actor, now: Instant) -> Refusal
             "holder": holder.name,
             "session": rival.session if rival.session != "" else holder.name,
             "expires_at": iso(rival.expires),
-            "undecided": rival.undecided,
+            "doubt": rival.doubt or None,
         },
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.core.scopes import AREA, TooManySteps, Work, compiled, folded, is_plain, lies_in, names_of
+from dibs.core.ground import AREA
+from dibs.core.scopes import TooManySteps, Work, compiled, folded, is_plain, lies_in, names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

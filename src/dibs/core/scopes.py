@@ -25,6 +25,8 @@ that the same question always has the same answer.
 
 from __future__ import annotations
 
+from dibs.core.ground import AREA
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,7 +58,6 @@ PAIR, FOLDED = 10, 4
 NARROW = 512
 """A range of so few characters is looked through; for a wider one all letters are known by heart."""
 WILD = frozenset("*?[")
-AREA = "@"
 
 
 class TooManySteps(Exception):  # noqa: N818 - what it is about is in the name

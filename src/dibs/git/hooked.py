@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from os.path import abspath, isabs, join, normpath, realpath
 
+from dibs.board.bounded import lines
 from dibs.board.locate import FOLDER_IN_GIT, Place, Repository
 
 TYPE_CHECKING = False
@@ -28,9 +29,7 @@ def place_of(git_dir: str, found: Place, environment: Mapping[str, str]) -> Plac
 
 def common_dir(folder: str) -> str:
     """The shared git directory of a work tree's own."""
-    try:
-        with open(join(folder, "commondir"), encoding="utf-8", errors="surrogateescape") as file:
-            shared = file.read().strip()
-    except OSError:
+    shared = "".join(lines(join(folder, "commondir"))[:1]).strip()
+    if not shared:
         return folder
     return shared if isabs(shared) else normpath(join(folder, shared))

@@ -14,7 +14,7 @@ from dibs.board.guarding import NOBODY
 from dibs.core import checks
 from dibs.core.ground import ALLOW, OFF, WARN
 from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held, work_for
-from dibs.core.refusals import Refusal, Refused, several, undecided
+from dibs.core.refusals import Refusal, Refused, areas_unknown, several, undecided
 from dibs.core.reserved import Reserved
 from dibs.core.scopes import TooManySteps
 from dibs.core.values import Value
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dibs.board.execute import Board
+    from dibs.core.facts import Rival
     from dibs.core.guarding import Verdict
     from dibs.core.model import Actor, ActorId, Allowance, Task, Token
     from dibs.core.scopes import Work
@@ -195,7 +196,17 @@ def findings(board: Board, arrived: Sequence[Commit]) -> list[Finding]:
                 found.append(Finding(commit.id, wrong, advice=what_helps(wrong, known)))
             elif not commit.keys:
                 found += unnamed.findings(commit)
+        if not found:
+            check_areas(board, (*known.values(), *unnamed.known.rivals))
     return found
+
+
+def check_areas(board: Board, held: Iterable[Task | Rival]) -> None:
+    """Refused, if nothing is wrong only because nobody knows what an area stands for."""
+    ground = board.settings.rules.ground
+    unknown = sorted({area for one in held for area in ground.unknown(one.scope)})
+    if unknown:
+        raise Refused(areas_unknown(ground.unread, unknown))
 
 
 def with_left_out(commit: Commit) -> Commit:
@@ -401,6 +412,8 @@ def outside(
     if not tasks or not all(task.scope for task in tasks):
         return None
     ground = board.settings.rules.ground
+    if any(ground.unknown(task.scope) for task in tasks):
+        return None
     scopes = (ground.patterns(task.scope) for task in tasks)
     reserved = Reserved(scopes, fold=ground.fold, work=work)
     if not all(map(reserved.of, commit.joined)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from os.path import basename, dirname, exists, isdir, join
 
+from dibs.board.bounded import lines
 from dibs.board.execute import Board
 from dibs.board.locate import Repository, find_repository, linked_trees
 from dibs.core.checks import short
@@ -73,10 +74,6 @@ def tidy(board: Board, repository: Repository | None) -> list[str]:
 def marked(repository: Repository) -> Iterator[tuple[Tree, str]]:
     """The work trees that were made for tasks, with the keys of these."""
     for git_dir, folder in linked_trees(repository.common_dir):
-        try:
-            with open(join(git_dir, MARK), encoding="utf-8") as file:
-                key = file.read().strip()
-        except (OSError, ValueError):
-            continue
-        if isdir(folder):
+        key = "".join(lines(join(git_dir, MARK))[:1]).strip()
+        if key and isdir(folder):
             yield Tree(git_dir, os.path.realpath(folder)), key

@@ -210,7 +210,7 @@ def import_(call: Call) -> Answer:
         return import_board(call)
     from dibs.backlogs.foreign import FORMATS
     from dibs.backlogs.importing import import_items
-    from dibs.backlogs.item import Unreadable
+    from dibs.board.bounded import Unreadable
 
     if call["format"] not in FORMATS:
         known = ", ".join((OWN, *FORMATS))
