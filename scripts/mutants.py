@@ -67,6 +67,8 @@ HIDDEN = "tests/git/test_hidden_changes.py::test_"
 EDITED = "tests/harness/test_edited_paths.py::test_"
 LIMITS = "tests/interfaces/test_scope_limits.py::test_"
 FILE_LIMITS = "tests/interfaces/test_file_limits.py::test_"
+DISPLAY = "tests/core/test_display.py::test_"
+QUOTING = "tests/harness/test_quoting.py::test_"
 PICKLING = "tests/interfaces/test_pickling.py::test_"
 
 
@@ -550,6 +552,10 @@ TABLE = [
     Mutant("limits: depth of items", "backlogs/scalars.py", "    if depth == DEPTH:", "    if depth < 0:", f"{FILE_LIMITS}an_item_file_that_is_nested_too_deeply_is_told_of_and_the_rest_goes_on"),
     Mutant("limits: depth of lines", "backlogs/workgraph.py", "                shallow(fields)\n", "                pass\n", f"{FILE_LIMITS}a_line_that_is_nested_too_deeply_is_left_alone_and_the_rest_goes_on"),
     Mutant("limits: unknown areas count as overlapping", "board/known.py", "            if unknown:\n", "            if not ground:\n", f"{FILE_LIMITS}nobody_knows_what_an_area_stands_for_that_cannot_be_read"),
+    Mutant("quoting: variation selectors", "core/display.py", "character.isprintable() and character not in UNSEEN", "character.isprintable()", f"{DISPLAY}no_character_of_format_or_control_passes_by_itself"),
+    Mutant("quoting: quotes inside", "core/display.py", """.replace('"', '\\\\"')""", "", f"{DISPLAY}in_a_sentence_it_is_quoted_and_cut"),
+    Mutant("quoting: paths", "core/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
+    Mutant("quoting: the label", "harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
 ]  # fmt: skip
 
 

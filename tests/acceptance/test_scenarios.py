@@ -187,8 +187,8 @@ def test_E20_a_takeover_names_worktree_branch_and_uncommitted_files(repo, key):
     expire(repo, key)
     taken = repo.ok("claim", key, *B)
     assert "codex (session s1), last seen" in taken.err
-    assert f"its work lies in {topic.folder} on branch topic" in taken.err
-    assert "not committed there: half-done.py" in taken.err
+    assert f'its work lies in "{topic.folder}" on branch "topic"' in taken.err
+    assert 'not committed there: "half-done.py"' in taken.err
     event = next(e for e in repo.json("log", key)["events"] if e["verb"] == "taken_over")
     assert event["facts"]["ending"]["uncommitted"] == ["half-done.py"]
     assert event["facts"]["reason"] == "expired"

@@ -127,7 +127,7 @@ def test_a_board_may_only_warn_of_overlaps_or_not_look(bench, codex, claude):
     codex.claim(A)
     bench.board.settings = bench.board.settings.but(scope_conflict=WARN)
     outcome = claude.claim(B)
-    assert "T-1 of codex (session s1) has src/**" in outcome.said[0]
+    assert 'T-1 of codex (session s1) has "src/**"' in outcome.said[0]
     other = bench.agent("other", "s3")
     found = guarding.look(bench.board, other.identity, ["src/a.py"], EDIT)
     assert found.refusal.code == "path_held"
@@ -196,7 +196,7 @@ def test_the_holder_is_told_who_else_may_touch_its_paths(bench, codex, claude):
     assert found.verdict.is_clear
     assert [(one.task, found.actors[one.actor].name) for one in found.shared] == [(A, "claude")]
     assert guarding.look(bench.board, codex.identity, ["src/b.py"], EDIT).shared == ()
-    assert "claude may touch src/a.py of T-1 until" in prime(bench.board, codex.identity)
+    assert 'claude may touch "src/a.py" of T-1 until' in prime(bench.board, codex.identity)
     bench.advance(15 * 60 + 1)
     assert guarding.look(bench.board, codex.identity, ["src/a.py"], EDIT).shared == ()
 

@@ -25,7 +25,7 @@ def test_the_second_cannot_claim_an_overlapping_scope_nor_commit_into_it(tree):
     tree.ok("claim", "T-1")
     assert other.fails(4, "claim", "T-2", "--json").error["code"] == "scope_held"
     said = other.cannot_commit("src/auth/login.py")
-    assert "src/auth/login.py is held by codex (session s1) with T-1" in said
+    assert '"src/auth/login.py" is held by codex (session s1) with T-1' in said
     other.git("rm", "-q", "--cached", "src/auth/login.py")
     other.ok("claim", "T-3")
     other.commit("docs/a.md")
@@ -36,7 +36,7 @@ def test_a_commit_outside_of_ones_own_scope_is_refused(tree):
     tree.task("src")
     tree.ok("claim", "T-1")
     tree.commit("src/a.py")
-    assert "docs/a.md lies outside the scope" in tree.cannot_commit("docs/a.md", "src/b.py")
+    assert '"docs/a.md" lies outside the scope' in tree.cannot_commit("docs/a.md", "src/b.py")
 
 
 def test_whoever_lost_its_lease_cannot_commit_until_it_says_that_it_knows(tree):
@@ -81,7 +81,7 @@ def held(tree):
 
 def test_a_deletion_is_a_change(held):
     held.git("rm", "-q", "held/old.py")
-    assert "held/old.py is held by claude" in held.git_fails("commit", "-m", "gone")
+    assert '"held/old.py" is held by claude' in held.git_fails("commit", "-m", "gone")
 
 
 @pytest.mark.parametrize(("old", "new"), [("held/old.py", "free/x"), ("free/old.py", "held/x")])
@@ -134,8 +134,8 @@ def test_the_link_and_what_it_leads_to_are_both_held(held):
     os.symlink("../held", held.folder / "free/link")
     held.git("add", "free/link")
     said = held.git_fails("commit", "-m", "link")
-    assert "held is held by claude" in said
-    assert "(free/link leads to held)" in said
+    assert '"held" is held by claude' in said
+    assert '("free/link" leads to "held")' in said
 
 
 def test_a_link_that_leads_out_of_ones_own_scope_is_named(tree):
@@ -145,8 +145,8 @@ def test_a_link_that_leads_out_of_ones_own_scope_is_named(tree):
     os.symlink("../src/b", tree.folder / "docs/link")
     tree.git("add", "docs/link")
     said = tree.git_fails("commit", "-m", "link")
-    assert "src/b lies outside the scope" in said
-    assert "(docs/link leads to src/b)" in said
+    assert '"src/b" lies outside the scope' in said
+    assert '("docs/link" leads to "src/b")' in said
 
 
 def test_a_link_that_leads_elsewhere_is_only_itself(held):
@@ -164,7 +164,7 @@ def test_the_first_commit_of_a_repository_is_judged_too(tmp_path):
     new.ok("setup", "git")
     new.task("held")
     new.by(TWO).ok("claim", "T-1")
-    assert "held/a is held by claude" in new.cannot_commit("held/a", "free/a")
+    assert '"held/a" is held by claude' in new.cannot_commit("held/a", "free/a")
     new.git("rm", "-q", "--cached", "held/a")
     new.git("commit", "-q", "-m", "first")
 
@@ -206,7 +206,7 @@ def test_a_cherry_picked_conflict_is_judged_like_any_change(held):
     held.by(TWO).commit("held/old.py", text="mine\n")
     held.try_git("cherry-pick", theirs)
     held.write("held/old.py", text="both\n")
-    assert "held/old.py is held by claude" in held.git_fails("commit", "--no-edit")
+    assert '"held/old.py" is held by claude' in held.git_fails("commit", "--no-edit")
 
 
 def test_a_stash_is_no_commit(held):
@@ -227,7 +227,7 @@ def test_a_submodule_is_a_path_and_its_own_commits_are_its_own(held, plain):
     allow = ("-c", "protocol.file.allow=always")
     held.git(*allow, "submodule", "add", "-q", str(plain.folder), "held/sub")
     held.git("config", "diff.ignoreSubmodules", "all")
-    assert "held/sub is held by claude" in held.git_fails("commit", "-m", "sub")
+    assert '"held/sub" is held by claude' in held.git_fails("commit", "-m", "sub")
     inner = Tree(held.folder / "held/sub", ONE)
     inner.commit("anything")
 
@@ -248,7 +248,7 @@ def test_a_repository_of_fifty_thousand_files(held):
     assert held.try_git("update-index", "--index-info", fed=listed).code == 0
     held.by({}).git("commit", "-q", "-m", "big")
     held.write("held/new.py")
-    assert "held/new.py is held by claude" in held.git_fails("commit", "-m", "change")
+    assert '"held/new.py" is held by claude' in held.git_fails("commit", "-m", "change")
     last = f"100644 {blob}\theld/49999.txt\n"
     assert held.try_git("update-index", "--index-info", fed=last).code == 0
     assert "1 more is held too" in held.git_fails("commit", "-m", "change")
@@ -272,7 +272,7 @@ def test_who_takes_a_persons_name_as_an_agent_holds_nothing(tree):
     tree.task("src")
     tree.ok("claim", "T-1", "--as", "ana", DIBS_AGENT="", DIBS_SESSION="")
     said = tree.by({"DIBS_AGENT": "ana", "DIBS_SESSION": "s1"}).cannot_commit("src/a")
-    assert "src/a is held by ana" in said
+    assert '"src/a" is held by ana' in said
 
 
 @pytest.mark.parametrize(("level", "stops"), [("allow", False), ("warn", False), ("refuse", True)])
@@ -290,7 +290,7 @@ def test_a_person_is_known_by_the_address_that_git_has(tree):
     person.git("config", "user.email", "ana@example.org")
     person.ok("claim", "T-1", "--as", "ana")
     said = person.cannot_commit("src/a")
-    assert "src/a is held by ana" in said
+    assert '"src/a" is held by ana' in said
     assert (
         "git says you are 'ana@example.org', whom the board does not know; if you are ana" in said
     )
@@ -309,7 +309,7 @@ def test_under_strict_identity_too_a_person_is_known_by_the_address_that_git_has
     person.ok("claim", "T-1", "--as", "ana")
     assert "dibs actor set ana --alias ana@example.org" in person.cannot_commit("src/a")
     person.ok("actor", "set", "ana", "--alias", "ana@example.org", "--as", "ana")
-    assert "src/a is held by ana" in tree.by({"CLAUDECODE": "1"}).cannot_commit("src/a")
+    assert '"src/a" is held by ana' in tree.by({"CLAUDECODE": "1"}).cannot_commit("src/a")
     person.git("commit", "-q", "-m", "change")
     assert person.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.1"]
 
@@ -321,7 +321,7 @@ def test_an_agent_that_nobody_can_name_is_told_what_to_set(tree, identity):
     tree.settings(f'identity = "{identity}"\n')
     tree.ok("claim", "T-1", "--agent", "claude", "--session", "c1")
     nameless = tree.by({"CLAUDECODE": "1"})
-    for path, why in (("src/a", "src/a is held by claude"), ("docs/a", "you hold none")):
+    for path, why in (("src/a", '"src/a" is held by claude'), ("docs/a", "you hold none")):
         said = nameless.cannot_commit(path)
         nameless.git("reset", "-q")
         assert why in said
@@ -332,10 +332,10 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(tree):
     (tree.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
     tree.task("@web")
     tree.by(TWO).ok("claim", "T-1")
-    assert "web/a is held by claude" in tree.cannot_commit("web/a")
+    assert '"web/a" is held by claude' in tree.cannot_commit("web/a")
     (tree.folder / "dibs.toml").write_text("[areas\n")
     tree.settings('guard_failure = "refuse"\n')
-    assert "nobody knows what @web stands for" in tree.git_fails("commit", "-m", "change")
+    assert 'nobody knows what "@web" stands for' in tree.git_fails("commit", "-m", "change")
     tree.settings("")
     ran = tree.try_git("commit", "-m", "change")
     assert (ran.code, "not guarded by the board: dibs.toml: " in ran.err) == (0, True)
@@ -345,7 +345,7 @@ def test_somebody_whom_the_board_does_not_know_is_barred_only_by_what_others_hol
     stranger = held.by({})
     stranger.commit("free/a")
     said = stranger.cannot_commit("held/a")
-    assert "held/a is held by claude" in said
+    assert '"held/a" is held by claude' in said
     assert "git has no user.email here" in said
     stranger.git("config", "user.email", "eve@example.org")
     said = stranger.git_fails("commit", "-m", "change")
@@ -479,7 +479,7 @@ def test_a_work_tree_away_from_its_git_directory_is_guarded_by_its_own_board(hel
     (away.folder / "held").mkdir()
     (away.folder / "held/old.py").write_text("changed\n")
     away.git("add", "held/old.py", **apart)
-    assert "held/old.py is held by claude" in away.git_fails("commit", "-m", "change", **apart)
+    assert '"held/old.py" is held by claude' in away.git_fails("commit", "-m", "change", **apart)
 
 
 def test_nothing_from_the_work_tree_is_run(held):
@@ -499,7 +499,7 @@ def test_the_environment_does_not_say_which_code_is_run(held, tmp_path):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     held.write("held/a")
     around = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nonexistent"}
-    assert "held/a is held by claude" in held.git_fails("commit", "-m", "change", **around)
+    assert '"held/a" is held by claude' in held.git_fails("commit", "-m", "change", **around)
     assert not (tmp_path / "ran").exists()
 
 
@@ -513,4 +513,4 @@ def test_the_guard_loads_no_more_than_it_needs(held):
     )  # fmt: skip
     loaded = set(done.stdout.split())
     assert not loaded & {"subprocess", "re", "json", "argparse", "tempfile", "shlex", "typing"}
-    assert sum(name.startswith("dibs") for name in loaded) <= 60
+    assert sum(name.startswith("dibs") for name in loaded) <= 61

@@ -146,4 +146,4 @@ def test_on_every_kind_of_store(repo):
     taken_over(tree, "T-1")
     assert "was taken" in tree.cannot_commit("docs/b")
     assert "was taken" in tree.git_fails("commit", "--no-verify", "-m", "late")
-    assert "src/c is held by ana" in tree.by(TWO).cannot_commit("src/c")
+    assert '"src/c" is held by ana' in tree.by(TWO).cannot_commit("src/c")

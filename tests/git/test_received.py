@@ -94,7 +94,7 @@ def test_a_lease_that_somebody_else_ended_does_not_count(shared, one, ends):
 def test_what_is_pushed_lies_in_the_scope_of_its_task(one):
     one.write("docs/a", "src/b")
     one.git("commit", "-q", "--no-verify", "-m", "change")
-    is_refused(one, says="changes docs/a, outside the scope of what it names (T-1: src)")
+    is_refused(one, says='changes "docs/a", outside the scope of what it names (T-1: "src")')
 
 
 def test_constraints_may_leave_pushing_to_others(shared, one):
@@ -151,7 +151,7 @@ def test_what_a_person_let_the_holder_touch_arrives_also_after_its_end(shared, o
     two.git("push", "-q", "origin", "HEAD:refs/heads/two")
     three.write("src/hot")
     three.git("commit", "-q", "--no-verify", "-m", "x\n\nDibs-Task: T-3\nDibs-Token: 1.1")
-    is_refused(three, says="changes src/hot, outside the scope")
+    is_refused(three, says='changes "src/hot", outside the scope')
 
 
 def test_leave_counts_for_its_holder_while_its_lease_runs(bench):
@@ -277,7 +277,7 @@ def unnamed(tree, *paths, text="text\n"):
 def test_a_zombie_cannot_push_into_what_is_held_by_naming_no_task(shared, one):
     shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
     new = unnamed(one, "src/a", "free")
-    is_refused(one, says=f"{new[:10]} names no task, and src/a is held by ana with T-1")
+    is_refused(one, says=f'{new[:10]} names no task, and "src/a" is held by ana with T-1')
     told = json.loads(one.fails(4, "guard", "range", "HEAD~1..HEAD", "--json").out)
     assert [each["code"] for each in told["findings"]] == ["path_held"]
     one.git("reset", "-q", "--hard", "HEAD~1")
@@ -292,19 +292,19 @@ def test_the_holder_may_push_what_names_no_task_below_a_commit_of_its_own(shared
     one.git("push", "-q", "origin", "HEAD:main")
     one.commit("src/c")
     unnamed(one, "src/d")
-    is_refused(one, says="src/d is held by codex")
+    is_refused(one, says='"src/d" is held by codex')
 
 
 def test_a_commit_on_top_speaks_for_its_own_task_only(shared, one):
     shared.ok("claim", "T-2", "--as", "ana")
     unnamed(one, "src/a", "docs/a")
     one.commit("src/b")
-    is_refused(one, says="docs/a is held by ana with T-2")
+    is_refused(one, says='"docs/a" is held by ana with T-2')
 
 
 def test_what_names_no_task_goes_through_when_nobody_holds_it_any_more(shared, one):
     unnamed(one, "src/a")
-    is_refused(one, says="src/a is held by codex")
+    is_refused(one, says='"src/a" is held by codex')
     one.ok("release", "T-1")
     one.git("push", "-q", "origin", "HEAD:main")
 
@@ -324,7 +324,7 @@ def test_what_a_person_lets_through_may_be_pushed_while_that_lasts(shared, one):
     unnamed(one, "src/a")
     one.git("push", "-q", "origin", "HEAD:main")
     unnamed(one, "src/b")
-    is_refused(one, says="src/b is held by codex")
+    is_refused(one, says='"src/b" is held by codex')
 
 
 def test_the_advice_to_a_new_holder_says_what_helps(shared, one):
@@ -396,4 +396,4 @@ def test_squashed_work_of_several_tasks_lies_in_the_scopes_of_all(shared, one):
     one.ok("guard", "range", f"HEAD..{made}")
     one.write("elsewhere")
     made = one.git("commit-tree", "-p", "HEAD", "-m", words, one.git("write-tree").strip()).strip()
-    assert "changes elsewhere" in one.fails(1, "guard", "range", f"HEAD..{made}").out
+    assert 'changes "elsewhere"' in one.fails(1, "guard", "range", f"HEAD..{made}").out

@@ -70,7 +70,7 @@ def guards(tree):
         tree.by(TWO).ok("claim", "T-1")
     said = tree.cannot_commit("held/a")
     tree.git("rm", "-q", "--cached", "held/a")
-    return "held/a is held by claude" in said
+    return '"held/a" is held by claude' in said
 
 
 # In, and out again.
@@ -118,7 +118,7 @@ def test_all_work_trees_of_a_clone_share_the_guards(tree):
     other.ok("claim", "T-1")
     third = tree.beside("third", ONE)
     assert states(third, "--check") == ALL
-    assert "held/a is held by claude" in third.cannot_commit("held/a")
+    assert '"held/a" is held by claude' in third.cannot_commit("held/a")
     third.ok("setup", "git", "--remove")
     tree.commit("held/a")
 
@@ -422,7 +422,7 @@ def assert_runs(tree, command):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 4
-    assert "held/a is held by claude" in done.stderr
+    assert '"held/a" is held by claude' in done.stderr
     tree.git("rm", "-q", "--cached", "held/a")
     tree.git("config", "--unset", "core.hooksPath")
 
@@ -479,7 +479,7 @@ def without(python, module):
 @pytest.mark.parametrize("how", ["deleted", "cannot be run", "without dibs", "breaks", "is older"])
 def test_with_dibs_gone_git_works_and_says_why_it_is_unguarded(gone, how):
     tree, python = gone
-    assert "held/a is held by claude" in tree.cannot_commit("held/a")
+    assert '"held/a" is held by claude' in tree.cannot_commit("held/a")
     python.unlink()
     if how == "cannot be run":
         python.touch(mode=0o644)
@@ -500,7 +500,7 @@ def test_with_dibs_gone_git_works_and_says_why_it_is_unguarded(gone, how):
     found = states(tree, "--check", code=1)
     assert set(found.values()) == {"changed"}
     assert states(tree) == ALL
-    assert "held/b is held by claude" in tree.cannot_commit("held/b")
+    assert '"held/b" is held by claude' in tree.cannot_commit("held/b")
 
 
 def test_without_the_driver_of_the_board_git_works_too(gone):
@@ -540,5 +540,5 @@ def test_a_repository_that_was_moved_is_still_guarded(tree):
     tree = Tree(moved, ONE)
     tree.task("held")
     tree.by(TWO).ok("claim", "T-1")
-    assert "held/a is held by claude" in tree.cannot_commit("held/a")
+    assert '"held/a" is held by claude' in tree.cannot_commit("held/a")
     assert states(tree, "--check") == ALL

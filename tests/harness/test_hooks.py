@@ -272,8 +272,8 @@ def test_a_link_and_another_work_tree_lead_to_the_same_file(repo):
     assert "held by codex" in denial(hook(repo, edit(repo, "alias/new.py")))
     (repo.folder / "link").symlink_to("src/x.py")
     told = denial(hook(repo, edit(repo, "link")))
-    assert told.startswith("dibs: src/x.py is held by codex")
-    assert "(link leads to src/x.py)" in told
+    assert told.startswith('dibs: "src/x.py" is held by codex')
+    assert '("link" leads to "src/x.py")' in told
     assert "leads to" not in denial(hook(repo, edit(repo, "src/x.py")))
     other = repo.worktree("other")
     assert "held by codex" in denial(hook(other, edit(other, "src/x.py")))
@@ -492,11 +492,11 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, brok
     assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
     (repo.folder / "dibs.toml").write_text(broken)
     told = context(hook(repo, edit(repo, "web/x")))
-    assert "dibs.toml: " in told and "nobody knows what @web stands for" in told
-    assert told.endswith("This edit is not guarded.")
+    assert "dibs.toml: " in told and 'nobody knows what "@web" stands for' in told
+    assert "This edit is not guarded." in told
     assert repo.json("show", mine)["task"]["renewals"] == 2
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
-    assert "nobody knows what @web stands for" in denial(hook(repo, edit(repo, "web/x")))
+    assert 'nobody knows what "@web" stands for' in denial(hook(repo, edit(repo, "web/x")))
     assert "held by codex" in denial(hook(repo, edit(repo, "src/x")))
     (repo.database.parent / "settings.toml").write_text("[areas]\nweb = 'web'\n")
     assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
@@ -514,7 +514,7 @@ def test_whether_a_path_lies_in_ones_own_area_is_not_known_either_then(repo):
     (repo.folder / "dibs.toml").write_text("[areas\n")
     for path in ("web/x", "docs/x"):
         told = context(hook(repo, edit(repo, path)))
-        assert "nobody knows what @web stands for. This edit is not guarded." in told
+        assert 'nobody knows what "@web" stands for. This edit is not guarded.' in told
     (repo.folder / "dibs.toml").unlink()
     assert "lies outside the scope" in denial(hook(repo, edit(repo, "web/x")))
 
@@ -605,7 +605,7 @@ def test_a_denial_that_cannot_be_written_blocks_all_the_same(repo, out, name):
     told = {**edit(repo, "src/x.py"), "hook_event_name": event, "tool_name": tool}
     ran = unheard(repo, told, name, out)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("dibs: src/x.py is held by other (session s1)")
+    assert ran.stderr.startswith('dibs: "src/x.py" is held by other (session s1)')
     assert ran.stderr.count("\n") == 1
     told["tool_input"] = {"file_path": str(repo.folder / "free.py")}
     ran = unheard(repo, told, name, out)

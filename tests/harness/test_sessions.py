@@ -241,7 +241,7 @@ def test_E21_clear_hands_what_the_session_holds_to_the_next_without_a_gap(claude
     finish(claude, "c1", "clear")
     assert task(repo, one)["session"] == "c1"
     text = begin(claude, "c2", "clear")
-    assert f'{one} "work" in src/**' in text and "handed to you after /clear" in text
+    assert f'{one} "work" in "src/**"' in text and "handed to you after /clear" in text
     after = task(repo, one)
     assert (after["session"], after["state"]) == ("c2", "in_progress")
     assert (before["token"], after["token"]) == ("1.1", "1.2")

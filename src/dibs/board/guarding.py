@@ -12,7 +12,7 @@ from dibs.board.locate import find_repository
 from dibs.core.ground import ALLOW, OFF, REFUSE
 from dibs.core.guarding import Known, Verdict, judge, refusal_of, shared_at
 from dibs.core.model import ActorId, Caller
-from dibs.core.refusals import Refusal, Refused, areas_unknown, undecided
+from dibs.core.refusals import Refusal, Refused, areas_unknown, in_quotes, undecided
 from dibs.core.reserved import Reserved
 from dibs.core.scopes import TooManySteps
 from dibs.core.values import Value
@@ -59,7 +59,7 @@ class Look(Value):
         led = [path for path in named or verdict.outside if path in self.links]
         if verdict.lost or not led:
             return found
-        leads = f"{self.links[led[0]]} leads to {led[0]}"
+        leads = f"{in_quotes([self.links[led[0]]])} leads to {in_quotes(led[:1])}"
         return Refusal(found.code, f"{found.message} ({leads})", found.facts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.core.ground import ALLOW, REFUSE, WARN, Ground
 from dibs.core.instants import Instant, brief, iso
 from dibs.core.model import Actor, ActorId, Allowance, Task, TaskKey
-from dibs.core.refusals import Refusal, several
+from dibs.core.refusals import Refusal, in_quotes, several
 from dibs.core.reserved import Reserved
 from dibs.core.scopes import STEPS, TooManySteps, Work
 from dibs.core.values import Value
@@ -178,7 +178,7 @@ def path_held(
     more = f"; {others} more {'is' if others == 1 else 'are'} held too" if others else ""
     return Refusal(
         "path_held",
-        f"{path} is held by {who} with {rival.key} until {brief(rival.expires, now)}{more}",
+        f"{in_quotes([path])} is held by {who} with {rival.key} until {brief(rival.expires, now)}{more}",
         {
             "path": path,
             "other": rival.key,
@@ -205,16 +205,16 @@ def forbidden(paths: tuple[tuple[str, TaskKey], ...], action: str) -> Refusal:
     path, key = paths[0]
     return Refusal(
         "action_not_allowed",
-        f"the constraints of {key} do not allow it to {action} ({several([p for p, _ in paths])})",
+        f"the constraints of {key} do not allow it to {action} ({in_quotes([p for p, _ in paths])})",
         {"task": key, "action": action, "path": path, "paths": [one for one, _ in paths]},
     )
 
 
 def outside_scope(paths: tuple[str, ...], mine: tuple[Task, ...]) -> Refusal:
-    scopes = "; ".join(f"{task.key}: {', '.join(task.scope)}" for task in mine[:SHOWN])
+    scopes = "; ".join(f"{task.key}: {in_quotes(task.scope)}" for task in mine[:SHOWN])
     return Refusal(
         "outside_scope",
-        f"{several(paths)} lies outside the scope of what you hold ({scopes})",
+        f"{in_quotes(paths)} lies outside the scope of what you hold ({scopes})",
         {"task": mine[0].key, "paths": list(paths), "tasks": [task.key for task in mine]},
     )
 

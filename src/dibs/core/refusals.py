@@ -262,7 +262,7 @@ def gate_not_met(task: Task, gate: str) -> Refusal:
 def locked_in_file(task: Task, locked: str) -> Refusal:
     return Refusal(
         "locked_in_file",
-        f"{task.key} is locked by {locked}, says its item file; no lease of dibs stands behind that",
+        f"{task.key} is locked by {in_quotes([locked])}, says its item file; no lease of dibs stands behind that",
         _task(task) | {"locked_by": locked},
     )
 
@@ -377,7 +377,7 @@ def undecided(paths: Sequence[str]) -> Refusal:
     """Of paths that are compared with scopes."""
     return Refusal(
         "undecided",
-        f"whether anybody holds {several(paths)} takes too many steps to find out: there are scopes"
+        f"whether anybody holds {in_quotes(paths)} takes too many steps to find out: there are scopes"
         " with too many wildcards",
         {"paths": list(paths)},
     )
@@ -387,7 +387,7 @@ def areas_unknown(unread: str, areas: Sequence[str]) -> Refusal:
     """`unread`: why they cannot be read."""
     return Refusal(
         "bad_setting",
-        f"{unread}; so nobody knows what {several(areas)} stands for",
+        f"{unread}; so nobody knows what {in_quotes(areas)} stands for",
         {"areas": list(areas)},
     )
 
@@ -400,8 +400,8 @@ def scope_held(task: Task, rival: Rival, holder: Actor, now: Instant) -> Refusal
     who = f"{holder.name} (session {rival.session})" if rival.session else holder.name
     return Refusal(
         "scope_held",
-        f"{task.key} may touch {', '.join(task.scope)}, and {rival.key} of {who} has "
-        f"{', '.join(rival.scope)} until {brief(rival.expires, now)}{doubt}",
+        f"{task.key} may touch {in_quotes(task.scope)}, and {rival.key} of {who} has "
+        f"{in_quotes(rival.scope)} until {brief(rival.expires, now)}{doubt}",
         _task(task)
         | {
             "scope": list(task.scope),
@@ -461,6 +461,13 @@ def several(names: Sequence[str], most: int = 5) -> str:
     """The first of them, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def in_quotes(texts: Sequence[str]) -> str:
+    """Scopes and paths, which anybody may have written."""
+    from dibs.core.display import quoted
+
+    return several([quoted(text) for text in texts])
 
 
 def a(kind: str) -> str:

@@ -14,7 +14,7 @@ from dibs.board.guarding import NOBODY
 from dibs.core import checks
 from dibs.core.ground import ALLOW, OFF, WARN
 from dibs.core.guarding import PUSH, Known, allows, judge, needs_task, path_held, work_for
-from dibs.core.refusals import Refusal, Refused, areas_unknown, several, undecided
+from dibs.core.refusals import Refusal, Refused, areas_unknown, in_quotes, several, undecided
 from dibs.core.reserved import Reserved
 from dibs.core.scopes import TooManySteps
 from dibs.core.values import Value
@@ -424,9 +424,9 @@ def outside(
     paths = tuple(path for path in paths if not any(leave.covers(*one, path) for one in leases))
     if not paths:
         return None
-    stated = "; ".join(f"{task.key}: {', '.join(task.scope)}" for task in tasks)
+    stated = "; ".join(f"{task.key}: {in_quotes(task.scope)}" for task in tasks)
     message = (
-        f"{commit.short} changes {several(paths)}, outside the scope of what it names ({stated})"
+        f"{commit.short} changes {in_quotes(paths)}, outside the scope of what it names ({stated})"
     )
     facts = {"commit": commit.id, "task": tasks[0].key, "paths": list(paths)}
     return Refusal("outside_scope", message, facts)

@@ -10,10 +10,10 @@ from contextlib import suppress
 from dibs.board import matching, settings
 from dibs.core import checks
 from dibs.core import commands as c
+from dibs.core.display import safe
 from dibs.core.instants import iso
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.interfaces import payloads
-from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
 
@@ -149,7 +149,7 @@ def teller(call: Call) -> Tell:
         line = f"{at[:19]}Z {happened.line}" if dated else happened.line
         facts = payloads.answer(at=at, event=happened.what, message=happened.line, **happened.facts)
         with suppress(OSError, AttributeError, ValueError):
-            print(json.dumps(facts) if in_json else say.safe(line), file=sys.stdout, flush=True)
+            print(json.dumps(facts) if in_json else safe(line), file=sys.stdout, flush=True)
 
     return tell
 

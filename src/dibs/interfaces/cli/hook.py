@@ -74,8 +74,10 @@ def unwritten(text: str) -> str:
 
 def complain(text: str) -> None:
     """Nobody may be there to read it: the exit code says it all the same."""
+    from dibs.core.display import safe
+
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(safe(text), file=sys.stderr, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 

@@ -162,7 +162,7 @@ def print_or_tell(answer: Answer, *, as_json: bool) -> int:
 
 def print_answer(answer: Answer, *, as_json: bool) -> None:
     for warning in answer.warnings:
-        from dibs.interfaces.cli.say import safe
+        from dibs.core.display import safe
 
         warn(safe(warning))
     if as_json:
@@ -179,7 +179,7 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
 
 def print_lines(answer: Answer) -> None:
     """In place of those before, if they are to be: on a terminal; elsewhere a blank line follows."""
-    from dibs.interfaces.cli.say import safe
+    from dibs.core.display import safe
 
     on_screen = sys.stdout is not None and sys.stdout.isatty()
     if answer.afresh and on_screen:
@@ -241,7 +241,7 @@ def told(problem: Refused, *, as_json: bool) -> int:
 
             print(json.dumps(payloads.refusal(refusal)), file=sys.stderr)
         else:
-            from dibs.interfaces.cli.say import safe
+            from dibs.core.display import safe
 
             red, dim, plain = colours(sys.stderr)
             print(f"{red}dibs:{plain} {safe(refusal.message)}", file=sys.stderr)

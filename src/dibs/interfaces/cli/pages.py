@@ -5,11 +5,12 @@ from __future__ import annotations
 from dibs.core import board_events
 from dibs.core import events as e
 from dibs.core.checks import short
+from dibs.core.display import safe
 from dibs.core.evolve import is_late
 from dibs.core.instants import Instant, about, between, brief, exact, iso
 from dibs.core.refusals import shown
 from dibs.core.stint_events import StintAdded, StintAmended, UsageReported
-from dibs.interfaces.cli.say import count, holder_of, safe, table, until
+from dibs.interfaces.cli.say import count, holder_of, table, until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.core import events as e
+from dibs.core.display import quoted, safe
 from dibs.core.instants import Instant, about, between, brief
 from dibs.core.model import Task
 from dibs.core.refusals import named, shown
@@ -15,22 +16,6 @@ if TYPE_CHECKING:
     from dibs.core.model import Actor, ActorId
 
     Actors = Mapping[ActorId, Actor]
-
-VISIBLE = "\u00a0\u3000\u200c\u200d"
-"""Not printable for Python, but harmless: two spaces, and what joins letters and emoji."""
-
-
-def safe(text: str) -> str:
-    """Text in which nothing can move the cursor, set a title, or turn the reading direction."""
-    if text.isprintable():
-        return text
-    return "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    if character.isprintable() or character in VISIBLE:
-        return character
-    return character.encode("unicode_escape").decode()
 
 
 def count(number: int, noun: str) -> str:
@@ -133,10 +118,10 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
             else f"{task.key} was held by {name}{session}, last seen {seen} ago"
         )
         if ending.worktree:
-            branch = f" on branch {ending.branch}" if ending.branch else ""
-            said.append(f"its work lies in {ending.worktree}{branch}")
+            branch = f" on branch {quoted(ending.branch)}" if ending.branch else ""
+            said.append(f"its work lies in {quoted(ending.worktree)}{branch}")
         if ending.uncommitted:
-            said.append(f"not committed there: {', '.join(ending.uncommitted)}")
+            said.append(f"not committed there: {', '.join(map(quoted, ending.uncommitted))}")
         if ending.not_looked_at:
             said.append(f"dibs did not look for uncommitted files there: {ending.not_looked_at}")
     said += [f"{key} is stopped: one stint at a time; its lease is kept" for key in outcome.stopped]

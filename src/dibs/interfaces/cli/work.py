@@ -14,6 +14,7 @@ from contextlib import suppress
 from dibs.board.identity import Identity
 from dibs.core import checks
 from dibs.core import commands as c
+from dibs.core.display import safe
 from dibs.core.refusals import Refused, bad_argument, shown
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import COMMAND, argument
@@ -99,7 +100,7 @@ def tell(*lines: str) -> None:
     """Nobody may be there to hear it: the command is run all the same."""
     with suppress(OSError):
         for line in lines:
-            print(f"dibs: {say.safe(line)}", file=sys.stderr, flush=True)
+            print(f"dibs: {safe(line)}", file=sys.stderr, flush=True)
 
 
 def said(ran: Ran) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 
+from dibs.core.display import safe
 from dibs.core.instants import SECOND, Duration, iso
 from dibs.core.rounding import hours
-from dibs.interfaces.cli.say import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

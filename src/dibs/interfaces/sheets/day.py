@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dibs.core.asked import Asked
+from dibs.core.display import safe
 from dibs.core.instants import DAY as DAY_LENGTH
 from dibs.core.instants import SECOND, Duration, Instant, about
 from dibs.core.timesheet import sheet
 from dibs.core.values import Value
 from dibs.core.worked import CLAIM, OPEN, in_order, outside
-from dibs.interfaces.cli.say import safe
 from dibs.interfaces.sheets import hms
 
 TYPE_CHECKING = False

@@ -6,8 +6,8 @@ instants stand beside, as `X-DIBS-START` and `X-DIBS-END`.
 
 from __future__ import annotations
 
+from dibs.core.display import safe
 from dibs.core.instants import SECOND, Instant, iso
-from dibs.interfaces.cli.say import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.interfaces.cli.say import safe
+from dibs.core.display import safe
 from dibs.interfaces.sheets import cells, columns, foot, head
 
 TYPE_CHECKING = False
