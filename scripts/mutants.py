@@ -69,6 +69,7 @@ LIMITS = "tests/interfaces/test_scope_limits.py::test_"
 FILE_LIMITS = "tests/interfaces/test_file_limits.py::test_"
 DISPLAY = "tests/core/test_display.py::test_"
 QUOTING = "tests/harness/test_quoting.py::test_"
+TEXT = "tests/interfaces/test_bad_text.py::test_"
 PICKLING = "tests/interfaces/test_pickling.py::test_"
 
 
@@ -556,6 +557,12 @@ TABLE = [
     Mutant("quoting: quotes inside", "core/display.py", """.replace('"', '\\\\"')""", "", f"{DISPLAY}in_a_sentence_it_is_quoted_and_cut"),
     Mutant("quoting: paths", "core/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("quoting: the label", "harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
+    Mutant("text: scripts of a name", "core/checks.py", "        _check_scripts(name)\n", "        pass\n", f"{TEXT}a_name_that_mixes_scripts_is_refused_and_says_so"),
+    Mutant("text: full width", "core/model.py", 'normalize("NFKC", normalize("NFKC", name).casefold())', 'normalize("NFC", name.casefold())', f"{TEXT}a_name_in_full_width_letters_is_the_same_person"),
+    Mutant("text: items", "backlogs/reading.py", "good = [item for item in items if is_text(item)]", "good = items", f"{TEXT}a_line_of_a_graph_that_is_no_text_stops_no_other"),
+    Mutant("text: a message is cut", "interfaces/cli/intake.py", "payload(email.MESSAGE_MAX)", "payload()", f"{TEXT}a_message_is_read_whole_or_refused"),
+    Mutant("text: an export on a terminal", "interfaces/cli/files.py", "self._on_screen = sys.stdout.isatty()", "self._on_screen = False", f"{TEXT}an_export_to_a_terminal_is_the_same_json_without_what_a_terminal_obeys"),
+    Mutant("text: amounts", "core/checks.py", "digits.isascii() and digits.isdigit() and len(digits) < 40", "len(digits) < 40 and digits.isdigit()", f"{TEXT}an_amount_is_written_plainly"),
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.gone import as_gone, told
 from dibs.backlogs.index import Index
 from dibs.backlogs.item import Item, Problem
+from dibs.backlogs.reading import items_in
 from dibs.backlogs.showing import SHOWN, is_behind, records_of, write
 from dibs.backlogs.words import key_of
 from dibs.board.bounded import Unreadable
@@ -183,8 +184,8 @@ class Backlog:
         problem = Problem(self.root, "it is not there", "what the board knows of it holds")
         for path in self.candidates(tx, dialect, task):
             try:
-                items, problems = dialect.read(
-                    path, files.read(self.root, path, dialect.largest).data, tx.now
+                items, problems = items_in(
+                    dialect, path, files.read(self.root, path, dialect.largest).data, tx.now
                 )
             except FileNotFoundError:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.backlogs import files
+from dibs.backlogs.reading import items_in
 from dibs.board.bounded import Unreadable
 from dibs.core.model import FINAL, Listed, Task
 from dibs.core.values import Value
@@ -83,6 +84,6 @@ def every_item(backlog: Backlog, now: Instant) -> Iterator[Item]:
         for path in dialect.paths(backlog.root):
             try:
                 data = files.read(backlog.root, path, dialect.largest).data
-                yield from dialect.read(path, data, now)[0]
+                yield from items_in(dialect, path, data, now)[0]
             except (Unreadable, OSError):
                 continue

@@ -14,6 +14,7 @@ from dibs.backlogs.gone import GONE, as_gone, missing, told
 from dibs.backlogs.index import File, counts_before, noted
 from dibs.backlogs.item import Item, Problem
 from dibs.backlogs.names import proposals
+from dibs.backlogs.reading import items_in
 from dibs.backlogs.report import NOTHING, Options, Report
 from dibs.backlogs.showing import SHOWN
 from dibs.backlogs.words import key_of
@@ -144,7 +145,9 @@ class Syncing:
                     continue
                 read_at = time.time_ns()
                 seen = files.read(self.backlog.root, path, dialect.largest)
-                items, problems = dialect.read(path, seen.data, now, strict=self.options.strict)
+                items, problems = items_in(
+                    dialect, path, seen.data, now, strict=self.options.strict
+                )
             except (Unreadable, OSError) as error:
                 self.unreadable(path, error)
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.board.settings import Setting, check_by, command_words, number, shown_words
 from dibs.core import checks
+from dibs.core.model import folded
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
 
@@ -76,7 +77,7 @@ def agents_of(path: str, tables: Any) -> tuple[Agent, ...]:
     found: dict[str, Agent] = {}
     for name, table in tables.items():
         agent = agent_of(path, name, table)
-        other = found.setdefault(name.casefold(), agent)
+        other = found.setdefault(folded(name), agent)
         if other is not agent:
             raise refused("bad_setting", f"{path}: {other.name} and {name} are one name")
     return tuple(found.values())

@@ -8,9 +8,8 @@ from dibs.core import board_events, refusals
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Decision
-from dibs.core.model import AGENT, HUMAN, Actor, ActorId, Caller, Session
+from dibs.core.model import AGENT, HUMAN, Actor, ActorId, Caller, Session, folded
 from dibs.core.refusals import refused
-from dibs.stores.transaction import folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,10 +24,11 @@ from dibs.core.model import (
     Task,
     TaskKey,
     Token,
+    folded,
 )
 from dibs.core.refusals import Refusal, Refused
 from dibs.core.values import Value
-from dibs.stores.transaction import Request, folded
+from dibs.stores.transaction import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import os
 
 from dibs.board.locate import Repository
 from dibs.core import checks
-from dibs.core.model import LeaseProcess, Process, Session
+from dibs.core.model import LeaseProcess, Process, Session, folded
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.machine import Machine
@@ -266,7 +266,7 @@ def _person(given: str, session: str | None, around: Surroundings) -> Identity:
     name = checks.actor_name(given)
     named = "" if session is None else checks.session_name(session)
     root, slash, child = named.partition("/")
-    if root.casefold() == name.casefold():
+    if folded(root) == folded(name):
         named = slash + child
     return Identity(name, True, named, place=_place(around, "", person=True))
 

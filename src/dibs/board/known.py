@@ -12,10 +12,9 @@ from dibs.core import refusals
 from dibs.core.event import Ending
 from dibs.core.facts import Death, Facts, Left, Rival, is_silent
 from dibs.core.ground import OFF, WARN
-from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey
+from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey, folded
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
-from dibs.stores.transaction import folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

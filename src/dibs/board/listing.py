@@ -7,7 +7,7 @@ from dibs.board.known import fresh_uid
 from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core.facts import Facts, Match
-from dibs.core.model import Actor, ActorId, Listed, Task, TaskId, TaskKey
+from dibs.core.model import Actor, ActorId, Listed, Task, TaskId, TaskKey, folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class Matching:
             return None
         known = self._tx.actor_named(stated.actor)
         if known is None:
-            folded = stated.actor.casefold()
-            known = next((one for one in self.newcomers if one.name.casefold() == folded), None)
+            name = folded(stated.actor)
+            known = next((one for one in self.newcomers if folded(one.name) == name), None)
         if known is None:
             fresh = newcomer(self._tx, stated.actor, stated.kind, self._settings)
             known = fresh.but(id=ActorId(fresh.id + self._before + len(self.newcomers)))

@@ -26,6 +26,7 @@ from dibs.core.model import (
     Task,
     TaskKey,
     Token,
+    folded,
 )
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.states import WORKABLE
@@ -394,7 +395,7 @@ def refused_log(board: Board, wanted: LogFilter, limit: int) -> tuple[list[Logge
         for line in tx.refusals_backwards():
             if (
                 (wanted.task is None or line.task.casefold() == wanted.task.casefold())
-                and (not names or line.actor.casefold() in names)
+                and (not names or folded(line.actor) in names)
                 and (wanted.since is None or line.at >= wanted.since)
                 and (wanted.until is None or line.at <= wanted.until)
             ):
@@ -408,4 +409,4 @@ def names_of(tx: ReadTransaction, name: str) -> set[str]:
     """Every name under which somebody may have been refused."""
     actor = tx.actor_named(name)
     names = (name, actor.name, *tx.aliases(actor)) if actor else (name,)
-    return {each.casefold() for each in names}
+    return {folded(each) for each in names}

@@ -19,6 +19,8 @@ from dibs.core.refusals import Refused, bad_argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from dibs.core.model import Audience, Kind
 
 TITLE_LENGTH = 200
@@ -128,8 +130,31 @@ def task_key(value: str) -> TaskKey:
 
 
 def actor_name(value: str) -> str:
-    """Nobody acts anonymously: a name, and not a placeholder for one."""
-    return _identifier(value, "a name", NAME_LENGTH, also="._@+-")
+    """Nobody acts anonymously: a name, not a placeholder for one, and in one script."""
+    name = _identifier(value, "a name", NAME_LENGTH, also="._@+-")
+    if not name.isascii():
+        _check_scripts(name)
+    return name
+
+
+TOGETHER = ({"CJK", "HIRAGANA", "KATAKANA"}, {"CJK", "BOPOMOFO"}, {"CJK", "HANGUL"})
+"""Scripts that one name may be written in, with Latin letters among them."""
+
+
+def _check_scripts(name: str) -> None:
+    """A letter of another script may look like one of this: two names would be taken for one."""
+    from unicodedata import name as called
+    from unicodedata import normalize
+
+    letters = [letter for letter in normalize("NFKC", name) if letter.isalpha()]
+    scripts = {called(letter, "?").replace("-", " ").split()[0] for letter in letters}
+    if len(scripts) < 2 or any(scripts - {"LATIN"} <= these for these in TOGETHER):
+        return
+    mixed = ", ".join(sorted(one.capitalize() for one in scripts))
+    raise bad_argument(
+        f"{short(name, 40)!a} mixes scripts ({mixed}): a name is written in one, so that nobody"
+        " is taken for somebody else"
+    )
 
 
 def session_name(value: str) -> str:
@@ -237,20 +262,29 @@ def tokens(value: str | int, what: str = "tokens") -> int:
     return whole(value, what, 0, TOKENS_MAX)
 
 
-def millionths(value: str, what: str = "the cost") -> int:
+def millionths(value: str | Decimal, what: str = "the cost") -> int:
     """An amount of money, exactly: `1.25`."""
-    from decimal import Decimal, InvalidOperation
-
-    text = str(value)
-    try:
-        given = Decimal(text) * 1_000_000 if len(text) < 40 else Decimal("NaN")
-        fits = given.is_finite() and given == int(given) and 0 <= given <= COST_MAX * 1_000_000
-    except InvalidOperation:
-        fits = False
-    if not fits:
+    text = _amount(value)
+    units, _, fraction = text.partition(".")
+    digits, decimals = units + fraction, fraction.rstrip("0")
+    fits = digits.isascii() and digits.isdigit() and len(digits) < 40 and len(decimals) <= 6
+    if not fits or int(units or 0) > COST_MAX:
         said = f"{what} is {quoted(text)}; write an amount like 1.25, with up to six decimals"
         raise bad_argument(said)
-    return int(given)
+    found = int(units or 0) * 1_000_000 + int(decimals.ljust(6, "0"))
+    if found > COST_MAX * 1_000_000:
+        raise bad_argument(f"{what} is {quoted(text)}; the most is {COST_MAX}")
+    return found
+
+
+def _amount(value: str | Decimal) -> str:
+    """As it is written by hand. A number with a huge exponent is none that anybody writes."""
+    if isinstance(value, str | int):
+        return _digits(value)
+    from decimal import Decimal
+
+    plain = isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < 20
+    return f"{value:f}" if plain else str(value)
 
 
 def flag(value: bool) -> bool:

@@ -63,6 +63,15 @@ SWEPT = (EXPIRED, "process gone", "host rebooted", "session ended")
 DEPENDENCIES_MAX = 1_000
 
 
+def folded(name: str) -> str:
+    """An actor's name as it is compared with others: also full-width letters are the same."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize
+
+    return normalize("NFKC", normalize("NFKC", name).casefold())
+
+
 class Token(Value):
     """The fencing token of a lease: ordered as two integers, written `EPOCH.N`."""
 

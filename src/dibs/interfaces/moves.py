@@ -68,7 +68,7 @@ class Moves:
         command = c.ReportUsage(
             checks.whole(number, "the number of the stint", 1, 10**18),
             None if tokens is None else checks.tokens(tokens),
-            None if cost is None else checks.millionths(str(cost)),
+            None if cost is None else checks.millionths(cost),
             checks.one_of(source, "the source", CERTAINTIES),
         )
         return self._do(command, request_id)

@@ -13,6 +13,7 @@ from dibs.core.model import (
     TaskId,
     TaskKey,
     Token,
+    folded,
 )
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
@@ -65,7 +66,7 @@ class Offers:
         return found[0] if found else None
 
     def actor_named(self, name: str) -> Actor | None:
-        key = name.casefold()
+        key = folded(name)
         if key not in self._actors:
             row = self._one("actor_by_name", folded=key)
             if row is None:

@@ -25,6 +25,7 @@ from dibs.core.model import (
     TaskId,
     TaskKey,
     Token,
+    folded,
 )
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
@@ -101,10 +102,6 @@ class Request(Value):
 
     digest: str
     answer: str
-
-
-def folded(name: str) -> str:
-    return name.casefold()
 
 
 class ReadTransaction(Offers, History):

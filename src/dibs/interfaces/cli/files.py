@@ -8,6 +8,7 @@ from dibs.board import views
 from dibs.board.locate import Place
 from dibs.core import checks
 from dibs.core import commands as c
+from dibs.core.display import safe
 from dibs.core.instants import Instant
 from dibs.core.refusals import bad_argument, refused, several
 from dibs.interfaces import payloads
@@ -315,13 +316,27 @@ def export_here(call: Call) -> Answer:
 
 
 class Printed:
-    """Standard output, whose failures are not those of the board's disk."""
+    """Standard output, whose failures are not those of the board's disk.
+
+    On a terminal all that it could obey is escaped: it is the same JSON. Elsewhere the bytes stay.
+    """
+
+    def __init__(self) -> None:
+        self._on_screen = sys.stdout.isatty()
 
     def write(self, data: bytes) -> int:
+        shown = json_escaped(data.decode()).encode() if self._on_screen else data
         try:
-            return sys.stdout.buffer.write(data)
+            sys.stdout.buffer.write(shown)
         except OSError as error:
             raise CannotPrint(error) from None
+        return len(data)
+
+
+def json_escaped(text: str) -> str:
+    from json import dumps
+
+    return "".join(one if one == "\n" or safe(one) == one else dumps(one)[1:-1] for one in text)
 
 
 def export_events(call: Call) -> Answer | Iterator[Answer | None]:

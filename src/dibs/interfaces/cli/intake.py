@@ -74,7 +74,7 @@ def asked(call: Call, way: str) -> Ask | Nothing:
     if way == "email":
         from dibs.channels import email
 
-        return email.read(payload(), delivery=delivery)
+        return email.read(payload(email.MESSAGE_MAX), delivery=delivery)
     if way == "map":
         from dibs.channels import mapped
 
@@ -102,11 +102,11 @@ def said(call: Call, delivery: str) -> Ask:
     )
 
 
-def payload() -> bytes:
+def payload(most: int = PAYLOAD_MAX) -> bytes:
     """From standard input; of what is too large no more is read than tells so."""
     if sys.stdin is None:
         raise bad_argument("the payload is read from standard input, which is closed")
-    return sys.stdin.buffer.read(PAYLOAD_MAX + 1)
+    return sys.stdin.buffer.read(most + 1)
 
 
 def check_signature(call: Call, body: bytes) -> None:
