@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from itertools import groupby
 
+from dibs.board.bounded import lines
 from dibs.board.guarding import NOBODY
 from dibs.core import checks
 from dibs.core.ground import ALLOW, OFF, WARN
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 ENDED_BY_HOLDER = ("complete", "submit", "fail", "release", "block")
 """How a holder ends its own lease: what it made until then counts."""
+
+SHALLOW_MAX = 64 << 20
+"""Bytes of the file that names where a shallow clone is cut off."""
 
 NOT_WORK = ("refs/tags/", "refs/notes/")
 REPLACE = "refs/replace/"
@@ -135,11 +139,7 @@ def commits(*words: str) -> list[Commit]:
 def check_is_whole(found: Iterable[Commit]) -> None:
     """In a shallow clone the commits are missing that come before where it is cut off."""
     path = line("rev-parse", "--git-path", "shallow")
-    try:
-        with open(path, encoding="ascii") as file:
-            cut = set(file.read().split())
-    except (OSError, ValueError):
-        return
+    cut = set(lines(path, SHALLOW_MAX))
     at = next((one for one in found if one.id in cut), None)
     if at is not None:
         raise Unasked(
