@@ -271,7 +271,7 @@ TABLE = [
     ("a restore keeps leases", "board/epochs.py", "if why == RESTORE:", "if False:", MOVING),
     ("an epoch may be used twice", "board/epochs.py", "highest = max(tx.board.epoch, tx.highest().epoch, known)\n    epoch = max(highest + 1, tx.now // SECOND)", "epoch = tx.board.epoch", MOVING),
     ("any board is replaced", "stores/sqlite_copy.py", "if there != uid or not (is_elsewhere(moved_to, arriving) or replace):", "if False:", MOVING),
-    ("a backup overwrites", "board/moving.py", "    if exists(path):\n        raise", "    if False:\n        raise", MOVING),
+    ("a backup overwrites", "board/passing.py", "        os.link(part, path)\n", "        os.rename(part, path)\n", EXPORT + "what_is_there_by_the_time_of_its_name_is_not_overwritten"),
     # Identity.
     ("a harness makes no agent", "board/identity.py", "    if harness:\n        what =", "    if False:\n        what =", IDENTITY),
     ("placeholders are names", "core/checks.py", "in PLACEHOLDERS:", "in ():", IDENTITY),

@@ -11,6 +11,7 @@ import pytest
 
 from dibs.board import carrying, moving
 from dibs.board.execute import Board
+from dibs.board.passing import new_file
 from dibs.board.places import copier
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
@@ -113,6 +114,14 @@ def test_nothing_that_waits_at_the_name_of_a_part_is_followed(busy, tmp_path, ho
     assert stat.S_IMODE(victim.stat().st_mode) == 0o644
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(p.name for p in tmp_path.glob("*saved*")) == ["saved", "saved.part"]
+    assert list(tmp_path.glob(".dibs-*")) == []
+
+
+def test_what_is_there_by_the_time_of_its_name_is_not_overwritten(tmp_path):
+    path = tmp_path / "saved"
+    with pytest.raises(Refused, match="overwrites nothing"), new_file(str(path), "a backup"):
+        path.write_text("theirs")
+    assert path.read_text() == "theirs"
     assert list(tmp_path.glob(".dibs-*")) == []
 
 

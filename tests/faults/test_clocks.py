@@ -67,6 +67,24 @@ def test_17_commands_started_under_a_stepped_clock_agree_with_all_others(tmp_pat
     assert repo.json("log", "--verify")["ok"]
 
 
+def test_a_wall_clock_behind_the_last_nanosecond_that_fits_is_no_failure(tmp_path, shim):
+    """After April 2262 the nanoseconds since 1970 do not fit into 64 bits."""
+    clocks.step(shim.offset, 300 * 366 * 86_400)
+    repo = Repo.create(tmp_path / "board")
+    (repo.folder / ".wg").mkdir()
+    (repo.folder / ".wg/graph.jsonl").write_text(
+        '{"kind":"task","id":"item","title":"An item","status":"open"}\n'
+    )
+    mine = ("--agent", "codex", "--session", "s1")
+    for line in (
+        ("init",), ("add", "work", "--as", "ana"), ("sync", "--as", "ana"), ("claim", "T-1", *mine), ("claim", "item", *mine),
+        ("complete", "T-1", *mine), ("show", "T-1"), ("log", "--verify"), ("day", "codex"), ("doctor",),
+        ("board", "backup", "../saved.db"),
+    ):  # fmt: skip
+        repo.ok(*line, **shim.environment)
+    assert repo.json("show", "T-1")["task"]["created_at"] > "2300"
+
+
 def test_20_an_hour_of_sleep_ends_a_lease_of_half_an_hour_and_not_one_of_two(tmp_path, shim):
     """The clock since boot is an hour ahead: as after a laptop was opened again."""
     short, long = board_with(tmp_path / "board", tasks=2)

@@ -9,7 +9,7 @@ import dibs
 
 ROOT = Path(dibs.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-FILE_LINES = 450
+FILE_LINES = 600
 FUNCTION_LINES = 60
 
 

@@ -20,9 +20,11 @@ from dibs.backlogs.showing import SHOWN
 from dibs.backlogs.words import key_of
 from dibs.board.bounded import Unreadable
 from dibs.core import commands as c
+from dibs.core.instants import SECOND
 from dibs.core.model import Listed, Task, TaskKey
 from dibs.core.refusals import refused
 from dibs.core.values import Value
+from dibs.machine import NANOSECONDS, wall_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def wait_for_git(root: str) -> None:
     end = time.monotonic() + GIT_WAIT
     while exists(lock):
         try:
-            if time.time() - getmtime(lock) > GIT_STALE:
+            if wall_clock() / SECOND - getmtime(lock) > GIT_STALE:
                 return
         except OSError:
             continue
@@ -143,7 +145,7 @@ class Syncing:
                 if known is not None and known.is_as(print_):
                     self.files[path] = known
                     continue
-                read_at = time.time_ns()
+                read_at = wall_clock() * NANOSECONDS
                 seen = files.read(self.backlog.root, path, dialect.largest)
                 items, problems = items_in(
                     dialect, path, seen.data, now, strict=self.options.strict

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from time import time_ns
 
 from dibs.board.outcome import actors_named
 from dibs.board.settings import Settings
@@ -15,6 +14,7 @@ from dibs.core.ground import OFF, WARN
 from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey, folded
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
+from dibs.machine import wall_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def fresh_key(tx: ReadTransaction, prefix: str) -> TaskKey:
 
 def fresh_uid() -> str:
     """A UUIDv7: the time in milliseconds, then chance."""
-    bits = (time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    bits = (wall_clock() // 1_000) << 80 | int.from_bytes(os.urandom(10), "big")
     bits = bits & ~(0xF << 76) | 0x7 << 76
     bits = bits & ~(0x3 << 62) | 0x2 << 62
     digits = f"{bits:032x}"

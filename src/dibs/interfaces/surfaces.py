@@ -189,7 +189,7 @@ SURFACES = {
     ),
     "other_schema": Surface(
         STORAGE,
-        "dibs export FILE with the dibs that made it, put its folder aside, then with this one: dibs import FILE",
+        "with the version that made it: dibs export FILE; put its folder aside; then here: dibs import FILE",
     ),
     "board_replaced": Surface(
         STORAGE, "stop the work; find out who replaced the board, then start this again"

@@ -9,7 +9,6 @@ from dibs.board.locate import Place
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.display import safe
-from dibs.core.instants import Instant
 from dibs.core.refusals import bad_argument, refused, several
 from dibs.interfaces import payloads
 from dibs.interfaces.cli.arguments import argument
@@ -94,11 +93,10 @@ def backlog_here(call: Call) -> Backlog:
 
 def check_not_elsewhere(backlog: Backlog) -> None:
     """Live leases that item files tell of a board that is not here: it may be lost, or a clone's."""
-    import time
-
     from dibs.backlogs.gone import boards_named
+    from dibs.machine import wall_clock
 
-    for named in boards_named(backlog, Instant(time.time_ns() // 1000)):
+    for named in boards_named(backlog, wall_clock()):
         if named.holders:
             raise refused(
                 "board_elsewhere",
