@@ -98,14 +98,14 @@ def test_what_only_a_merge_changes_is_checked(two, sides):
     two.git("merge", "-q", "--no-edit", "origin/main")
     evil = tree_with(two, "src/b")
     made = merge_of(two, evil, *sides)
-    is_refused_everywhere(two, f"{made[:10]} names no task, and src/b is held by codex")
+    is_refused_everywhere(two, f'{made[:10]} names no task, and "src/b" is held by codex')
 
 
 def test_what_only_a_merge_adds_is_checked(two, sides):
     two.git("merge", "-q", "--no-edit", "origin/main")
     evil = tree_with(two, "src/new")
     merge_of(two, evil, *sides)
-    is_refused_everywhere(two, "names no task, and src/new is held by codex")
+    is_refused_everywhere(two, 'names no task, and "src/new" is held by codex')
 
 
 def test_a_merge_that_names_a_task_stays_in_its_scope(two, sides):
@@ -114,8 +114,8 @@ def test_a_merge_that_names_a_task_stays_in_its_scope(two, sides):
     words = "merge\n\nDibs-Task: T-2\nDibs-Token: 1.1"
     merge_of(two, evil, *sides, words=words)
     ran = two.fails(1, "guard", "range", "origin/main..HEAD")
-    assert "changes other/x, outside the scope of what it names (T-2: docs)" in ran.out
-    assert "changes other/x, outside the scope" in two.git_fails("push", "origin", "HEAD:main")
+    assert 'changes "other/x", outside the scope of what it names (T-2: "docs")' in ran.out
+    assert 'changes "other/x", outside the scope' in two.git_fails("push", "origin", "HEAD:main")
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -123,13 +123,13 @@ def test_a_merge_that_leaves_out_what_another_did_is_checked(two, sides, first):
     """As `git merge -s ours` makes it: every file is as one of the parents has it."""
     parents = sides if first == 0 else sides[::-1]
     merge_of(two, f"{sides[0]}^{{tree}}", *parents)
-    is_refused_everywhere(two, "names no task, and src/a is held by codex")
+    is_refused_everywhere(two, 'names no task, and "src/a" is held by codex')
 
 
 def test_a_merge_of_more_than_two_that_leaves_something_out_is_checked(two, sides):
     third = two.git("commit-tree", "-p", f"{sides[0]}~1", "-m", "third", f"{sides[0]}~1^{{tree}}")
     merge_of(two, f"{sides[0]}^{{tree}}", *sides, third.strip())
-    is_refused_everywhere(two, "names no task, and src/a is held by codex")
+    is_refused_everywhere(two, 'names no task, and "src/a" is held by codex')
 
 
 def test_a_merge_of_unrelated_histories_that_leaves_something_out_is_checked(two, sides):
@@ -137,7 +137,7 @@ def test_a_merge_of_unrelated_histories_that_leaves_something_out_is_checked(two
     words = "apart\n\nDibs-Task: T-2\nDibs-Token: 1.1"
     apart = two.git("commit-tree", "-m", words, two.git("write-tree").strip()).strip()
     made = merge_of(two, f"{apart}^{{tree}}", "origin/main", apart)
-    is_refused_everywhere(two, f"{made[:10]} names no task, and src/a is held by codex")
+    is_refused_everywhere(two, f'{made[:10]} names no task, and "src/a" is held by codex')
 
 
 def test_a_merge_as_git_makes_it_changes_nothing_itself(two, sides):
@@ -204,13 +204,13 @@ def test_replaced_objects_hide_nothing(shared, two):
     evil, harmless = hidden(two)
     two.git("replace", evil, harmless)
     shared.git("fetch", "-q", str(two.folder), f"{harmless}:refs/replace/{evil}")
-    is_refused_everywhere(two, f"{evil[:10]} names no task, and src/a is held by codex")
+    is_refused_everywhere(two, f'{evil[:10]} names no task, and "src/a" is held by codex')
 
 
 def test_a_commit_is_not_known_because_it_replaces_another(shared, two):
     evil, harmless = hidden(two)
     shared.git("fetch", "-q", str(two.folder), f"{evil}:refs/replace/{harmless}")
-    assert "src/a is held by codex" in two.git_fails("push", "origin", f"{evil}:refs/heads/main")
+    assert '"src/a" is held by codex' in two.git_fails("push", "origin", f"{evil}:refs/heads/main")
 
 
 def test_grafts_hide_nothing(shared, two):
@@ -220,10 +220,10 @@ def test_grafts_hide_nothing(shared, two):
     grafts = two.folder / ".git" / "info" / "grafts"
     grafts.write_text(f"{evil} {twin}\n")
     ran = two.fails(4, "guard", "range", "origin/main..HEAD")
-    assert f"{evil[:10]} names no task, and src/a is held by codex" in ran.out
+    assert f'{evil[:10]} names no task, and "src/a" is held by codex' in ran.out
     shared.git("fetch", "-q", str(two.folder), f"{twin}:refs/tags/twin")
     grafts.rename(shared.folder / "info" / "grafts")
-    assert "src/a is held by codex" in two.git_fails("push", "origin", "HEAD:main")
+    assert '"src/a" is held by codex' in two.git_fails("push", "origin", "HEAD:main")
 
 
 # Clones that are cut off.
