@@ -180,6 +180,12 @@ class SqliteStore:
         """
         return self._files == self._files_at_path()
 
+    def _is_surely_current(self) -> bool:
+        try:
+            return self.is_current()
+        except OSError:
+            return False
+
     def _files_at_path(self) -> Files:
         """The database, its log and its index: a copy over the database keeps only the first."""
         return tuple(map(file_id, self._names))
@@ -270,7 +276,7 @@ class SqliteStore:
         connection, self._connection = self._connection, None
         if connection is None or self._pid != os.getpid():
             return
-        if self._files and not self.is_current():
+        if self._files and not self._is_surely_current():
             # Else it would write to the new file, and remove the log of the new board.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._files = ()
