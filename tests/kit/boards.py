@@ -15,6 +15,7 @@ from dibs.board.known import fresh_uid
 from dibs.board.outcome import Outcome
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
+from dibs.board.user import User
 from dibs.core import commands as c
 from dibs.core.instants import SECOND
 from dibs.core.model import Process, Session, Task, TaskKey, Terms
@@ -188,7 +189,8 @@ class Bench:
         self.machine = FakeMachine()
         self.store = new_store(kind, folder, self.machine, apart=apart)
         self.store.create(uid or fresh_uid())
-        self.board = Board(self.store, settings or Settings())
+        user = User(f"{folder}-config")
+        self.board = Board(self.store, settings or Settings(), user=user)
 
     def agent(self, name: str = "codex", session: str = "s1", harness: str = "", **place) -> Actor:
         where = Session(0, "", "testhost", **place)
