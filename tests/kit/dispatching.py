@@ -14,7 +14,7 @@ from pathlib import Path
 from dibs.board.identity import Identity
 from dibs.board.settings import is_personal, leaves
 from dibs.board.toml_files import shown
-from dibs.board.views import task_by_key
+from dibs.board.views import task_by_key, uid
 from dibs.core import commands as c
 from dibs.core.ledger import Entry
 from dibs.core.model import Task, TaskKey, Terms
@@ -40,6 +40,7 @@ class Ground:
         self.seen.mkdir()
         self.processes: list[Dispatch] = []
         self.board = open_board(str(repo.folder), environment=repo.environment())
+        self.uid = uid(self.board)
 
     def __enter__(self) -> Ground:
         return self
@@ -65,7 +66,9 @@ class Ground:
     def settings(self, text: str) -> None:
         """Each line goes where it counts: to the user's own file, or beside the board."""
         stated = dict(leaves(tomllib.loads(text)))
-        self.repo.personal(as_toml({key: stated.pop(key) for key in [*stated] if is_personal(key)}))
+        self.repo.personal(
+            self.uid, as_toml({key: stated.pop(key) for key in [*stated] if is_personal(key)})
+        )
         shared = as_toml(stated)
         if not self.repo.around:
             (self.repo.database.parent / "settings.toml").write_text(shared)

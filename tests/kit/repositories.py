@@ -102,17 +102,12 @@ class Repo:
         """The user's own configuration, for this repository and its work trees alone."""
         return self.folder.parent / ".config" / "dibs"
 
-    def personal(self, text: str) -> None:
+    def personal(self, uid: str, text: str) -> None:
         """What starts programs or names servers, as a person writes it to the user's own file."""
-        file = self.config / "boards" / f"{self.uid}.toml"
+        file = self.config / "boards" / f"{uid}.toml"
         for folder in (self.config, file.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.write_text(text)
-
-    @property
-    def uid(self) -> str:
-        """The id of its board."""
-        return self.json("init")["board"]
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """The program as whoever types it starts it."""

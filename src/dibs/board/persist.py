@@ -108,7 +108,7 @@ def follow(board: Opened, moved: Moved) -> None:
     """To where the board is now. Whoever comes first says that it has arrived, if it is sure that it left."""
     from dibs.board.places import settings_in, store_of_record
 
-    store = store_of_record(moved, board.store.machine, board.settings, board.user)
+    store = store_of_record(moved, board.store, board.settings, board.user)
     try:
         check_is_there(board.store, store, moved)
         settings = settings_in(store, board.settings, board.user)

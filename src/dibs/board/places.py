@@ -37,13 +37,15 @@ def store_at(place: Place, settings: Settings, machine: Machine | None = None) -
 
     An address that only a file beside the board states is not followed: nobody has accepted it.
     """
-    from dibs.stores import address
-
     if place.url:
-        return store_at_address(address.parse(place.url), machine, settings)
+        from dibs.stores.address import parse
+
+        return store_at_address(parse(place.url), machine, settings)
     if settings.url:
+        from dibs.stores.address import parse_kept
+
         where = f"{place.user.servers_file}: the url"
-        return store_at_address(address.parse_kept(settings.url, where), machine, settings)
+        return store_at_address(parse_kept(settings.url, where), machine, settings)
     if "url" in settings.proposed and not exists(join(place.folder, "board.db")):
         raise unaccepted_server(settings.proposed_in, settings.proposed["url"])
     return store_to(place.folder, machine, settings)
@@ -65,20 +67,22 @@ def is_folder(where: str) -> bool:
     return scheme == where or not scheme.isalpha()
 
 
-def store_of_record(moved: Moved, machine: Machine, settings: Settings, user: User) -> Store:
-    """Where a forwarding record leads: to a folder, or to a server that a person has accepted."""
+def store_of_record(moved: Moved, source: Store, settings: Settings, user: User) -> Store:
+    """Where a forwarding record leads: to a folder, within the same database, or to an accepted server."""
     where = str(moved.refusal.facts["to"])
     if is_folder(where):
-        return store_to(where, machine, settings)
-    from dibs.stores.address import parse_kept
+        return store_to(where, source.machine, settings)
+    from dibs.stores.address import parse, parse_kept
 
     try:
+        if source.remote and parse(where).url == source.address.to_keep().url:  # type: ignore[attr-defined]
+            return source.another(parse(where).board)  # type: ignore[call-arg]
         address = parse_kept(where, "the address")
     except Refused as problem:
         raise lost_on_the_way(moved, f"which is not followed: {problem}") from None
     if not user.accepts(str(address)):
         raise not_accepted(moved)
-    return store_at_address(address, machine, settings)
+    return store_at_address(address, source.machine, settings)
 
 
 def store_at_address(address: Address, machine: Machine | None, settings: Settings) -> Store:
