@@ -12,6 +12,7 @@ import pytest
 
 from dibs.core.refusals import Refused
 from dibs.stores.address import Address, parse, parse_kept
+from dibs.stores.postgres_health import is_local, tls
 from kit.boards import database_apart, new_address
 from kit.harnesses import edit, hook, said
 from kit.listening import Listener
@@ -47,7 +48,7 @@ def uid_of(repo) -> str:
 
 
 EVERY_VERB = [
-    ("status",), ("list",), ("show", "T-1"), ("claim", "T-1", *A), ("next", *A), ("add", "x", *AS), ("who",),
+    ("status",), ("list",), ("show", "T-1"), ("claim", "T-1", *A), ("next", *A), ("add", "x", *AS), ("who", "T-1"),
     ("log",), ("sweep", *AS), ("timesheet",), ("config",), ("doctor",), ("prime", *A), ("statusline", *A),
     ("init",), ("sync", *AS), ("export", "-"), ("board", "list"), ("dispatch", "--once", *AS), ("guard", "commit"),
     ("setup", "git"), ("uninstall", "--yes", *AS), ("config", "--adopt"),
@@ -66,8 +67,8 @@ def test_a_server_that_only_a_file_beside_the_board_names_is_not_contacted(
     ran = repo.run(*verb)
     assert listener.connections == []
     assert ran.code != 70, ran.err
-    if verb[0] not in ("statusline", "guard", "setup", "uninstall"):
-        assert listener.address in ran.err, (ran.code, ran.out, ran.err)
+    if verb[0] not in ("statusline", "guard", "setup", "uninstall", "sync"):
+        assert listener.address in ran.out + ran.err, (ran.code, ran.out, ran.err)
     assert not (repo.folder / ".git/dibs/board.db").exists() or verb[0] == "setup"
 
 
@@ -302,7 +303,7 @@ def test_what_a_server_keeps_starts_nothing(tmp_path):
 
 
 def test_a_person_adopts_what_she_has_seen(shop):
-    beside(shop, PLANTED + 'mirror_root = "/srv"\n')
+    beside(shop, 'mirror_root = "/srv"\n' + PLANTED)
     said = shop.fails(2, "config", "--adopt").err
     assert 'command = ["sh", "-c", "touch $SEEN"]' in said
     assert not shop.config.exists()
@@ -520,3 +521,34 @@ def test_a_board_cannot_name_a_file_by_its_id(shop):
     connection.close()
     ran = shop.run("config", "--json")
     assert "evil" not in json.dumps(ran.json if ran.code == 0 else ran.err)
+
+
+@pytest.mark.parametrize(
+    ("mode", "level"),
+    [("prefer", "note"), ("require", "note"), ("verify-ca", "note"), ("verify-full", "ok")],
+)
+def test_over_a_network_only_verify_full_is_no_note(mode, level):
+    assert tls(mode, "encrypted").level == level
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "near"),
+    [
+        ("/run/postgresql", "", True),
+        ("localhost", "127.0.0.1", True),
+        ("db", "::1", True),
+        ("localhost", "192.0.2.7", False),
+        ("db.example.org", "", False),
+    ],
+)
+def test_what_is_on_this_machine(host, address, near):
+    assert is_local(host, address) is near
+
+
+def test_doctor_says_the_sslmode_in_force(tmp_path):
+    repo = Repo.create(tmp_path / "repo", new_address("postgres"))
+    repo.ok("init")
+    told = {one["what"]: one for one in repo.json("doctor")["findings"]}
+    assert told["sslmode"]["found"] == "prefer; not encrypted, on this machine"
+    told = json.loads(repo.ok("doctor", "--json", PGSSLMODE="disable").out)["findings"]
+    assert next(one["found"] for one in told if one["what"] == "sslmode").startswith("disable")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dibs.board.execute import Board
 from dibs.board.moving import authorise
-from dibs.board.settings import from_text
+from dibs.board.settings import check_one, from_text, is_personal, leaves
+from dibs.board.toml_files import parse
 from dibs.core import commands as c
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
@@ -63,13 +64,21 @@ def load_settings(board: Board, text: str, who: Identity, file: str) -> None:
     """The settings of a board on a server, for all machines alike; they were read from a file."""
     store = server(board)
     settings = from_text(text, file)
-    if "url" in settings.proposed:
-        what = f"{file}: url says where a board is: dibs config url ADDRESS, in each clone"
-        raise refused("bad_setting", what, setting="url")
+    check_proposals(text, file)
     with store.write("config") as tx:
         authorise(tx, board, who, c.SetSettings())
     store.save_settings(text)
     board.settings = settings
+
+
+def check_proposals(text: str, file: str) -> None:
+    """What starts programs is a proposal to everybody, and must be right; where the board is, none."""
+    for key, value in leaves(parse(text, file)):
+        if key == "url":
+            what = f"{file}: url says where a board is: dibs config url ADDRESS, in each clone"
+            raise refused("bad_setting", what, setting=key)
+        if is_personal(key):
+            check_one(file, key, value)
 
 
 def server(board: Board) -> PostgresStore:

@@ -210,10 +210,20 @@ def adopt(
     place: Place, found: list[Proposal], board: Callable[[], Board]
 ) -> Iterator[tuple[str, str]]:
     """Copies them to the user's folder, the server first: the board's id is known there."""
-    for each in sorted(found, key=lambda one: one.name != "url"):
-        setting = setting_named(each.name)
-        setting.check(each.value)
+    ordered = sorted(found, key=lambda one: one.name != "url")
+    settings = [setting_named(each.name) for each in ordered]
+    for setting, each in zip(settings, ordered, strict=True):
+        check_proposed(setting, each)
+    for setting, each in zip(settings, ordered, strict=True):
         if each.name == "url":
             yield each.name, write_url(place, each.value)
         else:
             yield each.name, write_personal(place, setting, each.value, uid_of(board()))
+
+
+def check_proposed(setting: Setting, each: Proposal) -> None:
+    try:
+        setting.check(each.value)
+    except Refused as problem:
+        what = f"{each.where}: {each.name}: {problem}"
+        raise refused("bad_setting", what, setting=each.name) from None

@@ -281,17 +281,20 @@ def quoted(text: str) -> str:
 # Writing.
 
 
-def rewrite(path: str, change: Callable[[str], str]) -> None:
+def rewrite(path: str, change: Callable[[str], str], within: str = "") -> None:
     """Replaces the file by what `change` makes of its text: whole, synced, for its owner alone.
 
-    Who changes a file in the same folder waits: no change is lost.
+    Who changes a file in the same folder waits: no change is lost. Its folder is made if it is not there,
+    private as the one around it, `within`.
     """
     from fcntl import LOCK_EX, flock
 
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        for each in (within, folder):
+            if each:
+                os.makedirs(each, mode=0o700, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             flock(lock, LOCK_EX)

@@ -145,7 +145,7 @@ class User(Value):
         if not self.folder:
             raise refused("bad_argument", "nobody knows where your configuration is: set HOME")
         self._check()
-        rewrite(path, change)
+        rewrite(path, change, within=self.folder)
 
     def _check(self) -> None:
         from dibs.stores.owners import check_private

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
 
 DEFAULTS = Settings().named()
+DEFAULT = "default"
 HINT = "to change one: dibs config SETTING VALUE, or dibs config --unset SETTING"
 
 
@@ -52,11 +53,8 @@ def show(call: Call, name: str | None) -> Answer:
     from dibs.opening import wrong_in_committed
 
     values, sources, wrong = in_force(call)
-    rows = [
-        (name, value, sources.get(settings.field_of(name), "default"), means)
-        for name, value, means in each_setting(values)
-    ]
-    rows += area_rows(call, values, sources.get("areas", "default"))
+    rows = list(each_setting(values, sources))
+    rows += area_rows(call, values, sources.get("areas", DEFAULT))
     if name is not None:
         configure.setting_named(name)
         rows = [row for row in rows if row[0] == name or row[0].startswith(f"{name}.")]
@@ -116,7 +114,7 @@ def personal_sources(call: Call, board: Board | None) -> dict[str, str]:
     stated = settings.leaves(call.place.user.stated(uid))
     sources = {settings.field_of(key): call.place.user.board_file(uid) for key, _ in stated}
     rest = [settings.field_of(key) for key in settings.PERSONAL if key != "notify"]
-    return dict.fromkeys((*rest, "notify_command"), "default") | sources
+    return dict.fromkeys((*rest, "notify_command"), DEFAULT) | sources
 
 
 def address_in_force(call: Call, board: Board | None) -> tuple[str, str]:
@@ -131,14 +129,17 @@ def address_in_force(call: Call, board: Board | None) -> tuple[str, str]:
     return "", ""
 
 
-def each_setting(values: Settings) -> Iterator[tuple[str, str, str]]:
-    """Its name, its value, and what it means."""
+def each_setting(values: Settings, sources: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Its name, its value, where that comes from, and what it means."""
     for name, setting in settings.SETTINGS.items():
-        yield name, setting.show(getattr(values, settings.field_of(name))), setting.means
+        field = settings.field_of(name)
+        value = setting.show(getattr(values, field))
+        yield name, value, sources.get(field, DEFAULT), setting.means
     if values.agents:
         from dibs.board.agents import rows
 
-        yield from ((name, value, means) for name, value, _, means in rows(values.agents))
+        for name, value, is_stated, means in rows(values.agents):
+            yield name, value, sources["agents"] if is_stated else DEFAULT, means
 
 
 def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str, str, str]]:

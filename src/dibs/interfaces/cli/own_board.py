@@ -127,7 +127,7 @@ def doctor(call: Call) -> Answer:
 
 def of_board(call: Call) -> list[Any]:
     """How the board is, and its files. A server that cannot be asked is a finding."""
-    from dibs.board.doctor import findings, of_server
+    from dibs.board.doctor import findings, of_server, of_settings
     from dibs.opening import wrong_in_committed
 
     try:
@@ -137,6 +137,8 @@ def of_board(call: Call) -> list[Any]:
         if server is None:
             raise
         return [server]
+    if call.ignored:
+        found.append(of_settings(call.ignored))
     not_followed = wrong_in_committed(call.place, call.board.settings)
     if not_followed:
         from dibs.backlogs.checkup import committed
