@@ -57,13 +57,15 @@ def read(path: str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    with open(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise refused("bad_setting", f"{path} is not a file")
         if not is_ours(found.st_uid):
             raise faults.unsafe_storage(path, f"belongs to another user (uid {found.st_uid})")
-        text = file.read(READ_MAX + 1)
+        text = os.read(descriptor, READ_MAX + 1)
+    finally:
+        os.close(descriptor)
     if len(text) > READ_MAX:
         raise refused("bad_setting", f"{path} has more than {READ_MAX} bytes")
     return text

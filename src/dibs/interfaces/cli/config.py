@@ -8,6 +8,7 @@ import sys
 from dibs.board import configure, settings
 from dibs.board.identity import harness_of
 from dibs.board.settings import Settings
+from dibs.board.toml_files import parse
 from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from dibs.board.configure import Proposal
     from dibs.board.execute import Board
 
-DEFAULTS = Settings().named()
 DEFAULT = "default"
 HINT = "to change one: dibs config SETTING VALUE, or dibs config --unset SETTING"
 
@@ -81,7 +81,7 @@ def in_force(call: Call) -> tuple[Settings, dict[str, str], list[Refused]]:
         wrong = problems or wrong
     else:
         values, wrong = board.settings, []
-        shared = dict.fromkeys(beside, path) if not board.store.remote else from_server(values)
+        shared = from_server(board) if board.store.remote else dict.fromkeys(beside, path)
     sources = shared | personal_sources(call, board)
     url, source = address_in_force(call, board)
     if source:
@@ -102,9 +102,10 @@ def opened(call: Call) -> tuple[Board | None, list[Refused]]:
     return call.board, []
 
 
-def from_server(values: Settings) -> dict[str, str]:
-    """What a server's board has that is not as usual."""
-    return {name: "board" for name, value in values.named().items() if value != DEFAULTS[name]}
+def from_server(board: Board) -> dict[str, str]:
+    """What a server keeps for the board."""
+    stated = parse(board.store.stated_settings() or "", board.store.where)
+    return {settings.field_of(key): "board" for key, _ in settings.leaves(stated)}
 
 
 def personal_sources(call: Call, board: Board | None) -> dict[str, str]:
