@@ -58,24 +58,16 @@ def outputs(steps: list[Step], folder: Path) -> list[str]:
     script = "".join(f"{step.command}\nprintf '%s %s\\n' '{MARK}' $?\n" for step in steps)
     real, around = served() if SHOWN in script else (SHOWN, {})
     bin_ = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    home = folder.parent / "home"
     done = subprocess.run(
         ["sh"], input=script.replace(SHOWN, real), cwd=folder, text=True,
-        env=clean_environment(PATH=bin_, TZ="UTC", XDG_CONFIG_HOME=f"{home}/.config", **around),
+        env=clean_environment(PATH=bin_, TZ="UTC", XDG_CONFIG_HOME=f"{folder.parent}/home/.config", **around),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120,
     )  # fmt: skip
     *parts, rest = re.split(rf"{MARK} (\d+)\n", done.stdout)
     assert rest == "" and len(parts) == 2 * len(steps), done.stdout
     failed = [step.command for step, code in zip(steps, parts[1::2]) if code != "0"]
     assert failed == [], "these fail without saying so"
-    shown = {str(home): "/home/ana", str(folder.parent): "/tmp", real: SHOWN}
-    return [replaced(said, shown) for said in parts[::2]]
-
-
-def replaced(text: str, by: dict[str, str]) -> str:
-    for real, shown in by.items():
-        text = text.replace(real, shown)
-    return text
+    return [said.replace(str(folder.parent), "/tmp").replace(real, SHOWN) for said in parts[::2]]
 
 
 def served() -> tuple[str, dict[str, str]]:

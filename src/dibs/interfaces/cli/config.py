@@ -88,6 +88,8 @@ def in_force(call: Call) -> tuple[Settings, dict[str, str], list[Refused]]:
         sources["url"] = source
     if values.identity == settings.STRICT and "identity" not in shared:
         sources["identity"] = "kano backlog"
+    if "ignore_case" not in shared:
+        values = values.but(ignore_case=None)
     return values.but(url=url), sources, wrong
 
 
