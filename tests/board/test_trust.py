@@ -262,7 +262,7 @@ SECRETS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("url", SECRETS)
+@pytest.mark.parametrize("url", SECRETS, ids=range(len(SECRETS)))
 def test_no_secret_of_an_address_is_shown(shop, url):
     assert "heim" not in str(Address(url))
     for words in (("list",), ("config",), ("doctor",)):

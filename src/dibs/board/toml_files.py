@@ -311,7 +311,9 @@ def rewrite(path: str, change: Callable[[str], str], within: str = "") -> None:
 
 
 def replace(path: str, text: str, folder: int) -> None:
-    part = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    part = f"{path}.{os.getpid()}"
+    if os.path.lexists(part):  # left by a process that was killed: we have the lock
+        os.unlink(part)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
