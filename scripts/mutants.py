@@ -71,6 +71,7 @@ DISPLAY = "tests/core/test_display.py::test_"
 QUOTING = "tests/harness/test_quoting.py::test_"
 TEXT = "tests/interfaces/test_bad_text.py::test_"
 PICKLING = "tests/interfaces/test_pickling.py::test_"
+TRUST = "tests/board/test_trust.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -112,6 +113,29 @@ TABLE = [
     ("a lease is not moved with the clock", "core/board_events.py", "return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))", "return task", CLOCK),
     ("a release declines nothing", "core/decide.py", "if case.holds or case.may_bind:\n        return Decision((given_back", "if case.holds:\n        return Decision((given_back", LEASES),
     ("a loss is not acknowledged", "core/decide.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
+    # Trust.
+    ("settings that start programs count beside the board", "board/settings.py", "        if is_personal(key):\n            continue\n        try:", "        try:", TRUST + "what_an_agent_writes_beside_the_board_starts_nothing"),
+    ("a server that a file names is contacted", "board/places.py", "if place.url:\n        from dibs.stores.address import parse\n", 'if place.url or settings.proposed.get("url"):\n        from dibs.stores.address import parse\n        place = place.but(url=place.url or settings.proposed["url"])\n', TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
+    ("a local board is made beside a server's", "board/places.py", 'if "url" in settings.proposed and', "if False and", TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
+    ("a record is followed to any server", "board/places.py", "if not user.accepts(str(address)):", "if False:", TRUST + "a_forged_record_contacts_nobody"),
+    ("a move accepts no server", "board/moving.py", "        accept(board, target)\n", "", TRUST + "a_record_of_a_move_leads_nobody_to_a_server_that_they_have_not_accepted"),
+    ("an option leads elsewhere", "stores/address.py", "elif name not in HARMLESS:", "elif False:", TRUST + "an_address_from_a_file_has_no_option_that_weakens_it"),
+    ("protection may be weaker", "stores/address.py", "            refuse_weaker(what, name, value)\n", "            pass\n", TRUST + "an_address_from_a_file_has_no_option_that_weakens_it"),
+    ("a password is given to any server", "stores/address.py", 'wanted["require_auth"] = SAFE_AUTH', "pass", TRUST + "only_an_address_from_a_file_asks_for_safe_ways_to_log_in"),
+    ("a password ends at a slash", "stores/address.py", r'r"(\w+://)(?:(.*)@)?([^@]*)"', r'r"(\w+://)(?:([^/?]*)@)?(.*)"', TRUST + "no_secret_of_an_address_is_shown"),
+    ("a client key is shown", "stores/address.py", '("password", "secret", "scram")', '("password", "secret")', TRUST + "no_secret_of_an_address_is_shown"),
+    ("owners are not compared", "stores/owners.py", "if not is_ours(owner):", "if False:", TRUST + "a_repository_of_another_user_is_not_read"),
+    ("the caller of sudo is a stranger", "stores/owners.py", 'or (own == 0 and os.environ.get("SUDO_UID") == str(uid))', "", TRUST + "the_caller_of_sudo_is_not_another_user"),
+    ("the board's file may be anybody's", "stores/sqlite.py", "            owners.check(self.path)\n", "", TRUST + "one_part_of_a_board_of_another_user_is_enough"),
+    ("others may write to the user's folder", "stores/owners.py", "if mode & (stat.S_IWGRP | stat.S_IWOTH):", "if False:", TRUST + "a_file_of_the_user_that_others_can_write_is_refused"),
+    ("a board names any file by its id", "board/user.py", "if not self.has_boards or not is_board_id(uid):", "if not self.has_boards:", TRUST + "a_board_cannot_name_a_file_by_its_id"),
+    ("an agent sets what is started", "interfaces/cli/config.py", "    check_person(call)\n    call.refuse_request_id()\n    setting =", "    call.refuse_request_id()\n    setting =", TRUST + "an_agent_changes_no_setting"),
+    ("an agent adopts", "interfaces/cli/config.py", "    check_person(call)\n    call.refuse_request_id()\n    board, wrong", "    call.refuse_request_id()\n    board, wrong", TRUST + "an_agent_changes_no_setting"),
+    ("nobody is asked before adopting", "interfaces/cli/config.py", "    confirm(call, lines)\n", "", TRUST + "a_person_adopts_what_she_has_seen"),
+    ("a setting is written unchecked", "board/configure.py", "        check(toml_files.parse(after, where), where)\n", "", TRUST + "what_is_wrong_is_not_written"),
+    ("settings are nested without limit", "board/toml_files.py", "    if depth_exceeds(stated, DEPTH_MAX):\n        raise too_deep(where)\n", "", TRUST + "a_settings_file_has_limits"),
+    ("a settings file has any size", "stores/owners.py", "if len(text) > READ_MAX:", "if False:", TRUST + "a_settings_file_has_limits"),
+    ("a folder that looks bare is a repository", "board/locate.py", "    if not worktree:\n        bare = _bare(start)\n", "    if not worktree or _bare(start):\n        bare = _bare(start)\n", TRUST + "a_folder_that_looks_bare_inside_a_work_tree_is_no_repository"),
     # The ledger.
     ("the chain forgets what was before", "core/ledger.py", 'digest_of(f"{head}\\n{said}")', "digest_of(said)", LEDGER),
     ("a digest is not compared", "core/ledger.py", "if entry.digest != chain(head, entry):", "if False:", LEDGER),

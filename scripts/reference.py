@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dibs.board.agents import AGENT, Agent
 from dibs.board.identity import HARNESSES
-from dibs.board.settings import SETTINGS, Settings, field_of
+from dibs.board.settings import PERSONAL, SETTINGS, Settings, field_of
 from dibs.core import approving, checks, model, stinting
 from dibs.core.commands import TYPED
 from dibs.core.guards import caller_is_no_subagent
@@ -241,6 +241,10 @@ def optional(text: str, options: dict[str, object]) -> str:
 # Settings.
 
 
+def names(keys: tuple[str, ...]) -> str:
+    return ", ".join(f"`{key}`" for key in keys)
+
+
 def settings() -> list[str]:
     return [
         "# Settings, variables, limits",
@@ -251,6 +255,29 @@ def settings() -> list[str]:
         "exist. An unknown name or a value that makes no sense is an error (exit 2). `dibs config`",
         "prints every setting, its value and where it comes from. A board on a server keeps its",
         "settings there, for all machines alike: a person loads them with `dibs config --load FILE`.",
+        "",
+        "`dibs config SETTING VALUE` changes one, and `dibs config --unset SETTING` takes it back. Both",
+        "write to the right file, and only if all of it is right then; other lines and comments stay. This",
+        "is for people: an agent is refused.",
+        "",
+        "What starts programs or names servers is read only from your own configuration folder,",
+        "`$XDG_CONFIG_HOME/dibs` or `~/.config/dibs`: " + names(PERSONAL) + ". An agent's",
+        "sandbox may be able to write to the board's folder; it cannot write there.",
+        "",
+        *table(
+            ("file", "holds"),
+            [
+                ("`boards/ID.toml`", "these settings for the board with that id, but for `url`"),
+                (
+                    "`servers.toml`",
+                    "`[clones]`: the `url` of each clone, by the folder of its board; `accepted`: other servers that a person has accepted",
+                ),
+            ],
+        ),
+        "Found beside the board, on its server or in `dibs.toml`, they are ignored with a warning.",
+        "`dibs config --adopt` shows them and copies them, after a person has agreed (`--yes` where nobody",
+        "can be asked). The folder must belong to you, and nobody else may be able to write to it. A file",
+        "has at most 1 MiB.",
         "",
         *table(
             ("setting", "default", "means"),

@@ -12,7 +12,10 @@ from hypothesis import settings
 from kit import soak
 from kit.boards import STORES, Bench, new_address
 from kit.postgres_ground import MEMORY, quickest_place
-from kit.repositories import Repo
+from kit.repositories import Repo, home
+
+# Nothing of the machine's own configuration is read or written, also by what runs in this process.
+os.environ["HOME"], os.environ["XDG_CONFIG_HOME"] = home(), f"{home()}/.config"
 
 # Whoever runs the tests in the background may have switched signals off, which is inherited.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

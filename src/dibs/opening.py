@@ -8,13 +8,13 @@ from os.path import exists, join, lexists
 from dibs.board.bounded import lines
 from dibs.board.locate import Place, locate
 from dibs.board.persist import Opened, persist
-from dibs.board.places import settings_in, store_at
-from dibs.board.settings import STRICT, Settings, load
+from dibs.board.places import load_at, settings_in, store_at
+from dibs.board.settings import STRICT, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from dibs.backlogs.backlog import Backlog
     from dibs.board.execute import Board
@@ -50,9 +50,9 @@ def look_at(place: Place) -> Opened:
 def _open(
     kind: type[Kind], place: Place, machine: Machine | None, wait: Duration | None = None
 ) -> Kind:
-    settings = load(place.folder)
-    board = kind(store_at(place, settings, machine), settings)
-    board.settings = persist(board, lambda: settings_in(board.store, settings), wait)
+    settings = load_at(place)
+    board = kind(store_at(place, settings, machine), settings, user=place.user)
+    board.settings = persist(board, lambda: settings_in(board.store, settings, place.user), wait)
     return in_repository(board, place)
 
 
@@ -60,15 +60,15 @@ def place_of(place: Place) -> Board:
     """A board that may not be there: nothing is read but what stands beside it."""
     from dibs.board.execute import Board
 
-    settings = load(place.folder)
-    return Board(store_at(place, settings), settings)
+    settings = load_at(place)
+    return Board(store_at(place, settings), settings, user=place.user)
 
 
 def another(board: Board) -> Board:
     """The same board through a connection of its own."""
     from dibs.board.execute import Board
 
-    other = Board(board.store.another(), board.settings, board.backlog)
+    other = Board(board.store.another(), board.settings, board.backlog, board.user)
     other.repository = board.repository
     return other
 
@@ -78,11 +78,11 @@ def create_at(place: Place, machine: Machine | None = None, uid: str = "") -> tu
     from dibs.board.execute import Board
     from dibs.board.known import fresh_uid
 
-    settings = load(place.folder)
-    board = Board(store_at(place, settings, machine), settings)
+    settings = load_at(place)
+    board = Board(store_at(place, settings, machine), settings, user=place.user)
     own = uid or fresh_uid()
     made = persist(board, lambda: board.store.create(own))
-    board.settings = persist(board, lambda: settings_in(board.store, settings))
+    board.settings = persist(board, lambda: settings_in(board.store, settings, place.user))
     return in_repository(board, place), made
 
 
@@ -90,7 +90,7 @@ def settings_now(place: Place, board: Board) -> Settings:
     """Read anew, wherever they are kept: a store asks its server once."""
     fresh = another(board)
     try:
-        return persist(fresh, lambda: settings_in(fresh.store, load(place.folder)))
+        return persist(fresh, lambda: settings_in(fresh.store, load_at(place), place.user))
     finally:
         fresh.store.close()
 
@@ -120,6 +120,17 @@ def wrong_in_committed(place: Place, settings: Settings) -> list[str]:
     from dibs.backlogs.found import wrong_in
 
     return [str(problem) for problem in wrong_in(root)]
+
+
+def committed_proposals(place: Place) -> dict[str, Any]:
+    """What `dibs.toml` says that starts programs or names servers: it counts only once it is adopted."""
+    root = main_tree(place)
+    if not root or not exists(join(root, COMMITTED)):
+        return {}
+    from dibs.backlogs.found import read_file
+    from dibs.board.settings import proposals
+
+    return dict(proposals(read_file(root)[0]))
 
 
 def committed_areas(place: Place, settings: Settings) -> tuple[dict[str, tuple[str, ...]], str]:
@@ -165,6 +176,17 @@ def backlog_at(place: Place, settings: Settings) -> Backlog | None:
     return Backlog(root, place.folder, dialects) if dialects else None
 
 
+def backlog_here(place: Place) -> Backlog | None:
+    """The item files that belong to a board which may not be there yet."""
+    if not place.user.has_boards or not is_here(place):
+        return backlog_at(place, load_at(place))
+    board = look_at(place)
+    try:
+        return board.backlog  # type: ignore[return-value]  # an `Opened` has no other kind
+    finally:
+        board.store.close()
+
+
 def main_tree(place: Place) -> str:
     """The main work tree of the repository; the folder around the board, where there is none."""
     repository = place.repository
@@ -198,7 +220,7 @@ def kept_uid(place: Place) -> str:
 
 def is_here(place: Place) -> bool:
     """Whether there is a database in the folder; what a server has is not asked."""
-    return bool(place.url) or exists(join(place.folder, "board.db"))
+    return bool(place.server) or exists(join(place.folder, "board.db"))
 
 
 def kept(path: str) -> str:

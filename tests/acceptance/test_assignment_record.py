@@ -467,9 +467,10 @@ def test_001_config_says_why_identity_is_strict(backlog):
 
 @of_a_file
 def test_001_a_setting_decides_before_the_backlog(backlog):
-    (backlog.repo.database.parent / "settings.toml").write_text('identity = "normal"\n')
+    file = backlog.repo.database.parent / "settings.toml"
+    file.write_text('identity = "normal"\n')
     told = backlog.repo.json("config")["settings"]["identity"]
-    assert told == {"value": "normal", "source": "settings"}
+    assert told == {"value": "normal", "source": str(file)}
     backlog.ok("claim", KEY, "--agent", "codex", CODEX_THREAD_ID="th-42")
     assert backlog.task()["session"] == "th-42"
 

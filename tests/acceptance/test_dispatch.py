@@ -121,7 +121,10 @@ def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_setti
     keys = [ground.add() for _ in range(3)]
     said = ground.once()
     assert [key for key in keys if f"started {key} with codex" in said] == keys[:2], said
-    assert "evil" not in said + ground.repo.ok("config").out
+    told = ground.repo.ok("config")
+    assert "evil" not in said + told.out
+    assert "dibs.toml: agents: what starts programs" in told.err
+    assert "dibs config --adopt" in told.err
 
 
 # What goes wrong.
@@ -350,7 +353,7 @@ def test_a_command_hears_what_needs_a_person_once_also_after_a_death(ground):
 def test_without_agents_there_is_nobody_to_start(repo):
     ran = repo.run("dispatch", "--once", "--as", "ana", "--json")
     assert (ran.code, ran.error["code"]) == (2, "no_agents")
-    assert '[agents.codex], and below it: command = ["codex"' in ran.error["advice"]
+    assert "dibs config agents.codex.command 'codex exec ...'" in ran.error["advice"]
 
 
 def test_a_dry_run_shows_what_a_tick_would_do_and_does_nothing(ground):

@@ -11,6 +11,7 @@ from dibs.board.identity import Identity
 from dibs.board.locate import Place
 from dibs.board.places import copier, store_to
 from dibs.board.settings import Settings
+from dibs.board.user import User
 from dibs.opening import open_at
 from dibs.stores.faults import Moved
 from dibs.stores.transaction import WriteTransaction
@@ -57,7 +58,7 @@ def cut_short(monkeypatch):
             raise RuntimeError
 
         where = Place(source) if source.startswith("/") else Place("/nowhere", url=source)
-        board = open_at(where)
+        board = open_at(where.but(user=User(str(shop.config))))
         with monkeypatch.context() as patch, pytest.raises(RuntimeError):
             patch.setattr(WriteTransaction, "fence", killed)
             moving.move(board, to, Identity("ana", True, ""))

@@ -14,7 +14,7 @@ from dibs.board import moving
 from dibs.board.execute import Board
 from dibs.board.settings import Settings
 from dibs.core.refusals import Refused
-from kit.boards import Bench, database_apart
+from kit.boards import USER, Bench, database_apart
 from kit.postgres import server
 from kit.repositories import Repo
 
@@ -197,7 +197,12 @@ def test_a_folder_on_a_file_system_that_cannot_keep_a_board_is_refused(tmp_path)
     bench.machine.kind = "nfs4"
     for dry in (True, False):
         with pytest.raises(Refused) as problem:
-            moving.move(Board(bench.store, Settings()), str(away), bench.person().identity, dry=dry)
+            moving.move(
+                Board(bench.store, Settings(), user=USER),
+                str(away),
+                bench.person().identity,
+                dry=dry,
+            )
         assert problem.value.code == "network_file_system"
         assert problem.value.refusal.facts["path"] == str(away)
 

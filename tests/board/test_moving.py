@@ -22,7 +22,7 @@ from dibs.core.model import TaskKey, Token
 from dibs.core.refusals import Refused
 from dibs.stores.copying import contents_of
 from dibs.stores.sqlite import SqliteStore
-from kit.boards import START, STORES, Bench, FakeMachine, new_address, new_store
+from kit.boards import START, STORES, USER, Bench, FakeMachine, new_address, new_store
 from kit.postgres_ground import until
 from kit.repositories import DIBS, Repo
 
@@ -76,7 +76,7 @@ def accepts(store) -> bool:
 
 
 def at(store) -> Board:
-    return Board(store, Settings())
+    return Board(store, Settings(), user=USER)
 
 
 def follow_with(monkeypatch, *stores) -> None:
@@ -84,7 +84,11 @@ def follow_with(monkeypatch, *stores) -> None:
     import dibs.board.places
 
     by_place = {store.where: store for store in stores}
-    monkeypatch.setattr(dibs.board.places, "store_to", lambda to, *_: by_place[to].another())
+
+    def store_of(moved, *_):
+        return by_place[moved.refusal.facts["to"]].another()
+
+    monkeypatch.setattr(dibs.board.places, "store_of_record", store_of)
 
 
 def test_everything_arrives_and_leases_keep_their_tokens_and_times(busy, target, monkeypatch):
@@ -139,7 +143,7 @@ def test_the_time_that_a_move_takes_is_no_difference_of_clocks(busy, target, mon
 
 def test_whoever_has_the_old_place_open_is_led_to_the_new_one(busy, target, monkeypatch):
     follow_with(monkeypatch, target)
-    holder = Board(busy.store.another(), Settings())
+    holder = Board(busy.store.another(), Settings(), user=USER)
     carry(busy, target, monkeypatch)
     outcome = holder.execute(busy.agent().identity, c.Renew(K))
     assert (outcome.task.lease.renewals, holder.store.where) == (2, target.where)
@@ -169,10 +173,10 @@ def test_cut_off_at_any_step_one_place_is_in_charge_and_it_can_be_run_again(
         with pytest.raises(KeyboardInterrupt):
             carry(busy, target, patch, progress=stopping if step == "copying" else None)
     busy.store.close()
-    client = Board(source.another(), Settings())
+    client = Board(source.another(), Settings(), user=USER)
     outcome = client.execute(busy.agent().identity, c.Note(K, note="somebody works on"))
     assert [accepts(source.another()), accepts(target.another())].count(True) == 1
-    again = Board(source.another(), Settings())
+    again = Board(source.another(), Settings(), user=USER)
     monkeypatch.setattr(moving, "target_of", lambda board, to: target)
     moving.move(again, target.where, busy.person().identity)
     assert (accepts(source.another()), accepts(target.another())) == (False, True)
@@ -405,7 +409,8 @@ def test_a_keeper_renews_at_the_new_place(tmp_path):
     repo.ok("init")
     key = repo.add()
     url = new_address("postgres")
-    board = dibs.open_board(str(repo.folder), agent="codex", session="s1", environment={})
+    around = repo.environment()
+    board = dibs.open_board(str(repo.folder), agent="codex", session="s1", environment=around)
     with board, board.hold(key, ttl="8s") as lease:
         repo.ok("board", "move", "--to", url, "--as", "ana")
         before = repo.json("show", key)["task"]["renewals"] or 0

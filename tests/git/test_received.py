@@ -251,13 +251,15 @@ def test_a_board_that_cannot_be_read_lets_a_push_through_unless_a_setting_closes
     is_refused(one, says="guard_failure is refuse")
 
 
-def test_a_bare_repository_inside_of_another_work_tree_has_its_own_board(tree, monkeypatch):
-    """A hook stands in it; the work tree around it is not the one that it is run for."""
+def test_a_bare_repository_inside_of_another_work_tree_is_one_only_if_git_names_it(
+    tree, monkeypatch
+):
+    """It may have been committed. A hook that git runs in it has its name in GIT_DIR."""
     inner = tree.folder / "shared.git"
     inner.mkdir()
     git(inner, "init", "-q", "--bare")
     around = locate(str(inner), {})
-    assert around.repository.worktree == ""
+    assert around.repository.worktree == str(tree.folder)
     monkeypatch.chdir(inner)
     found = place_of(".", around, {})
     assert (found.folder, found.repository.worktree) == (str(inner / "dibs"), "")

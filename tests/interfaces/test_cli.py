@@ -471,7 +471,7 @@ def test_claim_loads_only_what_it_needs(repo):
     assert {name for name in ours if name.startswith("dibs.board")} <= {
         "dibs.board", "dibs.board.bounded", "dibs.board.callers", "dibs.board.execute", "dibs.board.identity", "dibs.board.known", "dibs.board.left_behind", "dibs.board.locate",
         "dibs.board.outcome", "dibs.board.persist", "dibs.board.places",
-        "dibs.board.settings",
+        "dibs.board.settings", "dibs.board.user",
     }  # fmt: skip
     assert {name for name in ours if name.startswith("dibs.interfaces.cli.")} <= {
         "dibs.interfaces.cli.arguments", "dibs.interfaces.cli.call", "dibs.interfaces.cli.main", "dibs.interfaces.cli.own", "dibs.interfaces.cli.say",

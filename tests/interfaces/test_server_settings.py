@@ -21,12 +21,6 @@ def shown(url: str) -> str:
     return str(parse(url))
 
 
-def beside(repo, text: str) -> None:
-    folder = repo.folder / ".git" / "dibs"
-    folder.mkdir(exist_ok=True)
-    (folder / "settings.toml").write_text(text)
-
-
 def url_of(repo) -> dict[str, str]:
     return repo.json("config")["settings"]["url"]
 
@@ -34,17 +28,20 @@ def url_of(repo) -> dict[str, str]:
 def test_config_shows_the_address_that_is_in_force_and_who_says_it(far):
     url = far.around["DIBS_URL"]
     assert url_of(far) == {"value": shown(url), "source": "DIBS_URL"}
-    beside(far, f'url = "{url}"\n')
     far.around.clear()
-    assert url_of(far) == {"value": shown(url), "source": "settings"}
+    far.ok("config", "url", url)
+    assert url_of(far) == {"value": shown(url), "source": str(far.config / "servers.toml")}
     far.around["DIBS_URL"] = f"{url}x"  # no board is there
     assert url_of(far) == {"value": f"{shown(url)}x", "source": "DIBS_URL"}
 
 
 def test_a_bad_address_is_told_where_it_stands(far):
-    beside(far, 'url = "nonsense"')
+    assert "url: it is no address" in far.fails(2, "config", "url", "nonsense").err
     far.around.clear()
-    assert "url in the settings is no address" in far.run("list").err
+    far.ok("config", "url", "postgresql://h/x")
+    servers = far.config / "servers.toml"
+    servers.write_text(servers.read_text().replace("postgresql", "nonsense"))
+    assert "servers.toml: the url is no address" in far.run("list").err
     far.around["DIBS_URL"] = "nonsense"
     assert "DIBS_URL is no address" in far.run("list").err
 
@@ -72,7 +69,7 @@ def test_config_shows_the_address_that_a_board_moved_to(tmp_path):
 def test_what_is_wrong_with_a_file_that_is_loaded_is_told_of_that_file(far, text):
     (far.folder / "board.toml").write_text(text)
     said = far.fails(2, "config", "--load", "board.toml", "--as", "ana").err
-    assert "dibs: board.toml: " in said
+    assert "dibs: board.toml" in said
     assert "postgresql" not in said
 
 

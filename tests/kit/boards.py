@@ -15,6 +15,7 @@ from dibs.board.known import fresh_uid
 from dibs.board.outcome import Outcome
 from dibs.board.settings import Settings
 from dibs.board.upkeep import verify
+from dibs.board.user import User, folder_in
 from dibs.core import commands as c
 from dibs.core.instants import SECOND
 from dibs.core.model import Process, Session, Task, TaskKey, Terms
@@ -135,6 +136,9 @@ class StillServer(PostgresStore):
         return StillServer(self.address, machine=self.machine, wait=self.wait)
 
 
+USER = User(folder_in(os.environ))
+"""The user's own configuration, for all that runs in a test process."""
+
 STORES = ("sqlite", "postgres")
 NAMES = itertools.count(1)
 of_a_file = pytest.mark.parametrize("kind", ["sqlite"])
@@ -188,7 +192,7 @@ class Bench:
         self.machine = FakeMachine()
         self.store = new_store(kind, folder, self.machine, apart=apart)
         self.store.create(uid or fresh_uid())
-        self.board = Board(self.store, settings or Settings())
+        self.board = Board(self.store, settings or Settings(), user=USER)
 
     def agent(self, name: str = "codex", session: str = "s1", harness: str = "", **place) -> Actor:
         where = Session(0, "", "testhost", **place)

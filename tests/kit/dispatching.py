@@ -8,10 +8,13 @@ import os
 import signal
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 
 from dibs.board.identity import Identity
-from dibs.board.views import task_by_key
+from dibs.board.settings import is_personal, leaves
+from dibs.board.toml_files import shown
+from dibs.board.views import task_by_key, uid
 from dibs.core import commands as c
 from dibs.core.ledger import Entry
 from dibs.core.model import Task, TaskKey, Terms
@@ -37,6 +40,7 @@ class Ground:
         self.seen.mkdir()
         self.processes: list[Dispatch] = []
         self.board = open_board(str(repo.folder), environment=repo.environment())
+        self.uid = uid(self.board)
 
     def __enter__(self) -> Ground:
         return self
@@ -60,11 +64,17 @@ class Ground:
         self.settings("\n".join((more, *tables)))
 
     def settings(self, text: str) -> None:
+        """Each line goes where it counts: to the user's own file, or beside the board."""
+        stated = dict(leaves(tomllib.loads(text)))
+        self.repo.personal(
+            self.uid, as_toml({key: stated.pop(key) for key in [*stated] if is_personal(key)})
+        )
+        shared = as_toml(stated)
         if not self.repo.around:
-            (self.repo.database.parent / "settings.toml").write_text(text)
+            (self.repo.database.parent / "settings.toml").write_text(shared)
             return
         file = self.repo.folder.parent / "settings.toml"
-        file.write_text(text)
+        file.write_text(shared)
         self.repo.ok("config", "--load", str(file), "--as", "ana")
 
     # Dispatchers.
@@ -118,6 +128,10 @@ class Ground:
             return self.repo.database.parent / "dispatch"
         [folder] = (self.state / "dibs").iterdir()
         return folder
+
+
+def as_toml(stated: dict[str, object]) -> str:
+    return "".join(f"{key} = {shown(value)}\n" for key, value in stated.items())
 
 
 class Dispatch:

@@ -24,7 +24,10 @@ NOT_INHERITED = {mark for harness in HARNESSES for mark in (*harness.marks, harn
 def clean_environment(**more: str) -> dict[str, str]:
     """This process's environment without anything that says who is calling, or where its home is."""
     kept = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
-    around = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "HOME": home()}
+    around = {
+        "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "HOME": home(),
+        "XDG_CONFIG_HOME": f"{home()}/.config",
+    }  # fmt: skip
     return kept | around | more
 
 
@@ -91,7 +94,20 @@ class Repo:
 
     def environment(self, **more: str) -> dict[str, str]:
         """Of a process that is to find this board."""
-        return clean_environment(**self.around | more)
+        own = {"XDG_CONFIG_HOME": str(self.config.parent)}
+        return clean_environment(**own | self.around | more)
+
+    @property
+    def config(self) -> Path:
+        """The user's own configuration, for this repository and its work trees alone."""
+        return self.folder.parent / ".config" / "dibs"
+
+    def personal(self, uid: str, text: str) -> None:
+        """What starts programs or names servers, as a person writes it to the user's own file."""
+        file = self.config / "boards" / f"{uid}.toml"
+        for folder in (self.config, file.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.write_text(text)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """The program as whoever types it starts it."""

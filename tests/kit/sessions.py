@@ -60,7 +60,7 @@ def outputs(steps: list[Step], folder: Path) -> list[str]:
     bin_ = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["sh"], input=script.replace(SHOWN, real), cwd=folder, text=True,
-        env=clean_environment(PATH=bin_, TZ="UTC", **around),
+        env=clean_environment(PATH=bin_, TZ="UTC", XDG_CONFIG_HOME=f"{folder.parent}/home/.config", **around),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120,
     )  # fmt: skip
     *parts, rest = re.split(rf"{MARK} (\d+)\n", done.stdout)

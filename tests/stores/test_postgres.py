@@ -22,7 +22,7 @@ from dibs.stores.address import Address, parse, without_password
 from dibs.stores.postgres import PostgresStore
 from dibs.stores.postgres_health import standbys_found
 from dibs.stores.postgres_transaction import may_meet
-from kit.boards import Bench, database_apart
+from kit.boards import USER, Bench, database_apart
 from kit.postgres import server
 from kit.repositories import Repo
 
@@ -386,7 +386,7 @@ def test_settings_on_a_server_are_the_same_for_everybody(bench):
     from dibs.board.places import settings_in
 
     bench.store.save_settings('ttl_agent = "3h"\nself_review = true\n')
-    seen = settings_in(bench.store.another(), Settings())
+    seen = settings_in(bench.store.another(), Settings(), USER)
     assert (seen.ttl_agent, seen.self_review) == (3 * 3600 * 1_000_000, True)
 
 
@@ -394,7 +394,9 @@ def test_a_wrong_setting_on_a_server_is_told(bench):
     from dibs.board.places import settings_in
 
     bench.store.save_settings("no_such = 1\n")
-    assert code_of(lambda: settings_in(bench.store.another(), Settings())) == "unknown_setting"
+    assert (
+        code_of(lambda: settings_in(bench.store.another(), Settings(), USER)) == "unknown_setting"
+    )
 
 
 def test_doctor_tells_what_the_server_promises(bench):

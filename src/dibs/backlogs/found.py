@@ -9,7 +9,7 @@ import os
 from os.path import exists, isabs, isdir, join, lexists, normpath, samefile
 
 from dibs.backlogs.item import Problem
-from dibs.board.settings import areas_of
+from dibs.board.settings import PERSONAL, areas_of
 from dibs.core import checks
 from dibs.core.refusals import Refused
 
@@ -134,10 +134,7 @@ def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:
     wrong += checked_areas(stated)[1]
     stated.pop("areas", None)
     backlogs = stated.pop("backlogs", {})
-    wrong += [
-        Problem(FILE, f"{checks.quoted(key)} is neither [areas] nor [backlogs]", LEFT)
-        for key in stated
-    ]
+    wrong += [Problem(FILE, not_followed(key), LEFT) for key in stated]
     if not isinstance(backlogs, dict):
         return {}, [*wrong, Problem(FILE, "backlogs is a table: [backlogs]", LEFT)]
     paths: dict[str, str] = {}
@@ -148,6 +145,14 @@ def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:
         else:
             paths[key] = normpath(value)
     return paths, wrong
+
+
+def not_followed(key: str) -> str:
+    """Why a key that is neither areas nor backlogs does not count."""
+    if any(one.partition(".")[0] == key for one in PERSONAL):
+        why = "what starts programs or names servers counts only in your own configuration"
+        return f"{key}: {why}; to take it over: dibs config --adopt"
+    return f"{checks.quoted(key)} is neither [areas] nor [backlogs]"
 
 
 def wrong_path(key: str, value: object) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dibs.board.execute import Board
 from dibs.board.moving import authorise
-from dibs.board.settings import from_text
+from dibs.board.settings import check_one, from_text, is_personal, leaves
+from dibs.board.toml_files import parse
 from dibs.core import commands as c
-from dibs.core.refusals import Refused, bad_argument
+from dibs.core.refusals import Refused, bad_argument, refused
 from dibs.core.values import Value
 from dibs.stores.sqlite import SqliteStore
 from dibs.stores.transaction import ARRIVED, ARRIVING
@@ -33,7 +34,7 @@ def all_boards(board: Board) -> list[Known]:
     try:
         board.settle()
     except Refused as problem:
-        gone = problem.code == "board_moved"  # too far to follow: the list says where to
+        gone = problem.code in ("board_moved", "moved_to_unaccepted")  # the list says where to
         if not gone and (problem.code != "no_board" or not board.store.remote):
             raise
     store = board.store
@@ -63,10 +64,21 @@ def load_settings(board: Board, text: str, who: Identity, file: str) -> None:
     """The settings of a board on a server, for all machines alike; they were read from a file."""
     store = server(board)
     settings = from_text(text, file)
+    check_proposals(text, file)
     with store.write("config") as tx:
         authorise(tx, board, who, c.SetSettings())
     store.save_settings(text)
     board.settings = settings
+
+
+def check_proposals(text: str, file: str) -> None:
+    """What starts programs is a proposal to everybody, and must be right; where the board is, none."""
+    for key, value in leaves(parse(text, file)):
+        if key == "url":
+            what = f"{file}: url says where a board is: dibs config url ADDRESS, in each clone"
+            raise refused("bad_setting", what, setting=key)
+        if is_personal(key):
+            check_one(file, key, value)
 
 
 def server(board: Board) -> PostgresStore:

@@ -16,6 +16,8 @@ CLOCK_TOLERANCE = 5 * MINUTE
 OUT_OF_REACH = {
     "unreachable": "look whether it runs, and whether this machine reaches it",
     "not_let_in": "look at the role, its password and the database in the address",
+    "unaccepted_server": "a person accepts it: dibs config --adopt",
+    "moved_to_unaccepted": "a person accepts it: dibs config url ADDRESS",
     "not_granted": "ask who owns the database: dibs board grant ROLE",
 }
 """Why a server cannot be asked, and where to look."""
@@ -50,6 +52,11 @@ def findings(board: Board) -> list[Finding]:
         ),
         Finding("backups", "dibs board backup FILE makes one", "note"),
     ]
+
+
+def of_settings(ignored: str) -> Finding:
+    """That settings were found where they do not count."""
+    return Finding("settings", ignored, "note")
 
 
 def of_server(refusal: Refusal) -> Finding | None:

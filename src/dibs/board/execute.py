@@ -9,6 +9,7 @@ from dibs.board.identity import Identity
 from dibs.board.known import NOTHING, Evidence, facts_for
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.persist import Asked, Opened, persist
+from dibs.board.user import User
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Change, Decision, decide
@@ -102,8 +103,14 @@ class Plan(Value):
 class Board(Opened):
     """What can be done with a board. One method for changes; `views` has the questions."""
 
-    def __init__(self, store: Store, settings: Settings, backlog: Backlog | None = None) -> None:
-        super().__init__(store, settings, backlog)
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        backlog: Backlog | None = None,
+        user: User = User(),  # noqa: B008 - it cannot be changed
+    ) -> None:
+        super().__init__(store, settings, backlog, user)
         self._met: dict[str, ActorId] = {}
         """Who called before: what will be asked about them is known ahead."""
 

@@ -6,9 +6,11 @@ import os
 from os.path import abspath, dirname, exists, isdir, isfile, join
 
 from dibs.board.bounded import lines
+from dibs.board.user import User, folder_in
 from dibs.core.checks import quoted
-from dibs.core.refusals import bad_argument
+from dibs.core.refusals import bad_argument, refused
 from dibs.core.values import Value
+from dibs.stores.owners import foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
 
 FOLDER_IN_GIT = "dibs"
 FOLDER_OUTSIDE = ".dibs"
-LEFT_BY_A_BOARD = ("board.db", "settings.toml", "board.id")
+ON_SERVER = "on-server"
+"""A file beside the board that says no more than its name: the user's own folder says which server."""
+
+LEFT_BY_A_BOARD = ("board.db", "settings.toml", "board.id", ON_SERVER)
 
 
 class Repository(Value):
@@ -25,6 +30,8 @@ class Repository(Value):
     worktree: str
     git_dir: str
     common_dir: str
+    foreign: str = ""
+    """Why nothing of it may be read: it belongs to another user."""
 
     def branch(self) -> str:
         """The branch that is checked out, or the commit if there is none."""
@@ -44,22 +51,41 @@ class Place(Value):
     repository: Repository | None = None
     url: str = ""
     """The address of a board on a server, if the environment states one."""
+    user: User = User()
+    """The user's own configuration."""
+
+    @property
+    def server(self) -> str:
+        """The address of the board, if it is on a server: as stated, else as the user has set it."""
+        return self.url or self.user.url_of(self.folder)
+
+    def check_ours(self) -> None:
+        """Refuses what belongs to another user, before anything of it is read."""
+        if self.repository is not None and self.repository.foreign:
+            path = self.repository.worktree or self.repository.git_dir
+            what = f"the repository {path} is not used: {self.repository.foreign}"
+            raise refused("foreign_repository", what, path=path)
+        why = foreign(self.folder)
+        if why:
+            from dibs.stores.faults import unsafe_storage
+
+            raise unsafe_storage(self.folder, why)
 
 
 def locate(start: str, environment: Mapping[str, str]) -> Place:
     """The place of the board as seen from `start`; the board may not be there yet."""
-    repository = find_repository(start)
+    repository, user = find_repository(start), User(folder_in(environment))
     stated, url = environment.get("DIBS_BOARD"), environment.get("DIBS_URL", "")
     if stated:
         if url:
             raise bad_argument("DIBS_BOARD and DIBS_URL are both set: one board at a time")
         if not os.path.isabs(stated):
             raise bad_argument(f"DIBS_BOARD is {quoted(stated)}; it is an absolute path")
-        return Place(stated, repository)
+        return Place(stated, repository, user=user)
     if repository is not None:
-        return Place(join(repository.common_dir, FOLDER_IN_GIT), repository, url)
+        return Place(join(repository.common_dir, FOLDER_IN_GIT), repository, url, user)
     outside = _upwards(start, FOLDER_OUTSIDE)
-    return Place(join(outside or abspath(start), FOLDER_OUTSIDE), None, url)
+    return Place(join(outside or abspath(start), FOLDER_OUTSIDE), None, url, user)
 
 
 def is_expected(place: Place, environment: Mapping[str, str]) -> bool:
@@ -70,24 +96,55 @@ def is_expected(place: Place, environment: Mapping[str, str]) -> bool:
 
 
 def find_repository(start: str) -> Repository | None:
-    worktree, bare = _work_tree(start), _bare(start) or ""
-    git_dir = join(worktree, ".git")
-    if len(bare) > len(worktree) and not (bare + os.sep).startswith(git_dir + os.sep):
-        return Repository("", bare, bare)
+    """The repository around a folder. One that looks bare inside a work tree is none: it may be committed."""
+    worktree = _work_tree(start)
     if not worktree:
-        return None
+        bare = _bare(start)
+        return None if bare is None else Repository("", bare, bare, foreign_in(bare))
+    git_dir = join(worktree, ".git")
+    if why := foreign_in(worktree, git_dir):
+        return Repository(worktree, git_dir, git_dir, why)
     if isfile(git_dir):
         pointer = _first_line(git_dir).removeprefix("gitdir: ")
         git_dir = os.path.normpath(join(worktree, pointer))
         if not pointer or not isdir(git_dir):
             where = pointer or "nothing"
             raise bad_argument(f"{join(worktree, '.git')} points to {where}, which is not there")
-    return Repository(worktree, git_dir, _common_dir(git_dir))
+    if why := foreign_in(worktree, git_dir):
+        return Repository(worktree, git_dir, git_dir, why)
+    common = _common_dir(git_dir)
+    return Repository(worktree, git_dir, common, foreign_in(worktree, common))
 
 
 def _common_dir(git_dir: str) -> str:
     shared = _first_line(join(git_dir, "commondir"))
     return _real(join(git_dir, shared) if shared else git_dir)
+
+
+def foreign_in(root: str, *paths: str) -> str:
+    """Why a repository is not ours, unless the user's own git configuration calls it safe."""
+    for path in (root, *paths):
+        why = foreign(path)
+        if why:
+            return "" if _is_safe_directory(root) else f"{path} {why}"
+    return ""
+
+
+def _is_safe_directory(root: str) -> bool:
+    """Whether `safe.directory` names it, where git reads that: not in the repository itself."""
+    from dibs.git_runner import config
+
+    names = {"*", root, os.path.realpath(root)}
+    for scope in ("--global", "--system"):
+        _, stated = config(scope, "--get-all", "safe.directory", folder="/")
+        if any(line in names or _covers(line, root) for line in os.fsdecode(stated).splitlines()):
+            return True
+    return False
+
+
+def _covers(line: str, root: str) -> bool:
+    """`/srv/*` names everything below `/srv`."""
+    return line.endswith("/*") and root.startswith(line[:-1])
 
 
 # Which folders are work trees. Anybody can write a file `.git` that points to somebody's git directory.
@@ -105,12 +162,19 @@ def _work_tree(start: str) -> str:
 
 
 def _is_known(worktree: str) -> bool:
-    """Whether the `.git` of a folder is a git directory, or leads to one that points back."""
+    """Whether the `.git` of a folder is a git directory, or leads to one that points back.
+
+    What belongs to another user is not read: it counts, and is refused.
+    """
     dot = join(worktree, ".git")
+    if foreign_in(worktree, dot):
+        return True
     linked = os.path.lexists(join(dot, "commondir"))
     if isdir(dot) and not os.path.islink(dot) and not linked:
         return True
     git_dir = _leads_to(worktree)
+    if foreign_in(worktree, git_dir):
+        return True
     if os.path.lexists(join(git_dir, "commondir")):
         listed = join(_common_dir(git_dir), "worktrees")
         return dirname(git_dir) == listed and _is_same(_tree_of(git_dir), worktree)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 FILES = (
-    r"settings\.toml(\.old)?",  # a restore keeps those that were there before
+    r"settings\.toml(\.old|\.\d+)?",  # a restore keeps those that were there before
     r"board\.id(\.\d+)?",  # with a number: being written
     r"backlog-index\.json(\.\d+)?",
     r"backlog\.lock",

@@ -16,7 +16,7 @@ from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
 from dibs.board.passing import new_file, passing_folder
 from dibs.board.persist import Opened
-from dibs.board.places import copier, store_to
+from dibs.board.places import copier, is_folder, store_at_address, store_to
 from dibs.board.upkeep import verified
 from dibs.core import board_events
 from dibs.core import commands as c
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
-    from dibs.board.settings import Settings
     from dibs.core.model import Caller
     from dibs.stores.copying import Snapshot
     from dibs.stores.postgres import PostgresStore
@@ -92,16 +91,13 @@ def move(
 
 
 def target_of(board: Board, to: str) -> Store:
-    """The store to move to; its address can be written down, so a password stands elsewhere."""
-    target = store_to(to, board.store.machine, board.settings)
-    if isinstance(target, SqliteStore):
-        return store_to(abspath(to), board.store.machine, board.settings)
-    if target.address.has_password:  # type: ignore[attr-defined]
-        raise bad_argument(
-            "the address holds a password, and every client will read it: put the password into a "
-            "passfile or a service file, and leave it out here"
-        )
-    return target
+    """The store to move to. Every client will read its address from the record: it must hold to the rules."""
+    machine, settings = board.store.machine, board.settings
+    if is_folder(to):
+        return store_to(abspath(to), machine, settings)
+    from dibs.stores.address import parse_kept
+
+    return store_at_address(parse_kept(to, "the address"), machine, settings)
 
 
 def role_in(target: Store) -> str:
@@ -126,6 +122,7 @@ def _move(
         if dry:
             copier(target).check_free(target, seen.board.uid)
             return report
+        accept(board, target)
         shifted: list[Duration] = []
 
         def finish(there: WriteTransaction) -> None:
@@ -145,6 +142,12 @@ def _move(
         tx.fence(target.where, word)
         tx.finish()
     return report.but(shifted=shifted[0])
+
+
+def accept(board: Board, target: Store) -> None:
+    """A person moves the board there: this user's clients may follow. Said before anybody is led there."""
+    if target.remote:
+        board.user.accept(target.where)
 
 
 def counted(progress: Progress | None, total: int) -> Callable[[int], None] | None:
@@ -275,7 +278,7 @@ def refuse_a_second(board: Board, uid: str) -> None:
     if isinstance(target, SqliteStore):
         return
     for former in former_places(target, uid):  # type: ignore[arg-type]  # what is no file is a server
-        live = found_from(former, board.settings)
+        live = found_from(former, board)
         if live:
             raise faults.in_use(target.where, former.where, live, uid)
 
@@ -295,9 +298,9 @@ def former_places(target: PostgresStore, uid: str) -> list[PostgresStore]:
     ]
 
 
-def found_from(former: Store, settings: Settings) -> str:
+def found_from(former: Store, board: Board) -> str:
     """Where a former place of a board leads to, if the board is found there."""
-    opened = Opened(former, settings)
+    opened = Opened(former, board.settings, user=board.user)
     try:
         with opened.read():
             return opened.store.where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from dibs.board.user import User
 from dibs.core.instants import SECOND, Duration
 from dibs.core.refusals import Refused
 from dibs.machine import Machine
@@ -105,12 +106,12 @@ def was_cut_off(problem: Refused) -> bool:
 
 def follow(board: Opened, moved: Moved) -> None:
     """To where the board is now. Whoever comes first says that it has arrived, if it is sure that it left."""
-    from dibs.board.places import settings_in, store_to
+    from dibs.board.places import settings_in, store_of_record
 
-    store = store_to(str(moved.refusal.facts["to"]), board.store.machine, board.settings)
+    store = store_of_record(moved, board.store, board.settings, board.user)
     try:
         check_is_there(board.store, store, moved)
-        settings = settings_in(store, board.settings)
+        settings = settings_in(store, board.settings, board.user)
     except BaseException:
         store.close()
         raise
@@ -192,11 +193,19 @@ class Opened:
     `Board` adds what can be changed.
     """
 
-    def __init__(self, store: Store, settings: Settings, backlog: Backlog | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        backlog: Backlog | None = None,
+        user: User = User(),  # noqa: B008 - it cannot be changed
+    ) -> None:
         self.store = store
         self.settings = settings
         self.backlog = backlog
         """Item files that are kept in step with the board, if the repository has any."""
+        self.user = user
+        """Who says which servers may be contacted."""
         self.repository: Repository | None = None
         """The one that the caller is in."""
 
@@ -214,6 +223,6 @@ class Opened:
 
         if isinstance(self, Board):
             return self
-        board = Board(self.store, self.settings, self.backlog)
+        board = Board(self.store, self.settings, self.backlog, self.user)
         board.repository = self.repository
         return board

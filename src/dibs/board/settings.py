@@ -1,10 +1,13 @@
-"""The board's settings: `settings.toml` beside it, read once. An unknown key is an error."""
+"""The settings: what they are, how each is checked, and which file each is read from.
+
+`settings.toml` beside the board, or the text that a server keeps, says how the board works. What starts
+programs or names servers (`PERSONAL`) counts only in the user's own folder (`board/user.py`); found
+elsewhere, it is a proposal that a person may adopt. An unknown key is an error.
+"""
 
 from __future__ import annotations
 
 import os
-import stat
-from errno import ENAMETOOLONG
 from os.path import join
 
 from dibs.core import checks
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.board.agents import Agent
+    from dibs.board.user import User
 
 FILE = "settings.toml"
 NORMAL, STRICT = "normal", "strict"
@@ -59,6 +63,10 @@ class Settings(Value):
     areas: Mapping[str, tuple[str, ...]] = {}
     areas_unread: str = ""
     """Why those that the repository names are not all known, if so."""
+    proposed: Mapping[str, Any] = {}
+    """What starts programs or names servers, found where it does not count: it is ignored."""
+    proposed_in: str = ""
+    """Where that was found."""
 
     @property
     def rules(self) -> Rules:
@@ -264,6 +272,13 @@ SETTINGS = {
 
 TABLES = ("dispatch", "notify")
 
+PERSONAL = ("url", "mirror_root", "dispatch.log_dir", "notify", "agents")
+"""What starts programs or names servers, with all that is below it."""
+
+
+def is_personal(key: str) -> bool:
+    return any(key == one or key.startswith(f"{one}.") for one in PERSONAL)
+
 
 def field_of(key: str) -> str:
     """The name under which `Settings` holds a setting."""
@@ -281,38 +296,77 @@ def leaves(stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def from_text(text: str, where: str) -> Settings:
     """Settings that are kept on a server, as they were written; `where` is named in what is wrong."""
-    import tomllib
+    from dibs.board.toml_files import parse
 
-    try:
-        stated = tomllib.loads(text)
-    except ValueError as error:
-        raise refused("bad_setting", f"{where}: {checks.short(str(error))}") from None
-    if "url" in stated:
-        raise refused(
-            "bad_setting", f"{where}: url says where a board is; it stands beside a folder"
-        )
-    return Settings(
-        **{field_of(key): check_one(where, key, value) for key, value in leaves(stated)}
-    )
+    return of_stated(parse(text, where), where)
 
 
 def load(folder: str) -> Settings:
-    """All settings; the first that is wrong is refused."""
-    values, wrong = checked(folder)
+    """Those beside the board; the first that is wrong is refused."""
+    return of_stated(read_file(folder), join(folder, FILE))
+
+
+def of_stated(stated: dict[str, Any], where: str) -> Settings:
+    values, wrong = checked_values(stated, where)
     if wrong:
         raise wrong[0]
-    return Settings(**values)
+    proposed = dict(proposals(stated))
+    return Settings(**values, proposed=proposed, proposed_in=where if proposed else "")
 
 
 def checked(folder: str) -> tuple[dict[str, Any], list[Refused]]:
     """The settings that the file states and that are right, and what is wrong with the others."""
+    return checked_values(read_file(folder), join(folder, FILE))
+
+
+def checked_values(stated: dict[str, Any], where: str) -> tuple[dict[str, Any], list[Refused]]:
     values, wrong = {}, []
-    for key, value in leaves(read_file(folder)):
+    for key, value in leaves(stated):
+        if is_personal(key):
+            continue
         try:
-            values[field_of(key)] = check_one(join(folder, FILE), key, value)
+            values[field_of(key)] = check_one(where, key, value)
         except Refused as problem:
             wrong.append(problem)
     return values, wrong
+
+
+def proposals(stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What is not read from here, by its name; each agent by its own."""
+    for key, value in leaves(stated):
+        if key == "agents" and isinstance(value, dict):
+            yield from ((f"agents.{name}", table) for name, table in value.items())
+        elif is_personal(key):
+            yield key, value
+
+
+# The user's own.
+
+
+def personal(settings: Settings, user: User, uid: str) -> Settings:
+    """The settings with those of the user for this board; what was proposed and adopted is told no more."""
+    stated, path = user.stated(uid), user.board_file(uid)
+    values = personal_values(stated, path)
+    adopted = dict(proposals(stated))
+    left = {
+        key: value
+        for key, value in settings.proposed.items()
+        if key not in adopted or adopted[key] != value
+    }
+    return settings.but(**values, proposed=left)
+
+
+def personal_values(stated: dict[str, Any], where: str) -> dict[str, Any]:
+    """What a user's file states for a board, checked."""
+    return {field_of(key): check_personal(where, key, value) for key, value in leaves(stated)}
+
+
+def check_personal(where: str, key: str, value: Any) -> Any:
+    if key == "url" or not is_personal(key):
+        home = "servers.toml" if key == "url" else f"{FILE} beside the board"
+        what = f"{where}: {checks.quoted(key)} is not read here, but in {home}: dibs config sets it"
+        raise refused("unknown_setting", what, setting=key)
+    return check_one(where, key, value)
 
 
 def check_one(path: str, key: str, value: Any) -> Any:
@@ -369,20 +423,12 @@ def told(value: Any) -> str:
 
 
 def read_file(folder: str) -> dict[str, Any]:
-    """What the file states; nothing if there is none."""
+    """What the file beside the board states, unchecked; nothing if there is none."""
     path = join(folder, FILE)
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise refused("bad_setting", f"{path} is not a file")
-        with open(path, "rb") as file:
-            import tomllib
-
-            return tomllib.load(file)
-    except (FileNotFoundError, NotADirectoryError):
+    if not os.path.lexists(path):
         return {}
-    except RecursionError:
-        raise refused("bad_setting", f"{path} cannot be read: it is nested too deeply") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
-            return {}
-        raise refused("bad_setting", f"{path} cannot be read: {checks.short(str(error))}") from None
+    from dibs.board.toml_files import read
+    from dibs.stores.owners import check
+
+    check(folder)
+    return read(path)

@@ -6,7 +6,7 @@ import os
 from os.path import abspath, isabs, join, normpath, realpath
 
 from dibs.board.bounded import lines
-from dibs.board.locate import FOLDER_IN_GIT, Place, Repository
+from dibs.board.locate import FOLDER_IN_GIT, Place, Repository, foreign_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,12 +19,15 @@ def place_of(git_dir: str, found: Place, environment: Mapping[str, str]) -> Plac
     repository = found.repository
     if repository is not None and realpath(repository.git_dir) == realpath(folder):
         return found
-    shared = common_dir(folder)
     is_bare = realpath(os.getcwd()) == realpath(folder)
-    repository = Repository("" if is_bare else os.getcwd(), folder, realpath(shared))
+    worktree = "" if is_bare else os.getcwd()
+    foreign = foreign_in(worktree or folder, folder)
+    shared = folder if foreign else common_dir(folder)
+    foreign = foreign or foreign_in(worktree or folder, shared)
+    repository = Repository(worktree, folder, realpath(shared), foreign)
     if environment.get("DIBS_BOARD"):
         return found.but(repository=repository)
-    return Place(join(repository.common_dir, FOLDER_IN_GIT), repository, found.url)
+    return found.but(folder=join(repository.common_dir, FOLDER_IN_GIT), repository=repository)
 
 
 def common_dir(folder: str) -> str:

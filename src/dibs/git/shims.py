@@ -66,7 +66,7 @@ WHERE = """
 case $here in */*) above=${here%/*} ;; .) above=.. ;; *) above=. ;; esac
 board=${DIBS_BOARD:-$above/dibs}
 [ -n "${DIBS_BOARD-}${DIBS_URL-}" ] || [ -e "$board/board.db" ] || [ -e "$board/settings.toml" ] ||
-  [ -e "$board/board.id" ] || { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
+  [ -e "$board/board.id" ] || [ -e "$board/on-server" ] || { [ -d "$board" ] && [ ! -x "$board" ]; } || exit 0
 """
 
 INPUT = """
@@ -75,9 +75,10 @@ INPUT = """
 
 FENCED = """
 fenced=${DIBS_URL-}
+[ ! -e "$board/on-server" ] || fenced=1
 if [ -r "$board/settings.toml" ]; then
   while IFS= read -r line || [ -n "$line" ]; do
-    case $line in *fence_refs*true* | *url*=*) fenced=1 ;; esac
+    case $line in *fence_refs*true*) fenced=1 ;; esac
   done < "$board/settings.toml"
 fi
 [ -n "$fenced" ] || exit 0

@@ -84,8 +84,7 @@ SURFACES = {
     "reason_missing": Surface(USAGE, "say --reason TEXT"),
     "unknown_setting": Surface(USAGE, "dibs config shows every setting there is"),
     "no_agents": Surface(
-        USAGE,
-        'write to {file} a line [agents.codex], and below it: command = ["codex", "exec", "..."]',
+        USAGE, "a person says which: dibs config agents.codex.command 'codex exec ...'"
     ),
     "not_let_in": Surface(USAGE, "look at the role, its password and the database in the address"),
     "wrong_encoding": Surface(
@@ -95,6 +94,10 @@ SURFACES = {
         USAGE, "let it pool transactions, or name an address that goes around it"
     ),
     "driver_missing": Surface(USAGE, "pip install 'dibs[postgres]'"),
+    "unaccepted_server": Surface(
+        USAGE,
+        "if you trust it, a person runs: dibs config --adopt, or dibs config url {address}",
+    ),
     "bad_setting": Surface(USAGE, "mend that line of the file; dibs config shows every setting"),
     "undecided": Surface(
         USAGE, "write the scopes with fewer wildcards: dibs scope; dibs list --held"
@@ -104,6 +107,10 @@ SURFACES = {
     "wrong_state": Surface(REFUSED, "dibs show {task}"),
     "key_taken": Surface(REFUSED, "take another key, or none: dibs gives one"),
     "people_only": Surface(REFUSED, "ask a person to do it"),
+    "foreign_repository": Surface(
+        REFUSED,
+        "look at who put it there; if you trust it: git config --global --add safe.directory {path}",
+    ),
     "in_harness": Surface(REFUSED, "act as the agent that you are: --agent NAME"),
     "parent_only": Surface(REFUSED, "leave it to the session {parent}"),
     "own_review": Surface(REFUSED, "ask somebody else to accept or reject {task}"),
@@ -205,6 +212,9 @@ SURFACES = {
     "unreachable": Surface(AGAIN, "run it again; dibs doctor looks at the server"),
     "board_moved": Surface(
         AGAIN, "say where the board is: export DIBS_URL=ADDRESS, or DIBS_BOARD=FOLDER"
+    ),
+    "moved_to_unaccepted": Surface(
+        AGAIN, "if you trust it, a person runs: dibs config url {address}"
     ),
     "board_lost": Surface(
         REFUSED, "dibs sync builds it anew from the files; dibs board takes it from a backup"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from dibs.core.checks import short
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
 
@@ -16,7 +18,8 @@ SCHEMES = ("postgresql", "postgres")
 MAIN = "main"
 """The board's name where the address has none."""
 
-_PARTS = re.compile(r"(\w+://)(?:([^/?]*)@)?(.*)", re.DOTALL)
+_PARTS = re.compile(r"(\w+://)(?:(.*)@)?([^@]*)", re.DOTALL)
+"""Scheme, user, and the rest. What stands before the last @ may be a password, whatever is in it."""
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 LONGEST_NAME = 63
 
@@ -26,6 +29,8 @@ class Address(Value):
 
     url: str
     board: str = MAIN
+    kept: bool = False
+    """Whether it was read from a file or a record, not stated by who calls."""
 
     def __str__(self) -> str:
         return f"{without_password(self.url)}#{self.board}"
@@ -55,6 +60,8 @@ class Address(Value):
             "keepalives_idle": seconds,
             "keepalives_interval": 1,
         }
+        if self.kept and not os.environ.get("PGREQUIREAUTH"):
+            wanted["require_auth"] = SAFE_AUTH
         return {name: value for name, value in wanted.items() if name not in said}
 
 
@@ -73,8 +80,12 @@ def parse(text: str, what: str = "DIBS_URL") -> Address:
             f"{what}: what stands behind # is no name of a board; it {broken} (in a password, # is "
             "written %23)"
         )
-    if url.partition("?")[0].count("@") > 1:
-        raise bad_argument(f"{what} has more than one @; in a password, @ is written %40")
+    user, _, _ = url.partition("://")[2].rpartition("@")
+    if set(user) & set("@/?"):
+        raise bad_argument(
+            f"{what} has @, / or ? in front of its last @; in a password and elsewhere they are "
+            "written %40, %2F and %3F"
+        )
     try:
         urlsplit(url).port  # noqa: B018 - refused here, not by the driver
     except ValueError:
@@ -94,7 +105,7 @@ def rule_broken_by(name: str) -> str:
 
 def is_secret(option: str) -> bool:
     """Whether an option of an address holds one; its name may be written with %."""
-    return any(word in unquote(option).lower() for word in ("password", "secret"))
+    return any(word in unquote(option).lower() for word in ("password", "secret", "scram"))
 
 
 def without_password(url: str) -> str:
@@ -104,3 +115,62 @@ def without_password(url: str) -> str:
     place, mark, options = rest.partition("?")
     kept = "&".join(part for part in options.split("&") if not is_secret(part.partition("=")[0]))
     return f"{scheme}{name}{place}" + (mark + kept if kept else "")
+
+
+# Addresses that are read from a file or a record: somebody else may have written them.
+
+SAFE_AUTH = "scram-sha-256,none"
+"""Ways to log in that give no server a password that it does not know."""
+
+STRENGTHS = {
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "gssencmode": ("disable", "prefer", "require"),
+    "channel_binding": ("disable", "prefer", "require"),
+    "ssl_min_protocol_version": ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"),
+}
+"""From the weakest to the strongest."""
+
+USUAL = {
+    "sslmode": ("PGSSLMODE", "prefer"),
+    "gssencmode": ("PGGSSENCMODE", "prefer"),
+    "channel_binding": ("PGCHANNELBINDING", "prefer"),
+    "ssl_min_protocol_version": ("PGSSLMINPROTOCOLVERSION", "TLSv1.2"),
+}
+"""The variable with which the user states it, and what the driver takes without it."""
+
+HARMLESS = (
+    "host", "port", "user", "dbname", "application_name", "connect_timeout", "tcp_user_timeout",
+    "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count",
+    "target_session_attrs", "load_balance_hosts",
+)  # fmt: skip
+
+
+def parse_kept(text: str, what: str) -> Address:
+    """An address from a file or a record: it leads to its host, with no weaker protection than usual."""
+    address = parse(text, what)
+    if address.has_password:
+        raise bad_argument(f"{what} holds a password: put it into a passfile")
+    for name, value in options_in(address.url):
+        if name in STRENGTHS:
+            refuse_weaker(what, name, value)
+        elif name not in HARMLESS:
+            raise bad_argument(
+                f"{what} has the option {short(name, 40)}, which counts only in DIBS_URL"
+            )
+    return address.but(kept=True)
+
+
+def options_in(url: str) -> list[tuple[str, str]]:
+    """As the driver reads them: a name may be written with %, and may be there twice."""
+    pairs = (part.partition("=") for part in url.partition("?")[2].split("&") if part)
+    return [(unquote(name), unquote(value)) for name, _, value in pairs]
+
+
+def refuse_weaker(what: str, name: str, value: str) -> None:
+    variable, usual = USUAL[name]
+    order = STRENGTHS[name]
+    least = os.environ.get(variable) or usual
+    if value not in order or order.index(value) < order.index(least if least in order else usual):
+        raise bad_argument(
+            f"{what} has {name}={short(value, 20)}: weaker than {least} it counts only in DIBS_URL"
+        )

@@ -184,6 +184,32 @@ def lost_on_the_way(moved: Moved, why: str) -> Refused:
     return refused("board_moved", f"{refusal.message}, {why}", **refusal.facts)
 
 
+def unaccepted_server(where: str, url: object) -> Refused:
+    """A file names a server, and no person has accepted it on this machine."""
+    shown = shown_address(url)
+    message = f"{where} names a server that nobody has accepted on this machine, {shown}: it was not contacted"
+    return refused("unaccepted_server", message, path=where, address=shown)
+
+
+def not_accepted(moved: Moved) -> Refused:
+    """The same of a server that a forwarding record leads to."""
+    refusal = moved.refusal
+    shown = shown_address(refusal.facts["to"])
+    why = "a server that nobody has accepted on this machine: it was not contacted"
+    facts = {**refusal.facts, "address": shown}
+    return refused("moved_to_unaccepted", f"{refusal.message}, {why}", **facts)
+
+
+def shown_address(url: object) -> str:
+    """As it may be shown: without a secret, and not at all if it cannot be read."""
+    from dibs.stores.address import parse
+
+    try:
+        return str(parse(str(url)))
+    except Refused:
+        return "ADDRESS"
+
+
 def board_exists(where: str, uid: str) -> Refused:
     return refused(
         "board_exists", f"there is a board in {where} already: {uid}", path=where, board=uid

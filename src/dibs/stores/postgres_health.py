@@ -29,6 +29,7 @@ def examine(connection: psycopg.Connection[Any], machine: Machine) -> tuple[Find
         *(check(name, settings[name], fine=settings[name] == "on") for name in DURABLE),
         *replication(connection, settings),
         clock(one, machine),
+        encryption(connection),
         pooler(connection),
     )
 
@@ -88,6 +89,32 @@ def clock(one: Any, machine: Machine) -> Finding:
         fine=abs(off) <= CLOCK_TOLERANCE,
         level="note",
     )
+
+
+def encryption(connection: psycopg.Connection[Any]) -> Finding:
+    """The sslmode in force: over a network, only verify-full makes sure who the server is."""
+    options = {option.keyword: option.val for option in connection.pgconn.info}
+    mode = (options.get(b"sslmode") or b"").decode()
+    secured = "encrypted" if connection.pgconn.ssl_in_use else "not encrypted"
+    if is_local(connection.info.host, connection.info.hostaddr):
+        return Finding("sslmode", f"{mode}; {secured}, on this machine")
+    return tls(mode, secured)
+
+
+def tls(mode: str, secured: str) -> Finding:
+    if mode == "verify-full":
+        return Finding("sslmode", f"{mode}; {secured}")
+    why = "somebody between could pose as the server: sslmode=verify-full"
+    return Finding("sslmode", f"{mode}; {secured}; {why}", "note")
+
+
+def is_local(host: str, address: str) -> bool:
+    """A socket of this machine, or its loopback."""
+    if not address:
+        return host.startswith(("/", "@"))
+    from ipaddress import ip_address
+
+    return ip_address(address).is_loopback
 
 
 def pooler(connection: psycopg.Connection[Any]) -> Finding:

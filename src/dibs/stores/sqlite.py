@@ -17,7 +17,7 @@ import apsw
 from dibs.core.instants import Duration, later
 from dibs.core.refusals import Refused, unreadable
 from dibs.machine import Machine, this_machine
-from dibs.stores import faults, queries
+from dibs.stores import faults, owners, queries
 from dibs.stores.clock import Anchor, anchor_here, read_clock
 from dibs.stores.queries import FINGERPRINTS, NEWEST, migrations
 from dibs.stores.queue import Turn, wait_for_turn
@@ -151,8 +151,8 @@ class SqliteStore:
                 raise faults.unsafe_storage(
                     self.folder, "is not a folder, or a symbolic link to one"
                 )
-            if there.st_uid not in (os.geteuid(), 0):
-                raise faults.unsafe_storage(self.folder, "belongs to another user")
+            owners.check(self.folder)
+            owners.check(self.path)
             for name in (FILE, LOCK, f"{FILE}-wal", f"{FILE}-shm"):
                 if os.path.islink(join(self.folder, name)):
                     raise faults.unsafe_storage(join(self.folder, name), "is a symbolic link")

@@ -98,6 +98,13 @@ class Call:
 
     @property
     def place(self) -> Place:
+        """Where the board is, or would be; what belongs to another user is refused."""
+        self.found.check_ours()
+        return self.found
+
+    @property
+    def found(self) -> Place:
+        """The same, though it may be another user's: nothing of it is read."""
         if self._place is None:
             self._place = locate(here(), os.environ)
         return self._place
@@ -136,6 +143,18 @@ class Call:
         if self._board is None:
             self._board = place_of(self.place)
         return self._board
+
+    @property
+    def ignored(self) -> str:
+        """What was found in a file where it does not count, and how a person adopts it."""
+        settings = None if self._board is None else self._board.settings
+        if settings is None or not settings.proposed:
+            return ""
+        names = ", ".join(settings.proposed)
+        what = "what starts programs or names servers counts only in your own configuration"
+        return (
+            f"{settings.proposed_in}: {names} ignored: {what}; to take it over: dibs config --adopt"
+        )
 
     @property
     def skewed(self) -> bool:

@@ -116,9 +116,7 @@ def check(call: Call) -> None:
     tick(call), most(call)
     call.board.settle()
     if not call.board.settings.agents:
-        place = f"{call.place.folder}/{settings.FILE}"
-        where = "a file for dibs config --load" if call.board.store.remote else place
-        raise refused("no_agents", "no agent is configured: there is nobody to start", file=where)
+        raise refused("no_agents", "no agent is configured: there is nobody to start")
 
 
 def tick(call: Call) -> Duration | None:

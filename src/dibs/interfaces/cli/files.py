@@ -79,10 +79,9 @@ def backlog_of(call: Call) -> Backlog:
 
 
 def backlog_here(call: Call) -> Backlog:
-    from dibs.board.settings import load
-    from dibs.opening import backlog_at
+    from dibs.opening import backlog_here as found_here
 
-    found = backlog_at(call.place, load(call.place.folder))
+    found = found_here(call.place)
     if found is None:
         raise refused(
             "no_backlog",

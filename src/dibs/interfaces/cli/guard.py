@@ -29,6 +29,9 @@ VERDICTS = (
 """Refusals that a guard has decided on. Any other is about the board, or about a bug."""
 
 OK = Answer({"schema": 1, "ok": True})
+UNREAD = ("no_board", "foreign_repository")
+"""Where nothing of a board is seen, neither is worth a word."""
+
 UNNAMED = ("no_identity", "no_session", "wrong_kind_of_name", "bad_argument")
 
 
@@ -47,7 +50,7 @@ def where_git_says(call: Call) -> None:
     if stated:
         from dibs.git.hooked import place_of
 
-        call.stand(place_of(stated, call.place, os.environ))
+        call.stand(place_of(stated, call.found, os.environ))
 
 
 def words(call: Call, least: int, most: int, what: str) -> list[str]:
@@ -253,11 +256,11 @@ def guarded(
     `first`: no other hook has been asked about the same commit. `closes`: the setting is for it too.
     """
     try:
-        return act(call) if call.place.repository is not None else OK
+        return act(call) if call.found.repository is not None else OK
     except Refused as problem:
         if problem.code in VERDICTS:
             raise
-        if problem.code == "no_board" and not is_missed(call):
+        if problem.code in UNREAD and not is_missed(call):
             return OK
         return unguarded(call, problem.refusal, first=first, closes=closes)
     except Exception as error:
@@ -271,7 +274,7 @@ def is_missed(call: Call) -> bool:
     """Whether there should be a board: one that is gone is no leave to do what it forbade."""
     from dibs.board.locate import is_expected
 
-    return is_hidden(call.place.folder) or is_expected(call.place, os.environ)
+    return is_hidden(call.found.folder) or is_expected(call.found, os.environ)
 
 
 def is_hidden(folder: str) -> bool:
@@ -293,7 +296,7 @@ def is_said_by_another(call: Call, *, fences: bool) -> bool:
     """Once for each commit: by the hook in front of it, or, if that was skipped, by the fence."""
     from dibs.git.once import was_said
 
-    return was_said() or (not fences and stated(call.place.folder).get("fence_refs") is True)
+    return was_said() or (not fences and stated(call.found.folder).get("fence_refs") is True)
 
 
 def failure(call: Call) -> str:
@@ -302,7 +305,7 @@ def failure(call: Call) -> str:
     Beside the board; else in the repository's own folder, though the environment leads away from it;
     else on the board.
     """
-    return stated_in(call.place.folder) or stated_in(own_folder(call)) or on_board(call)
+    return stated_in(call.found.folder) or stated_in(own_folder(call)) or on_board(call)
 
 
 def stated_in(folder: str) -> str:
@@ -329,7 +332,7 @@ def on_board(call: Call) -> str:
 def own_folder(call: Call) -> str:
     from dibs.board.locate import FOLDER_IN_GIT
 
-    repository = call.place.repository
+    repository = call.found.repository
     return os.path.join(repository.common_dir, FOLDER_IN_GIT) if repository is not None else ""
 
 

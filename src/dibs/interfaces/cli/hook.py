@@ -121,7 +121,7 @@ def statusline(call: Call) -> Answer:
     text, name = "", call["name"]
     harness = None if name is None else harness_named(name)
     try:
-        if may_be_board(call.place, os.environ):
+        if may_be_board(call.found, os.environ):
             give_up_after(PROMPT_SECONDS)
             call.open_within(Duration(0))
             who = who_or_nobody(call) if harness is None else who_by_harness(harness)

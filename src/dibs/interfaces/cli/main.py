@@ -108,6 +108,10 @@ def carry_out(name: str, rest: list[str]) -> int:
         call.close()
         if call.skewed:
             warn(SKEW)
+        if call.ignored and name not in verbs.GROUPS["inner"]:
+            from dibs.core.display import safe
+
+            warn(safe(call.ignored))
     return print_or_tell(answer, as_json=call["json"])
 
 

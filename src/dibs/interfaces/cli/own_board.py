@@ -1,9 +1,8 @@
-"""The verbs about the board itself: init, config, actor, doctor."""
+"""The verbs about the board itself: init, actor, doctor."""
 
 from __future__ import annotations
 
 from dibs.board import views
-from dibs.board.settings import Settings
 from dibs.core import checks
 from dibs.core import commands as c
 from dibs.core.instants import iso
@@ -12,15 +11,13 @@ from dibs.interfaces import payloads
 from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import REASON, Answer, Call, Verb
-from dibs.interfaces.surfaces import REFUSED, USAGE
+from dibs.interfaces.surfaces import REFUSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
 
-DEFAULTS = Settings().named()
 CHANGES = ("kind", "tier", "capability", "zone", "alias", "no_alias", "rename")
 
 
@@ -48,122 +45,13 @@ def check_not_lost(call: Call) -> None:
     if uid:
         what = f"the board {uid} was here, and its database is gone; item files remember it"
         raise refused("board_lost", what, board=uid)
-    from dibs.board.settings import load
-    from dibs.opening import backlog_at, is_here
+    from dibs.opening import backlog_here, is_here
 
-    backlog = None if is_here(call.place) else backlog_at(call.place, load(call.place.folder))
+    backlog = None if is_here(call.place) else backlog_here(call.place)
     if backlog is not None:
         from dibs.interfaces.cli.files import check_not_elsewhere
 
         check_not_elsewhere(backlog)
-
-
-def config(call: Call) -> Answer:
-    if call["load"] is not None:
-        return load_config(call)
-    from dibs.board import settings
-    from dibs.opening import wrong_in_committed
-
-    path = f"{call.place.folder}/{settings.FILE}"
-    stated: dict[str, Any] = {}
-    problems: list[Refused] = []
-    try:
-        stated, problems = settings.checked(call.place.folder)
-    except Refused as unreadable:
-        problems = [unreadable]
-    wrong = tuple(problem.refusal.message for problem in problems)
-    values = settings.Settings(**stated)
-    source, hint = "settings", f"to change one, write it to {path}"
-    on_a_server = is_on_a_server(call)
-    url, says_url = address_in_force(call, values.url, on_a_server=on_a_server)
-    if on_a_server:
-        from dibs.opening import settings_now
-
-        values, source = settings_now(call.place, call.board), "board"
-        stated = {name: value for name, value in values.named().items() if value != DEFAULTS[name]}
-        hint = "to change them, write all of them to a file: dibs config --load FILE"
-    values, implied = values.but(url=url), {"url": says_url}
-    if wants_names(call, values):
-        values, implied["identity"] = values.but(identity=settings.STRICT), "kano backlog"
-    rows = [
-        (name, value, implied.get(name) or (source if is_stated else "default"), means)
-        for name, value, is_stated, means in each_setting(values, stated)
-    ]
-    rows += area_rows(call, values, source)
-    told = {name: {"value": value, "source": where} for name, value, where, _ in rows}
-    lines = (*say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")), hint)
-    payload = payloads.answer(settings=told, file=path, wrong=list(wrong))
-    not_followed = tuple(wrong_in_committed(call.place, values))
-    return Answer(payload, lines, wrong + not_followed, exit=USAGE if wrong else 0)
-
-
-def address_in_force(call: Call, stated: str, *, on_a_server: bool) -> tuple[str, str]:
-    """Where the board is, if on a server, and who says so: the variable counts before the settings."""
-    if call.place.url:
-        return call.place.url, "DIBS_URL"
-    if stated or not on_a_server:
-        return stated, "settings" if stated else ""
-    return call.board.store.where, "moved"
-
-
-def wants_names(call: Call, values: Settings) -> bool:
-    """Whether item files ask that everybody says who they are, where no setting decides."""
-    from dibs.opening import backlog_at
-
-    backlog = None if values.identity else backlog_at(call.place, values)
-    return backlog is not None and backlog.is_strict
-
-
-def each_setting(values: Settings, stated: dict[str, Any]) -> Iterator[tuple[str, str, bool, str]]:
-    """Its name, its value, whether it is stated, and what it means."""
-    from dibs.board import settings
-
-    for name, setting in settings.SETTINGS.items():
-        field = settings.field_of(name)
-        yield name, setting.show(getattr(values, field)), field in stated, setting.means
-    if values.agents:
-        from dibs.board.agents import rows
-
-        yield from rows(values.agents)
-
-
-def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str, str, str]]:
-    """What each area stands for, and where that is said: the board's own settings come first."""
-    from dibs.opening import COMMITTED, committed_areas
-
-    committed, _ = committed_areas(call.place, values)
-    areas = {name: (globs, COMMITTED) for name, globs in committed.items()}
-    areas |= {name: (globs, source) for name, globs in values.areas.items()}
-    return [
-        (f"areas.{name[1:]}", ", ".join(globs), where, f"what {name} stands for in a scope")
-        for name, (globs, where) in areas.items()
-    ]
-
-
-def is_on_a_server(call: Call) -> bool:
-    """Whether the board's settings are kept with it; a board may have moved there."""
-    try:
-        call.board.settle()
-    except Refused as problem:
-        if problem.code != "no_board" and "setting" not in problem.code:
-            raise
-        return False
-    return call.board.store.remote
-
-
-def load_config(call: Call) -> Answer:
-    """The settings of a board on a server, from a file: for all machines at once."""
-    from dibs.board.boards import load_settings
-
-    call.refuse_request_id()
-    try:
-        with open(call["load"], encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, ValueError) as error:
-        raise bad_argument(f"{call['load']} cannot be read: {error}") from None
-    load_settings(call.board, text, call.who(), call["load"])
-    where = call.board.store.where
-    return Answer(payloads.answer(board=where), (f"the settings of {where} are those of the file",))
 
 
 def actor(call: Call) -> Answer:
@@ -239,7 +127,7 @@ def doctor(call: Call) -> Answer:
 
 def of_board(call: Call) -> list[Any]:
     """How the board is, and its files. A server that cannot be asked is a finding."""
-    from dibs.board.doctor import findings, of_server
+    from dibs.board.doctor import findings, of_server, of_settings
     from dibs.opening import wrong_in_committed
 
     try:
@@ -249,6 +137,8 @@ def of_board(call: Call) -> list[Any]:
         if server is None:
             raise
         return [server]
+    if call.ignored:
+        found.append(of_settings(call.ignored))
     not_followed = wrong_in_committed(call.place, call.board.settings)
     if not_followed:
         from dibs.backlogs.checkup import committed
@@ -297,16 +187,6 @@ VERBS = {
                 "--new",
                 action="store_true",
                 help="make one, though item files name another board that is not here",
-            ),
-        ),
-    ),
-    "config": Verb(
-        config,
-        (
-            argument(
-                "--load",
-                metavar="FILE",
-                help="make these the settings of a board on a server: people only",
             ),
         ),
     ),

@@ -101,7 +101,7 @@ def board_row(call: Call, *, changes: bool) -> tuple[str, str, str, str]:
     from dibs.opening import create_at
 
     state, where = board_state(call)
-    if changes and state == MISSING and not call.place.url:
+    if changes and state == MISSING and not call.place.server:
         from dibs.interfaces.cli.own_board import check_not_lost
 
         check_not_lost(call)
@@ -251,7 +251,7 @@ def delete_board(call: Call, found: Contents) -> None:
 def what_stays(call: Call, folder: str) -> Iterator[str]:
     if folder:
         yield f"the board in {folder}"
-    if call.place.url:
+    if call.place.server:
         yield "the board on its server"
     if in_a_project(call):
         yield "item files and dibs.toml of this repository, and other repositories' boards"

@@ -58,7 +58,7 @@ def installed() -> str:
 def board_folder(call: Call) -> str:
     """The folder of the board, if it is there and a file."""
     place = call.place
-    is_file = not place.url and os.path.exists(os.path.join(place.folder, "board.db"))
+    is_file = not place.server and os.path.exists(os.path.join(place.folder, "board.db"))
     return place.folder if is_file else ""
 
 

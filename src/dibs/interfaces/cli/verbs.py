@@ -67,7 +67,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "board": {
         "init": "make a board for this repository",
-        "config": "show every setting and where it comes from",
+        "config": "show every setting and where it comes from, or change one",
         "actor": "list or change actors",
         "doctor": "check the board, its file or its server, its ledger and its clock",
         "setup": "set up a board, git and the agent harnesses that are found, or one of them",
@@ -86,7 +86,7 @@ GROUPS: dict[str, dict[str, str]] = {
 ALIASES = {"done": "complete"}
 
 APART = {
-    "approve": "approval", "reopen": "approval", "board": "boards", "demo": "demo",
+    "approve": "approval", "reopen": "approval", "board": "boards", "config": "config", "demo": "demo",
     "dispatch": "dispatch", "guard": "guard", "hook": "hook", "intake": "intake", "prime": "hook",
     "setup": "setup", "statusline": "hook", "stint": "stint", "sweep": "several",
     "uninstall": "uninstall",

@@ -1,0 +1,328 @@
+"""TOML files that people write settings to: read with limits, changed line by line, replaced whole."""
+
+from __future__ import annotations
+
+import os
+from errno import ENAMETOOLONG
+
+from dibs.core import checks
+from dibs.core.refusals import Refused, refused
+from dibs.stores import owners
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+DEPTH_MAX = 16
+"""Tables within tables. No setting needs more than four."""
+
+Path = tuple[str, ...]
+
+
+# Reading.
+
+
+def read(path: str) -> dict[str, Any]:
+    """What the file states; nothing if there is none."""
+    return parse(text_of(path), path)
+
+
+def text_of(path: str) -> str:
+    try:
+        found = owners.read(path)
+    except OSError as error:
+        if error.errno == ENAMETOOLONG:
+            return ""
+        raise unreadable(path, error) from None
+    try:
+        return "" if found is None else found.decode()
+    except ValueError as error:
+        raise unreadable(path, error) from None
+
+
+def parse(text: str, where: str) -> dict[str, Any]:
+    if not text:
+        return {}
+    import tomllib
+
+    try:
+        stated = tomllib.loads(text)
+    except RecursionError:
+        raise too_deep(where) from None
+    except ValueError as error:
+        raise unreadable(where, error) from None
+    if depth_exceeds(stated, DEPTH_MAX):
+        raise too_deep(where)
+    return stated
+
+
+def depth_exceeds(stated: object, limit: int) -> bool:
+    """Whether tables and lists are nested deeper; without recursion, which has a limit of its own."""
+    level = [stated]
+    for _ in range(limit):
+        level = [inner for outer in level for inner in inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def inside(value: object) -> list[Any]:
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [one for one in values if isinstance(one, dict | list)]
+
+
+def unreadable(where: str, error: Exception) -> Exception:
+    return refused("bad_setting", f"{where} cannot be read: {checks.short(str(error))}")
+
+
+def too_deep(where: str) -> Exception:
+    return refused("bad_setting", f"{where} cannot be read: it is nested too deeply")
+
+
+# Changing one value; all other lines and comments stay as they are.
+
+
+class Chunk:
+    """A piece of a file: a header, one `key = value` (which may span lines), or anything else."""
+
+    def __init__(self, text: str, table: Path, keys: Path = ()) -> None:
+        self.text, self.table, self.keys = text, table, keys
+
+    @property
+    def is_header(self) -> bool:
+        return not self.keys and self.text.lstrip().startswith("[")
+
+    @property
+    def path(self) -> Path:
+        return (*self.table, *self.keys)
+
+
+def with_value(text: str, path: Path, value: Any, where: str) -> str:
+    """The text with `path = value`; refused if that cannot be done without touching other lines."""
+    stated = parse(text, where)
+    chunks = list(chunks_of(text.removesuffix("\n")))
+    found = [each for each in chunks if each.keys and each.path == path]
+    line = f"{shown_path(path[-1:])} = {shown(value)}\n"
+    if found:
+        key = found[0].text.partition("=")[0].rstrip()
+        found[0].text = f"{key} = {shown(value)}{comment_of(found[0].text)}\n"
+    else:
+        insert(chunks, path[:-1], line)
+    put(stated, path, value)
+    return checked("".join(each.text for each in chunks), stated, path, where)
+
+
+def comment_of(statement: str) -> str:
+    """The comment behind a value, with the space before it; of a value on one line."""
+    import tomllib
+
+    stated = tomllib.loads(statement)
+    at = statement.find("#")
+    while at >= 0 and statement.count("\n") == 1:
+        try:
+            if tomllib.loads(statement[:at]) == stated:
+                before = statement[:at].rstrip()
+                return statement[len(before) :].rstrip("\n")
+        except ValueError:
+            pass
+        at = statement.find("#", at + 1)
+    return ""
+
+
+def without_value(text: str, path: Path, where: str) -> str:
+    """The text without `path`, and without what is below it; the same text if it is not there."""
+    stated = parse(text, where)
+    if not remove(stated, path):
+        return text
+    kept = [
+        each
+        for each in chunks_of(text.removesuffix("\n"))
+        if not ((each.keys or each.is_header) and each.path[: len(path)] == path)
+    ]
+    return checked("".join(each.text for each in kept), stated, path, where)
+
+
+def checked(text: str, wanted: dict[str, Any], path: Path, where: str) -> str:
+    """The new text, if it says what is wanted: nothing else may have changed."""
+    try:
+        fits = without_empty(parse(text, where)) == without_empty(wanted)
+    except Refused:
+        fits = False
+    if not fits:
+        what = f"{where}: {shown_path(path)} is written in a way that cannot be changed alone"
+        raise refused("bad_setting", f"{what}: edit the file", setting=shown_path(path))
+    return text
+
+
+def without_empty(stated: Any) -> Any:
+    """Tables that hold nothing state nothing."""
+    if not isinstance(stated, dict):
+        return stated
+    inner = {key: without_empty(value) for key, value in stated.items()}
+    return {key: value for key, value in inner.items() if value != {}}
+
+
+def chunks_of(text: str) -> Iterator[Chunk]:
+    import tomllib
+
+    table: Path = ()
+    pending = ""
+    for line in text.split("\n") if text else ():
+        pending += f"{line}\n"
+        try:
+            stated = tomllib.loads(pending)
+        except ValueError:
+            continue  # a value that goes on in the next line
+        if pending.lstrip().startswith("["):
+            table = only_path(stated)
+            yield Chunk(pending, table)
+        else:
+            yield Chunk(pending, table, keys_before_equals(pending) if stated else ())
+        pending = ""
+
+
+def only_path(stated: dict[str, Any]) -> Path:
+    """The path of a table that holds one table, and so on."""
+    keys: list[str] = []
+    value: Any = stated
+    while isinstance(value, dict) and len(value) == 1:
+        [(key, value)] = value.items()
+        keys.append(key)
+    return tuple(keys)
+
+
+def keys_before_equals(statement: str) -> Path:
+    """A quoted key may hold an equals sign too: the key ends at the first where it is complete."""
+    import tomllib
+
+    at = statement.find("=")
+    while at >= 0:
+        try:
+            return only_path(tomllib.loads(f"{statement[:at]}= 0"))
+        except ValueError:
+            at = statement.find("=", at + 1)
+    return ()
+
+
+def insert(chunks: list[Chunk], table: Path, line: str) -> None:
+    """Behind what the table states already; a table that is not there is begun at the end."""
+    own = [
+        at
+        for at, each in enumerate(chunks)
+        if each.table == table and (each.keys or each.is_header)
+    ]
+    if own:
+        chunks.insert(own[-1] + 1, Chunk(line, table))
+    elif table:
+        gap = "\n" if chunks and chunks[-1].text.strip() else ""
+        chunks.append(Chunk(f"{gap}[{shown_path(table)}]\n{line}", table))
+    else:
+        chunks.insert(top(chunks), Chunk(line, table))
+
+
+def top(chunks: list[Chunk]) -> int:
+    """Where a first line without a table goes: before the first header and the comment above it."""
+    at = next((at for at, each in enumerate(chunks) if each.is_header), len(chunks))
+    while at < len(chunks) and at and chunks[at - 1].text.startswith("#"):
+        at -= 1
+    return at
+
+
+def put(stated: dict[str, Any], path: Path, value: Any) -> None:
+    for key in path[:-1]:
+        inner = stated.setdefault(key, {})
+        if not isinstance(inner, dict):
+            inner = stated[key] = {}
+        stated = inner
+    stated[path[-1]] = value
+
+
+def remove(stated: dict[str, Any], path: Path) -> bool:
+    for key in path[:-1]:
+        inner = stated.get(key)
+        if not isinstance(inner, dict):
+            return False
+        stated = inner
+    return stated.pop(path[-1], None) is not None
+
+
+def shown_path(path: Path) -> str:
+    return ".".join(key if is_bare(key) else quoted(key) for key in path)
+
+
+def is_bare(key: str) -> bool:
+    return bool(key) and all(one.isascii() and (one.isalnum() or one in "-_") for one in key)
+
+
+def shown(value: Any) -> str:
+    """A value as TOML writes it, on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, dict):
+        inner = ", ".join(f"{shown_path((key,))} = {shown(one)}" for key, one in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    return str(value)
+
+
+def quoted(text: str) -> str:
+    def escaped(one: str) -> str:
+        if one in '"\\':
+            return f"\\{one}"
+        return one if one.isprintable() else f"\\U{ord(one):08x}"
+
+    return f'"{"".join(map(escaped, text))}"'
+
+
+# Writing.
+
+
+def rewrite(path: str, change: Callable[[str], str], within: str = "") -> None:
+    """Replaces the file by what `change` makes of its text: whole, synced, for its owner alone.
+
+    Who changes a file in the same folder waits: no change is lost. Its folder is made if it is not there,
+    private as the one around it, `within`.
+    """
+    from fcntl import LOCK_EX, flock
+
+    path = os.path.realpath(path)
+    folder = os.path.dirname(path)
+    try:
+        for each in (within, folder):
+            if each:
+                os.makedirs(each, mode=0o700, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            flock(lock, LOCK_EX)
+            before = text_of(path)
+            after = change(before)
+            if after != before:
+                replace(path, after, lock)
+        finally:
+            os.close(lock)
+    except OSError as error:
+        from dibs.stores.faults import storage_failed
+
+        raise storage_failed(path, os.strerror(error.errno or 0)) from None
+
+
+def replace(path: str, text: str, folder: int) -> None:
+    part = f"{path}.{os.getpid()}"
+    if os.path.lexists(part):  # left by a process that was killed: we have the lock
+        os.unlink(part)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(part, path)
+        os.fsync(folder)
+    except BaseException:
+        if os.path.lexists(part):
+            os.unlink(part)
+        raise

@@ -1,0 +1,42 @@
+"""A server on loopback that nobody should connect to: it counts who does."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+
+class Listener:
+    """`with Listener() as server`: accepts every connection, and remembers the first bytes of each."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.connections: list[bytes] = []
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+
+    @property
+    def address(self) -> str:
+        return f"postgresql://ana@127.0.0.1:{self.port}/team#web"
+
+    def __enter__(self) -> Listener:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(10)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                line, _ = self._socket.accept()
+            except OSError:
+                return
+            with line:
+                line.settimeout(1)
+                try:
+                    self.connections.append(line.recv(64))
+                except OSError:
+                    self.connections.append(b"")
