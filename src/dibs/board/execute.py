@@ -208,8 +208,6 @@ class Board(Opened):
             session = session_at(who, caller, command, decision)
             if decision.events or decision.refusal or (session and not tx.knows(session)):
                 return None
-            if caller.behind is not None:
-                return None
             return write(tx, caller, facts, decision)
 
     def log_refusal(self, who: Identity, command: c.Command, refusal: Refusal) -> None:

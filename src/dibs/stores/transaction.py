@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from dibs.core.board_events import Approved
-    from dibs.core.model import Process, State
+    from dibs.core.model import LeaseProcess, Process, State
 
     class Link(Protocol):
         """The database inside a transaction: questions and changes, by the names of `queries.sql`."""
@@ -261,6 +261,20 @@ class WriteTransaction(ReadTransaction):
         assert caller.behind is not None, "asked only if one was stated"
         kept = KeptProcess(task.token, caller.behind, caller.actor.id, caller.holding_session)
         self._put("save_lease_process", rows.kept_process_columns(task.id, kept))
+
+    def keep_command(self, task: TaskId, token: Token, behind: LeaseProcess) -> None:
+        """What the process behind a lease has started, if it still is that process."""
+        self._change(
+            "save_command",
+            task=task,
+            token_epoch=token.epoch,
+            token_number=token.number,
+            pid=behind.process.pid,
+            pid_started=behind.process.started,
+            command=behind.command,
+            command_started=behind.command_started,
+            forks=behind.forks,
+        )
 
     def end_process(self, task: TaskId, token: Token, process: Process) -> None:
         """It works under that lease no more, if it was the one that did."""
