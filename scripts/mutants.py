@@ -485,7 +485,7 @@ TABLE = [
     ("a claim leaves the command of the dead running", "board/execute.py", "dead = bury(self, command.task)", "from dibs.board.liveness import judged, leases_of; dead = judged(self, leases_of(self, command.task))", RECOVERY + "whoever_takes_from_the_dead_ends_what_is_left_of_them_first"),
     ("sweep: ends commands too early", "workers/sweep.py", "    return now >= lease_ends(", "    return True or lease_ends(", RECOVERY + "where_everybody_lives_nothing_is_written"),
     ("run: begins beside the former command", "workers/run.py", "            self._end_former()\n", "", KILLED + "what_a_killed_run_left_at_work_is_ended_before_its_heir_begins"),
-    ("run: a renewal ties what the session claimed elsewhere", "workers/run.py", "who = self.who.but(place=None)", "who = self.tied", LIFECYCLE + "what_a_session_claims_beside_its_run_does_not_end_with_the_run"),
+    ("run: a renewal ties what the session claimed elsewhere", "workers/run.py", "who = self.who.but(place=None, behind=None)", "who = self.tied.but(behind=None)", LIFECYCLE + "what_a_session_claims_beside_its_run_does_not_end_with_the_run"),
     ("a swept holder is not named", "board/outcome.py", ', getattr(event, "former", None)', ",", LIFECYCLE + "D15_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was"),
     ("several keys are no keys", "interfaces/cli/arguments.py", ' or each.options.get("nargs") in SEVERAL', "", BAD_INPUT + "bad_input_is_refused_clearly_and_changes_nothing"),
     ("scopes: who is late is renewed", "core/decide.py", " or (case.late and case.facts.rivals)", "", DEPENDENCIES + "a_late_renewal_is_refused_where_somebody_came_into_the_scope"),
