@@ -111,6 +111,11 @@ class Linux:
             return None
         return Process(self.boot(), self.namespace(), pid, self._started(stat))
 
+    def started(self, pid: int) -> int | None:
+        """When a process was started, also if it has ended and was not reaped yet."""
+        stat = self._stat(pid)
+        return None if stat is None else self._started(stat)
+
     def _started(self, stat: list[str]) -> int:
         """In ticks since boot, on the host's clock. The kernel shows it on the reader's."""
         ticks = os.sysconf("SC_CLK_TCK")
@@ -164,11 +169,11 @@ class Linux:
         None, if the number may have been given to somebody else since: a number is free again when
         its last process is gone, and is given again when all others were. `forks` counted then.
         """
-        known = self._stat(leader)
+        known = self.started(leader)
         if known is None:
             reused = not forks or self.forks() - forks >= self._pid_max() * 3 // 4
         else:
-            reused = self._started(known) != started
+            reused = known != started
         if not leader or reused:
             return []
         members = (pid for pid in self._pids() if self._session(pid) == leader)
@@ -253,6 +258,10 @@ class Darwin(Linux):
         return self._alive(
             int(line.split()[0]) for line in told if f"DIBS_RUN={mark}" in line.split()
         )
+
+    def started(self, pid: int) -> int | None:
+        found = self.process(pid)
+        return None if found is None else found.started
 
     def lives(self, process: Process) -> bool | None:
         return self.process(process.pid) == process

@@ -66,7 +66,7 @@ def outputs(steps: list[Step], folder: Path) -> list[str]:
     *parts, rest = re.split(rf"{MARK} (\d+)\n", done.stdout)
     assert rest == "" and len(parts) == 2 * len(steps), done.stdout
     failed = [step.command for step, code in zip(steps, parts[1::2]) if code != "0"]
-    assert failed == [], "these fail without saying so"
+    assert failed == [], f"these fail without saying so: {failed}"
     return [said.replace(str(folder.parent), "/tmp").replace(real, SHOWN) for said in parts[::2]]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from dibs.board.behind import LookAtProcesses, keep_processes, look_at_processes
 from dibs.board.callers import caller_of, register, session_at
 from dibs.board.identity import Identity
 from dibs.board.known import NOTHING, Evidence, facts_for
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from dibs.board.settings import Settings
     from dibs.core.facts import Death
-    from dibs.core.model import KeptProcess, Session, TaskId
+    from dibs.core.model import Session, TaskId
     from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
@@ -82,14 +83,6 @@ class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be
         super().__init__(holder.worktree)
         self.token = token
         self.holder = holder
-
-
-class LookAtProcesses(Exception):  # noqa: N818 - not an error: the caller's own may be gone
-    """Whether they live is looked up before the transaction, then it is tried again."""
-
-    def __init__(self, kept: tuple[KeptProcess, ...]) -> None:
-        super().__init__()
-        self.kept = kept
 
 
 class Plan(Value):
@@ -214,8 +207,6 @@ class Board(Opened):
             decision = decide(facts, command, tx.now)
             session = session_at(who, caller, command, decision)
             if decision.events or decision.refusal or (session and not tx.knows(session)):
-                return None
-            if caller.behind is not None:
                 return None
             return write(tx, caller, facts, decision)
 
@@ -386,32 +377,6 @@ def look_first(decision: Decision, left: Left | None, tx: ReadTransaction) -> No
             session = tx.session(ending.actor, ending.session or "")
             if session and session.worktree:
                 raise LookFirst(ending.token, session)
-
-
-def look_at_processes(facts: Facts) -> None:
-    """Before a session goes on with a lease: what it stated behind its leases may be gone."""
-    own = facts.caller.behind and facts.caller.behind.process
-    unseen = [kept for kept in facts.processes if kept.behind.process not in (own, *facts.lives)]
-    if unseen:
-        raise LookAtProcesses(tuple(unseen))
-
-
-def keep_processes(
-    tx: WriteTransaction, facts: Facts, decision: Decision, task: Task | None
-) -> None:
-    """What the caller stated stands behind its lease from now on; what is gone does so no more."""
-    if task is None or decision.refusal is not None:
-        return
-    for kept in facts.processes:
-        if facts.lives.get(kept.behind.process) is False:
-            tx.end_process(task.id, kept.token, kept.behind.process)
-    caller = facts.caller
-    if caller.behind is None:
-        return
-    if task.lease is not None and task.lease.held_by(caller):
-        tx.keep_process(task, caller)
-    elif task.lease is None:
-        tx.end_process(task.id, task.token, caller.behind.process)
 
 
 # What was asked before, and what is told of it.

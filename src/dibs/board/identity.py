@@ -201,7 +201,12 @@ def agents_run(around: Surroundings, registry: Callable[[], Registry] | None) ->
     """
     marked, machine = marked_run(around), around.machine
     above = {*ancestors(machine), *((marked,) if marked else ())}
-    found = [] if registry is None else registry().runs(tuple(above), os.getsid(0))
+    found: list[KnownRun] = []
+    if registry is not None:
+        try:
+            found = registry().runs(tuple(above), os.getsid(0))
+        except Refused:  # a board that is not there, or is to be restored, knows no runs
+            found = []
     for run in found:
         part = run.behind.process in above or is_in_session(machine, run.behind)
         if part and not run.person:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.outcome import Outcome
-    from dibs.core.model import Caller, KeptProcess, Process, Session, Task, TaskKey
+    from dibs.core.model import Caller, KeptProcess, LeaseProcess, Process, Session, Task, TaskKey
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
 
@@ -68,6 +68,18 @@ def _untie(board: Board, who: Identity, *, own: bool) -> None:
             if one.actor == known.actor and own == (one == known) and not held:
                 tx.keep_session(one.but(process=None))
         tx.finish()
+
+
+def keep_command(board: Board, task: Task, behind: LeaseProcess) -> None:
+    """The board knows what a run has started under a lease, also if that has ended since."""
+    persist(board, lambda: _keep_command(board, task, behind))
+
+
+def _keep_command(board: Board, task: Task, behind: LeaseProcess) -> None:
+    with board.store.write(f"run {task.key}") as tx:
+        if not tx.new_home:
+            tx.keep_command(task.id, task.token, behind)
+            tx.finish()
 
 
 # From one session to the next, in the same process.

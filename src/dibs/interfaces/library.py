@@ -265,11 +265,7 @@ class Board(Moves):
         self, key: str, *, ttl: Ttl = None, reserve: bool = False, pid: int | None = None,
         reason: str = "", request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        """Become the holder of a task, and start it unless it is only reserved.
-
-        `pid`: an agent's process that works on it, if it lives as long as the work does. When it is
-        dead, others may take the task over at once.
-        """
+        """Become the holder, and start unless it is only reserved. `pid`: if it dies, others may."""
         command = c.Claim(
             key_of(key), ttl=records.ttl(ttl), reserve=reserve, reason=checks.reason(reason)
         )

@@ -152,12 +152,11 @@ class Keeper:
 
     def _keep(self) -> None:
         pause = min(SLICE, self._ttl / SECOND / RENEWALS / 2)
-        while not self._over.is_set():
+        while not self._over.wait(pause):
             if self._is_due():
                 self._renew(self._is_due)
             elif self._is_gone():
                 self._renew(lambda: True)  # which is refused, and says why
-            self._over.wait(pause)
 
     def _is_gone(self) -> bool:
         """A look, now and then: somebody may have ended the lease long before it is renewed."""
@@ -199,8 +198,7 @@ class Keeper:
         return True
 
     def _is_due(self) -> bool:
-        """It is time; or the board does not know yet what the process behind the lease has started."""
-        return self._who.behind is not None or self._age() >= self._ttl // RENEWALS
+        return self._age() >= self._ttl // RENEWALS
 
     def _renew(self, wanted: Callable[[], bool]) -> Refused | None:
         """Once, if it is still wanted when it is our turn: another thread may have done it, or lost.
@@ -231,7 +229,6 @@ class Keeper:
             report(error, self._thread)
         else:
             self._renewed = before
-            self._who = self._who.but(behind=None)
         return None
 
     def _wait_at_most(self, duration: Duration) -> None:

@@ -17,6 +17,7 @@ from dibs.board.callers import caller_of
 from dibs.board.execute import Board
 from dibs.board.identity import RUN, Identity
 from dibs.board.known import fresh_uid
+from dibs.board.meeting import keep_command
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.survivors import PATIENCE, end_survivors, mark_of
 from dibs.core import commands as c
@@ -223,27 +224,24 @@ class Work:
             raise refused(
                 "cannot_start", f"{where} cannot be started: {why}", task=key, command=argv[0]
             ) from None
-        self.behind = self._with_command(self.child.pid)
-        who = self.who.but(place=None)  # what the session has claimed beside this run is not ours
+        # What the session has claimed beside this run is not ours, and a renewal states no process.
+        who = self.who.but(place=None, behind=None)
         self.keeper = Keeper(
-            self.board,
-            who.but(behind=self.behind),
-            key,
-            self.token,
-            self.lease.ttl,
-            since,
-            on_lost=self.inbox.put,
+            self.board, who, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
         )
         self.keeper.start()
+        self._tell_of_command(self.child.pid)
 
-    def _with_command(self, pid: int) -> LeaseProcess:
-        """What is known of the command: whoever finds this run dead ends what is left of it."""
-        command = self.machine.process(pid)
+    def _tell_of_command(self, pid: int) -> None:
+        """Whoever finds this run dead ends what is left of it, and nobody of it is a person."""
+        command = self.machine.started(pid)
         if command is None:
-            return self.behind
-        return self.behind.but(
-            command=pid, command_started=command.started, forks=self.machine.forks()
+            return
+        self.behind = self.behind.but(
+            command=pid, command_started=command, forks=self.machine.forks()
         )
+        with suppress(Refused):  # then it is known by its mark alone
+            keep_command(self.board, self.task, self.behind)
 
     def _environment(self) -> dict[str, str]:
         """Who works, on what, and under which run; a person's command is nobody's agent."""

@@ -312,6 +312,12 @@ SET host = excluded.host, boot = excluded.boot, namespace = excluded.namespace, 
     pid_started = excluded.pid_started, runs = excluded.runs, command = excluded.command,
     command_started = excluded.command_started, forks = excluded.forks, over = 0
 
+-- name: save_command
+UPDATE lease_process
+SET command = :command, command_started = :command_started, forks = :forks
+WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_number = :token_number
+AND pid = :pid AND pid_started = :pid_started
+
 -- name: end_lease_process
 UPDATE lease_process SET over = 1
 WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_number = :token_number
