@@ -176,6 +176,7 @@ TABLE = [
     ("a file on its way has a name", "backlogs/files.py", "if os.path.isdir(_OWN_FILES):", "if False:", FILES + "a_writer_that_is_killed_while_it_writes_leaves_nothing"),
     ("a disk with small blocks is not looked at", "stores/small_blocks.py", "if disk.f_bavail * disk.f_frsize < ROOM:", "if False:", DISK + "a_nearly_full_disk_with_small_blocks_ends_no_process"),
     ("an index has no blocks", "stores/sqlite.py", "allocate(self._names[-1])", "pass", DISK + "a_nearly_full_disk_with_small_blocks_ends_no_process"),
+    ("a look that fails while it closes is a bug", "stores/sqlite.py", "not self._is_surely_current()", "not self.is_current()", "tests/faults/test_system_calls.py::test_a_board_that_cannot_be_looked_at_is_not_taken_for_one_that_is_not_there"),
     # The clock.
     ("the wall clock is always believed", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = True", CLOCK),
     ("the wall clock may fall", "stores/clock.py", "believable = floor <= wall <= floor + YEAR", "believable = wall <= floor + YEAR", CLOCK),
