@@ -9,7 +9,6 @@ import subprocess
 import pytest
 
 from dibs.board import bounded
-from kit.boards import of_a_file
 from kit.harnesses import context, denial, edit, hook
 from kit.repositories import DIBS
 
@@ -18,7 +17,11 @@ CODEX = ("--agent", "codex", "--session", "s9")
 SECONDS = 30
 """What a command may take that meets a pipe without a writer, or a device without an end."""
 
-pytestmark = of_a_file
+
+@pytest.fixture
+def kind():
+    """What is read does not depend on the store."""
+    return "sqlite"
 
 
 @pytest.fixture
@@ -191,3 +194,12 @@ def test_an_index_of_no_use_is_made_anew(repo, text):
     index.write_text(text.replace("OF", of))
     assert ended(repo, "sync", *ANA).returncode == 0
     assert json.loads(index.read_text())["files"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: link(path, "/dev/zero")])
+def test_only_a_regular_file_is_read(tmp_path, make):
+    make(tmp_path / "file")
+    with pytest.raises(bounded.Unreadable, match="it is not a file"):
+        bounded.read(str(tmp_path / "file"))
+    assert bounded.lines(str(tmp_path / "file")) == []
+    assert bounded.lines("a\0b") == []

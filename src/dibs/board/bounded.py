@@ -49,7 +49,7 @@ def lines(path: str, limit: int = LIMIT) -> list[str]:
     """The lines of a small file of git's, or none: it cannot be read, or there is none."""
     try:
         return read(path, limit).decode("utf-8", "surrogateescape").split("\n")
-    except (OSError, Unreadable):
+    except (OSError, ValueError, Unreadable):  # a path that holds a NUL is none
         return []
 
 
