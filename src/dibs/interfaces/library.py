@@ -160,8 +160,7 @@ class Board(Moves):
         checked = None if request_id is None else checks.request_id(request_id)
         with self._use() as rules:
             who = self._who or self.who
-            if pid is not None:
-                who = with_process(who, pid, rules.store.machine)
+            who = who if pid is None else with_process(who, pid, rules.store.machine)
             outcome = rules.execute(who, command, checked)
         notice(outcome)
         return records.answer(outcome)
@@ -266,9 +265,7 @@ class Board(Moves):
         reason: str = "", request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Become the holder, and start unless it is only reserved. `pid`: if it dies, others may."""
-        command = c.Claim(
-            key_of(key), ttl=records.ttl(ttl), reserve=reserve, reason=checks.reason(reason)
-        )
+        command = c.Claim(key_of(key), records.ttl(ttl), reserve, checks.reason(reason))
         return self._do(command, request_id, pid)
 
     def start(self, key: str, *, ttl: Ttl = None, request_id: str | None = None) -> Answer:
