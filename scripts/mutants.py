@@ -477,7 +477,7 @@ TABLE = [
     ("liveness: a container's boot is the kernel's", "machine.py", "return boot != UNKNOWN and not boot.startswith(OWN_BOOT)", "return boot != UNKNOWN", RECOVERY + "when_in_doubt_another_boot_is_no_death"),
     ("liveness: an unknown boot is this one", "board/liveness.py", " or UNKNOWN in (here, process.namespace):", ":", RECOVERY + "when_in_doubt_another_boot_is_no_death"),
     ("a file over the boot id is the kernel's", "machine.py", 'f"{OWN_BOOT}{found}" if over else found', "found", CONFINED + "a_live_lease_with_a_process_is_neither_taken_nor_swept"),
-    ("/proc of other pids is ours", "machine.py", 'return os.readlink("/proc/self") == str(os.getpid())', 'return bool(os.readlink("/proc/self"))', CONFINED + "a_run_that_is_confined_is_not_taken_for_dead_from_outside"),
+    ("/proc of other pids is ours", "machine.py", 'return os.readlink("/proc/self") == str(os.getpid())', 'return bool(os.readlink("/proc/self"))', CONFINED + "the_processes_of_another_namespace_are_not_taken_for_ours"),
     ("a time namespace has the host's time", "machine.py", "time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._time_shift()", "time.clock_gettime_ns(time.CLOCK_BOOTTIME)", CONFINED + "the_boards_clock_goes_on_and_is_not_moved"),
     ("a time namespace has the host's starts", "machine.py", "return int(stat[19]) - round(", "return int(stat[19]) - 0 * round(", CONFINED + "a_live_lease_with_a_process_is_neither_taken_nor_swept"),
     ("who cannot tell the boot replaces the anchor", "stores/clock.py", "if anchor is not None and is_certain(anchor.boot) and not is_certain(boot):", "if False:", CLOCK),

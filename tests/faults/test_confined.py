@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -111,6 +112,24 @@ def test_a_run_that_is_confined_is_not_taken_for_dead_from_outside(tmp_path, rep
         run.send_signal(signal.SIGKILL)
         run.wait()
     assert repo.json("show", key)["task"]["state"] == "complete"
+
+
+@of_a_file
+def test_the_processes_of_another_namespace_are_not_taken_for_ours(tmp_path, repo):
+    """With the host's /proc, the own number is somebody else's there: nothing is believed."""
+    folder = tmp_path / "confined"
+    folder.mkdir()
+    script = (
+        "import os; from dibs.machine import this_machine; here = this_machine();"
+        "print(here.process(os.getpid()), here.boot(), here.carrying('1.1'))"
+    )
+    kind = "pids of its own, and the host's /proc"
+    command = confined(kind, folder, repo.folder, [sys.executable, "-c", script])
+    ran = subprocess.run(
+        command, env=repo.environment(), capture_output=True, text=True, check=False,
+        timeout=DEADLINE,
+    )  # fmt: skip
+    assert ran.stdout == "None unknown []\n", ran.stderr
 
 
 @of_a_file

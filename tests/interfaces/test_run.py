@@ -394,7 +394,8 @@ def test_of_four_runs_that_start_at_the_same_instant_one_starts_its_command(repo
 
 # Who a command is.
 
-CLEARED = 'env -i PATH="$PATH" HOME="$HOME" SEEN="$SEEN" ${DIBS_URL:+DIBS_URL="$DIBS_URL"}'
+KEPT = " ".join(f'${{{name}:+{name}="${name}"}}' for name in ("DIBS_URL", "PYTHONPATH"))
+CLEARED = f'env -i PATH="$PATH" HOME="$HOME" SEEN="$SEEN" {KEPT}'
 WAYS = {
     "as it is": "$ACT",
     "without its variables": "env -u DIBS_RUN -u DIBS_AGENT -u DIBS_SESSION $ACT",
