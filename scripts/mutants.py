@@ -23,7 +23,7 @@ LEDGER = "tests/board/test_ledger.py"
 IDENTITY = "tests/board/test_identity.py"
 SQLITE = "tests/stores/test_sqlite.py"
 CLOCK = "tests/stores/test_clock.py"
-SCHEMA = "tests/stores/test_schema.py"
+SCHEMA = "tests/stores/test_schema.py::test_the_schema_refuses"
 CLI = "tests/interfaces/test_cli.py"
 LOCKS = "tests/faults/test_locks.py"
 FAILOVER = "tests/faults/test_failover.py"
@@ -158,6 +158,10 @@ TABLE = [
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
     ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, session)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
     # The store.
+    ("an event needs no task", "stores/sql/migrations/0001_board.sql", "    PRIMARY KEY (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    PRIMARY KEY (board, seq)\n", SCHEMA),
+    ("a note needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq)\n", SCHEMA),
+    ("an ended lease needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, task) REFERENCES task (board, id),\n    CHECK ((stint", "    CHECK ((stint", SCHEMA),
+    ("the board's chain forks", "stores/sql/migrations/0001_board.sql", "CREATE UNIQUE INDEX event_of_board", "CREATE INDEX event_of_board", SCHEMA),
     ("the lock is weakened", "stores/sqlite.py", '"BEGIN IMMEDIATE"', '"BEGIN"', SQLITE),
     ("the queue lets everybody in", "stores/queue.py", "flock(descriptor, LOCK_EX | LOCK_NB)", "pass", SQLITE),
     ("who gave up takes the lock later", "stores/queue.py", "            if given_up:\n                os.close(descriptor)\n            else:\n                won.release()", "            won.release()", SQLITE),

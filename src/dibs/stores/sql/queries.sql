@@ -488,6 +488,10 @@ SELECT {event} FROM event WHERE board = :board AND seq > :after AND request = :r
 SELECT {event} FROM event WHERE board = :board AND task = :task AND position > :after
 ORDER BY position LIMIT :limit
 
+-- name: events_of_board
+SELECT {event} FROM event WHERE board = :board AND task IS NULL AND position > :after
+ORDER BY position LIMIT :limit
+
 -- name: receipts_of_task
 SELECT {event} FROM event
 WHERE board = :board AND task = :task AND verb IN ('added', 'received') ORDER BY position
@@ -522,7 +526,7 @@ SELECT
     ) AS instants), 0)
 
 -- name: events_without_task
-SELECT seq FROM event WHERE board = :board AND task <> 0
+SELECT seq FROM event WHERE board = :board AND task IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM task WHERE task.board = event.board AND task.id = event.task)
 ORDER BY seq LIMIT 100
 
