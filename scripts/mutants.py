@@ -56,6 +56,7 @@ APPROVALS = "tests/board/test_approvals.py::test_"
 RENEWING = "tests/board/test_renewing.py::test_"
 COMMITS = "tests/git/test_commits.py::test_"
 FENCE = "tests/git/test_fence.py::test_"
+FOREIGN = "tests/stores/test_foreign_schema.py::test_"
 HOOKS = "tests/harness/test_hooks.py::test_"
 STATED = "tests/interfaces/test_stated_process.py::test_"
 CONFINED = "tests/faults/test_confined.py::test_"
@@ -158,6 +159,11 @@ TABLE = [
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
     ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, session)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
     # The store.
+    ("a client runs anybody's triggers", "stores/postgres.py", '        line.say(self.queries["check_tables"], {"tables": TABLES})\n', "", FOREIGN + "no_verb_of_a_superuser_runs_the_code_of_whoever_made_the_board " + FOREIGN + "a_trigger_by_somebody_who_was_granted_it_is_refused"),
+    ("init uses anybody's schema", "stores/postgres.py", "            self.check_owners(connection, changes=False)\n", "            pass\n", FOREIGN + "init_refuses_a_schema_that_somebody_else_made_to_who_is_no_superuser"),
+    ("a copy goes into anybody's schema", "stores/postgres.py", "        self.check_owners(connection, changes=True)\n        if not", "        if not", FOREIGN + "a_move_or_a_restore_into_a_foreign_schema_is_refused"),
+    ("a schema may hold anything", "stores/postgres.py", "            if (kind, name) not in expected:", "            if False:", FOREIGN + "what_dibs_did_not_put_into_its_schema_is_named_before_anything_is_granted"),
+    ("the search path leads elsewhere", "stores/sql/postgres.sql", ",\npg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)", "", FOREIGN + "a_function_in_front_of_the_servers_own_is_not_called"),
     ("an event needs no task", "stores/sql/migrations/0001_board.sql", "    PRIMARY KEY (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    PRIMARY KEY (board, seq)\n", SCHEMA),
     ("a note needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq)\n", SCHEMA),
     ("an ended lease needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, task) REFERENCES task (board, id),\n    CHECK ((stint", "    CHECK ((stint", SCHEMA),

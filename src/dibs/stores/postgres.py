@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 import time
+from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors, pq, sql
@@ -36,6 +37,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from collections.abc import Iterator
+
     from psycopg_pool import ConnectionPool
 
     from dibs.core.model import TaskKey
@@ -50,6 +53,8 @@ SLICE = 0.5
 
 MIGRATION_LOCK = 0x64696273
 """An advisory lock of our own: two programs never migrate at once."""
+
+TABLES = "{" + ",".join(dialect.TABLES) + "}"
 
 # What the driver cannot tidy up behind an interrupt is no news for whoever interrupted it.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -96,6 +101,8 @@ class PostgresStore:
 
         Who may use a board need not be allowed to make one.
         """
+        with self.transaction() as connection:  # before anything in the schema is read
+            self.check_owners(connection, changes=False)
         try:
             self.find()
         except Refused as problem:
@@ -122,14 +129,16 @@ class PostgresStore:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise faults.wrong_encoding(self.where, str(encoding))
+        self.begin_guarded(connection)
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
+        self.check_owners(connection, changes=True)
+        if not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'dibs'").fetchall():
+            connection.execute("CREATE SCHEMA dibs")  # fails if somebody else makes it meanwhile
         connection.execute(
             "CREATE TABLE IF NOT EXISTS dibs.migration"
             " (number BIGINT PRIMARY KEY, fingerprint BIGINT NOT NULL)"
         )
-        [(known, made)] = connection.execute(self.queries["schema"])
-        self.check_schema(known, made)
+        known = self.check_contents(connection)
         if 0 < known < NEWEST:  # who writes now ends first, and who comes later sees the new number
             connection.execute("LOCK TABLE dibs.board")
         for number, (shared, own) in queries.migrations("postgres").items():
@@ -144,6 +153,38 @@ class PostgresStore:
         faults.too_new(self.where, found)
         if found and made != FINGERPRINTS[found]:
             raise faults.other_schema(self.where, found, made, FINGERPRINTS[found])
+
+    # Whose code runs.
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """A transaction on a connection of its own, in which nobody's code runs who is not trusted."""
+        with self.guarded(), self.connect() as connection, connection.transaction():
+            self.begin_guarded(connection)
+            connection.execute(self.queries["check_tables"], {"tables": TABLES})
+            yield connection
+
+    def begin_guarded(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute(self.queries["begin_reading"], {"wait": self.patience})
+
+    def check_owners(self, connection: psycopg.Connection[Any], *, changes: bool) -> None:
+        """`changes`: the schema; else whoever may do that is as careful."""
+        connection.execute(self.queries["check_owners"], {"changes": int(changes)})
+
+    def check_contents(self, connection: psycopg.Connection[Any]) -> int:
+        """The version of the schema; refuses one with something in it that is not dibs's own."""
+        from dibs.stores.definitions import definition, made_by
+
+        [(known, made)] = connection.execute(self.queries["schema"])
+        self.check_schema(known, made)
+        expected = {("TABLE", "migration")}
+        for number, texts in queries.migrations("postgres").items():
+            if number <= known:
+                expected |= made_by(definition(*texts))
+        for kind, name, described in connection.execute(self.queries["objects_of_schema"]):
+            if (kind, name) not in expected:
+                raise faults.foreign_schema(self.where, f"{described} is not part of a board")
+        return int(known)
 
     def connect(self) -> Session:
         session = Session.connect(self.address.url, **self._options())
@@ -202,8 +243,11 @@ class PostgresStore:
     def _find(self, connection: Session) -> None:
         """The board's number and settings, once for each connection; refuses what cannot be used."""
         name = {"name": self.address.board, "pid": connection.info.backend_pid}
+        line = Line(connection, self.wait)
+        line.say(self.queries["begin_reading"], {"wait": self.patience})
+        line.say(self.queries["check_tables"], {"tables": TABLES})
         try:
-            [found] = Line(connection, self.wait).end(self.queries["find_board"], name)
+            [found] = line.end(self.queries["find_board"], name)
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise faults.no_board(self.where) from None
         version, made, number, self.settings, own = found
@@ -230,12 +274,12 @@ class PostgresStore:
 
     def boards(self) -> list[Any]:
         """All of this database."""
-        with self.guarded(), self.connect() as connection:
+        with self.transaction() as connection:
             return connection.execute(self.queries["boards"]).fetchall()
 
     def save_settings(self, text: str) -> None:
         number = self.find()
-        with self.guarded(), self.connect() as connection:
+        with self.transaction() as connection:
             known = {"board": number, "settings": text}
             connection.execute(self.queries["save_settings"], known)
 
@@ -245,7 +289,9 @@ class PostgresStore:
             raise faults.unknown_role(self.where, role)
         name = sql.Identifier(role)
         warned: list[str] = []
-        with self.guarded(), self.connect() as connection, connection.transaction():
+        with self.transaction() as connection:
+            self.check_owners(connection, changes=True)
+            self.check_contents(connection)
             connection.add_notice_handler(lambda notice: warned.append(str(notice.message_primary)))
             try:
                 for right in queries.grants():
@@ -296,6 +342,7 @@ class PostgresStore:
             connection = self.borrow()
             try:
                 line = Line(connection, self.wait)
+                line.say(self.queries["begin_reading"], {"wait": self.patience})
                 [found] = line.end(self.queries["look_at_board"], {"board": self.number})
             finally:
                 self.give_back(connection)

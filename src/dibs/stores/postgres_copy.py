@@ -143,6 +143,7 @@ def looking(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, ReadTransact
     number = store.find()
     with store.guarded(), store.connect() as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        store.begin_guarded(connection)
         seen = ServerSnapshot(store, connection, number)
         link = PlainLink(store, connection, number)
         yield seen, ReadTransaction(link, seen.board, seen.now, skewed=False)
@@ -210,7 +211,6 @@ def receive(
 
 def _make_room(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
     """The schema is there and the place is free; the settings that the board had there."""
-    connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
     connection.execute("SET LOCAL client_min_messages = 'warning'")  # of a standby that is silent
     store.migrate(connection)
     return _clear(store, connection, uid, replace=replace)
@@ -259,14 +259,14 @@ def _there(
 def expects(store: PostgresStore, uid: str, word: str) -> bool:
     """Whether a copy of this board is here that is not the board before somebody says this word."""
     known = {"uid": uid, "ticket": ticket_of(word)}
-    with store.guarded(), store.connect() as connection:
+    with store.transaction() as connection:
         [(found,)] = connection.execute(store.queries["expected"], known)
     return bool(found)
 
 
 def arrive(store: PostgresStore, uid: str, word: str) -> None:
     """That copy is the board from now on."""
-    with store.guarded(), store.connect() as connection:
+    with store.transaction() as connection:
         connection.execute(store.queries["arrive"], {"uid": uid, "word": word})
 
 

@@ -6,6 +6,7 @@ said one by one: most of a transaction is one statement.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager, suppress
 
 import psycopg
@@ -110,6 +111,7 @@ class ReadContext(Guarded):
         super().__exit__(kind, error, trace)
 
     def _open(self) -> ReadTransaction:
+        self._say("begin_reading", {"wait": self._store.patience})
         board, now = self._board()
         return ReadTransaction(self, board, now, skewed=False)
 
@@ -335,6 +337,8 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
         return faults.busy(where, "another writer", store.wait)
     if state == "53100":
         return faults.disk_full(where)
+    if state == "22P02" and (found := _FOREIGN.search(detail)):
+        return faults.foreign_schema(where, found[1])
     if state == "42501":
         return faults.not_granted(where, detail)
     if state == "42703":  # a column is not there
@@ -353,6 +357,9 @@ def how(state: str, detail: str) -> str:
         return "takes no changes"
     return "said no" if state or "FATAL:" in detail else "does not answer"
 
+
+_FOREIGN = re.compile('"dibs: (.*)"')
+"""What `check_owners` fails with."""
 
 NOT_LET_IN = (
     "authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry",
