@@ -56,6 +56,7 @@ APPROVALS = "tests/board/test_approvals.py::test_"
 RENEWING = "tests/board/test_renewing.py::test_"
 COMMITS = "tests/git/test_commits.py::test_"
 FENCE = "tests/git/test_fence.py::test_"
+TABLE_LOCKS = "tests/faults/test_table_locks.py::test_"
 FOREIGN = "tests/stores/test_foreign_schema.py::test_"
 HOOKS = "tests/harness/test_hooks.py::test_"
 STATED = "tests/interfaces/test_stated_process.py::test_"
@@ -164,6 +165,10 @@ TABLE = [
     ("a copy goes into anybody's schema", "stores/postgres.py", "        self.check_owners(connection, changes=True)\n        if not", "        if not", FOREIGN + "a_move_or_a_restore_into_a_foreign_schema_is_refused"),
     ("a schema may hold anything", "stores/postgres.py", "            if (kind, name) not in expected:", "            if False:", FOREIGN + "what_dibs_did_not_put_into_its_schema_is_named_before_anything_is_granted"),
     ("the search path leads elsewhere", "stores/sql/postgres.sql", ",\npg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)", "", FOREIGN + "a_function_in_front_of_the_servers_own_is_not_called"),
+    ("a read waits for a table for ever", "stores/postgres_transaction.py", '        self._say("begin_reading", {"wait": self._store.patience()})\n', "", TABLE_LOCKS + "behind_a_pooler_it_is_the_same"),
+    ("a stale statement is used for ever", "stores/postgres_line.py", "if problem.sqlstate == STALE:", "if False:", TABLE_LOCKS + "a_client_goes_on_after_a_dump_was_loaded"),
+    ("a harness waits as long as anybody", "harness/hooks.py", "self._deadline = monotonic() + HOOK_SECONDS", 'self._deadline = float("inf")', TABLE_LOCKS + "a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning"),
+    ("a commit waits as long as anybody", "interfaces/cli/call.py", "self._deadline = monotonic() + HOOK_SECONDS", 'self._deadline = float("inf") or monotonic() + HOOK_SECONDS', TABLE_LOCKS + "a_commit_waits_two_seconds_and_obeys_guard_failure"),
     ("an event needs no task", "stores/sql/migrations/0001_board.sql", "    PRIMARY KEY (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    PRIMARY KEY (board, seq)\n", SCHEMA),
     ("a note needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq)\n", SCHEMA),
     ("an ended lease needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, task) REFERENCES task (board, id),\n    CHECK ((stint", "    CHECK ((stint", SCHEMA),

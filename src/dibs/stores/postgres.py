@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 5.0
 """How long a writer waits for the board's lock, and a command for a server that is away."""
 
+TO_LOOK = 0.5
+"""Seconds of a deadline that are kept for the question who has the lock."""
+
 SLICE = 0.5
 """Seconds between two looks of who waits: each is a question to the server, and many may wait."""
 
@@ -80,6 +83,9 @@ class PostgresStore:
         self.wait = wait
         self.skewed = False
         self.remote = True
+        self.deadline = float("inf")
+        self.lock_wait = wait
+        """Seconds that a lock was last waited for."""
         self.number = 0
         """The board's own, in this database; 0 until it was looked up."""
         self.settings = ""
@@ -165,7 +171,7 @@ class PostgresStore:
             yield connection
 
     def begin_guarded(self, connection: psycopg.Connection[Any]) -> None:
-        connection.execute(self.queries["begin_reading"], {"wait": self.patience})
+        connection.execute(self.queries["begin_reading"], {"wait": self.patience()})
 
     def check_owners(self, connection: psycopg.Connection[Any], *, changes: bool) -> None:
         """`changes`: the schema; else whoever may do that is as careful."""
@@ -189,6 +195,7 @@ class PostgresStore:
     def connect(self) -> Session:
         session = Session.connect(self.address.url, **self._options())
         session.silence += self.wait
+        session.deadline = self.deadline
         return session
 
     def _options(self) -> dict[str, Any]:
@@ -197,7 +204,9 @@ class PostgresStore:
             "prepare_threshold": None,
             "target_session_attrs": "read-write",
             "client_encoding": "UTF8",  # as texts are here, whatever the role or the environment says
-            **self.address.options(self.wait),
+            **self.address.options(
+                min(self.wait, self.left), f"dibs {os.getpid()}@{self.machine.host()}"[:63]
+            ),
         }
 
     def borrow(self) -> Session:
@@ -244,7 +253,7 @@ class PostgresStore:
         """The board's number and settings, once for each connection; refuses what cannot be used."""
         name = {"name": self.address.board, "pid": connection.info.backend_pid}
         line = Line(connection, self.wait)
-        line.say(self.queries["begin_reading"], {"wait": self.patience})
+        line.say(self.queries["begin_reading"], {"wait": self.patience()})
         line.say(self.queries["check_tables"], {"tables": TABLES})
         try:
             [found] = line.end(self.queries["find_board"], name)
@@ -323,9 +332,20 @@ class PostgresStore:
     # Transactions.
 
     @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, self.deadline - time.monotonic())
+
     def patience(self) -> str:
-        """How long a lock is waited for, in milliseconds."""
-        return str(int(self.wait * 1000))
+        """How long a lock is waited for, in milliseconds. Before a deadline, time is left to see who has it."""
+        self.lock_wait = max(0.1, min(self.wait, self.left - TO_LOOK))
+        return str(int(self.lock_wait * 1000))
+
+    def blocker(self) -> tuple[str, int, str, str, int | None] | None:
+        """Who has a lock that others wait for: which lock, process, role, program, since when."""
+        with self.connect() as connection, connection.transaction():
+            self.begin_guarded(connection)
+            return connection.execute(self.queries["blockers"], {"board": self.number}).fetchone()  # type: ignore[return-value]
 
     def read(self) -> ReadContext:
         return ReadContext(self)
@@ -342,7 +362,7 @@ class PostgresStore:
             connection = self.borrow()
             try:
                 line = Line(connection, self.wait)
-                line.say(self.queries["begin_reading"], {"wait": self.patience})
+                line.say(self.queries["begin_reading"], {"wait": self.patience()})
                 [found] = line.end(self.queries["look_at_board"], {"board": self.number})
             finally:
                 self.give_back(connection)

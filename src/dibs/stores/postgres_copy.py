@@ -158,7 +158,7 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
     with guard, store.connect() as connection, heard_by_standbys(store, connection):
         connection.execute("BEGIN")
         link = PlainLink(store, connection, number)
-        link.ask("take_turn", wait=store.patience, idle=IDLE)
+        link.ask("take_turn", wait=store.patience(), idle=IDLE)
         seen = ServerSnapshot(store, connection, number, changes=True)
         place = ("moved_to", "arriving", "ticket")
         here = {name: getattr(seen.board, name) for name in place}
@@ -280,7 +280,7 @@ def confirm(store: PostgresStore) -> None:
         connection.transaction(),
     ):
         link = PlainLink(store, connection, number)
-        link.ask("take_turn", wait=store.patience, idle=IDLE)
+        link.ask("take_turn", wait=store.patience(), idle=IDLE)
         link.change("touch_board", {})
 
 
@@ -301,7 +301,7 @@ def _put_aside(
 
     Only the name that the new one needs is given to it, and another one to what had it.
     """
-    PlainLink(store, connection, number).ask("take_turn", wait=store.patience, idle=IDLE)
+    PlainLink(store, connection, number).ask("take_turn", wait=store.patience(), idle=IDLE)
     aside = f"{ASIDE}{number}"
     connection.execute(
         "UPDATE dibs.board SET uid = %s, arriving = 0 WHERE board = %s", (uid + aside, number)

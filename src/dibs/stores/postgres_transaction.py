@@ -11,12 +11,12 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from dibs.core.instants import Instant
+from dibs.core.instants import Instant, iso
 from dibs.core.refusals import unreadable
 from dibs.stores import faults
 from dibs.stores import postgres_hints as hints
 from dibs.stores.copying import ASIDE, id_of
-from dibs.stores.postgres_line import NOT_PREPARED, Answer, Line
+from dibs.stores.postgres_line import NOT_PREPARED, STALE, Answer, Line
 from dibs.stores.queries import FINGERPRINTS, NEWEST
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
@@ -111,7 +111,7 @@ class ReadContext(Guarded):
         super().__exit__(kind, error, trace)
 
     def _open(self) -> ReadTransaction:
-        self._say("begin_reading", {"wait": self._store.patience})
+        self._say("begin_reading", {"wait": self._store.patience()})
         board, now = self._board()
         return ReadTransaction(self, board, now, skewed=False)
 
@@ -222,7 +222,7 @@ class WriteContext(ReadContext):
 
     def _take(self, turn: str) -> Answer:
         """The board's lock; whoever waits too long for it is refused."""
-        limits = {"wait": self._store.patience, "idle": IDLE}
+        limits = {"wait": self._store.patience(), "idle": IDLE}
         return self._say(turn, {"board": self._store.number, **limits})
 
     def _look(self) -> None:
@@ -334,7 +334,7 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
     if "statement pooling mode" in detail:
         return faults.statement_pooler(where)
     if state == "55P03":
-        return faults.busy(where, "another writer", store.wait)
+        return busy(store)
     if state == "53100":
         return faults.disk_full(where)
     if state == "22P02" and (found := _FOREIGN.search(detail)):
@@ -349,6 +349,20 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
         unknown = committing and state not in NOTHING_DONE
         return faults.unreachable(where, detail, unknown=unknown, how=how(state, detail))
     return faults.storage_failed(where, detail)
+
+
+def busy(store: PostgresStore) -> Refused:
+    """A lock was waited for in vain: who has it, as far as that can still be seen."""
+    waited = round(store.lock_wait, 1)
+    found = None
+    with suppress(psycopg.Error):
+        found = store.blocker()
+    if found is None:
+        return faults.busy(store.where, "another session of the server", waited, "a lock")
+    lock, pid, role, program, since = found
+    begun = "" if since is None else f", since {iso(Instant(since))}"
+    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{begun})"
+    return faults.busy(store.where, who, waited, lock)
 
 
 def how(state: str, detail: str) -> str:
@@ -368,4 +382,4 @@ NOT_LET_IN = (
 )  # fmt: skip
 """What a server says to who will never be let in with this address: it has no codes for it."""
 
-NOTHING_DONE = ("40001", "40P01", "25006", "25P03", "57014", *NOT_PREPARED)
+NOTHING_DONE = ("40001", "40P01", "25006", "25P03", "57014", STALE, *NOT_PREPARED)

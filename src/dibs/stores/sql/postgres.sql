@@ -115,7 +115,7 @@ SELECT {guards}
 -- Who keeps others waiting: first who has the board's lock or a whole table, then who has changed rows. Of
 -- another role's session only the name and the process can be seen.
 -- name: blockers
-SELECT CASE locktype WHEN 'advisory' THEN 'its lock' ELSE relation::regclass::text END, pid, usename, application_name,
+SELECT CASE locktype WHEN 'advisory' THEN 'its lock' ELSE 'a lock on ' || relation::regclass END, pid, usename, application_name,
     (extract(epoch FROM xact_start) * 1000000)::bigint
 FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE granted AND pid <> pg_backend_pid() AND pg_locks.database = (
