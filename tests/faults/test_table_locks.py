@@ -41,10 +41,10 @@ def url(node):
 @contextmanager
 def locked(node, url, table: str = "task"):
     """Somebody who maintains the tables has one for itself; gives the process of its session."""
-    with node.connect(name_of(url), application_name="nightly vacuum") as other:
-        with other.transaction():
-            other.execute(f"LOCK TABLE dibs.{table} IN ACCESS EXCLUSIVE MODE")
-            yield other.info.backend_pid
+    named = node.connect(name_of(url), application_name="nightly vacuum")
+    with named as other, other.transaction():
+        other.execute(f"LOCK TABLE dibs.{table} IN ACCESS EXCLUSIVE MODE")
+        yield other.info.backend_pid
 
 
 # What waits for a lock.
@@ -61,7 +61,10 @@ def test_a_locked_table_is_busy_and_names_who_has_it(node, url, tmp_path, verb, 
         ran = repo.fails(75, *verb, "--json")
     assert time.monotonic() - since < LONGEST
     assert ran.error["code"] == "busy"
-    assert f"process {pid} of the server (nightly vacuum of the role postgres, since " in ran.error["message"]
+    assert (
+        f"process {pid} of the server (nightly vacuum of the role postgres, since "
+        in ran.error["message"]
+    )
     assert f"has kept a lock on dibs.{table}" in ran.error["message"]
     repo.ok(*verb)
 
@@ -84,7 +87,9 @@ def test_who_keeps_the_boards_lock_is_named(node, url):
         one.claim("T-1")
         with node.connect(name_of(url), application_name="stopped") as other, other.transaction():
             other.execute("SELECT pg_advisory_xact_lock(1684628083, 1)")
-            with pytest.raises(Refused, match=r"\(stopped of the role postgres, .*\) has kept its lock"):
+            with pytest.raises(
+                Refused, match=r"\(stopped of the role postgres, .*\) has kept its lock"
+            ):
                 two.claim("T-2")
         two.claim("T-2")
 
@@ -108,7 +113,9 @@ def waited(told: str) -> float:
 
 def test_a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning(node, url, tmp_path):
     with node.connect(name_of(url)) as connection:
-        connection.execute("UPDATE dibs.home SET settings = ''")  # five seconds, for whoever is no hook
+        connection.execute(
+            "UPDATE dibs.home SET settings = ''"
+        )  # five seconds, for whoever is no hook
     repo = Repo.create(tmp_path / "repo", url)
     with locked(node, url) as pid:
         told = context(hook(repo, edit(repo, "x.py")))

@@ -142,7 +142,10 @@ def test_a_trigger_by_somebody_who_was_granted_it_is_refused(mallory, tmp_path):
     """The tables are ours, and the function of the trigger is not."""
     repo = Repo.create(tmp_path / "repo", mallory.url)
     repo.ok("init")
-    do(mallory.url, f"GRANT USAGE ON SCHEMA dibs TO {mallory.name}; GRANT TRIGGER ON dibs.task TO {mallory.name}")
+    do(
+        mallory.url,
+        f"GRANT USAGE ON SCHEMA dibs TO {mallory.name}; GRANT TRIGGER ON dibs.task TO {mallory.name}",
+    )
     do(mallory.own_url, f"CREATE SCHEMA {mallory.name}")
     mallory.says(
         f"CREATE TRIGGER evil BEFORE INSERT ON dibs.task FOR EACH ROW EXECUTE FUNCTION {mallory.name}.evil()",
@@ -195,7 +198,10 @@ def test_a_function_in_front_of_the_servers_own_is_not_called(mallory, tmp_path)
     repo = Repo.create(tmp_path / "repo", mallory.url)
     repo.ok("init")
     repo.ok("add", "work", "--as", "ana")
-    do(mallory.url, f"GRANT CREATE ON SCHEMA public TO {mallory.name}; GRANT USAGE ON SCHEMA dibs TO {mallory.name}")
+    do(
+        mallory.url,
+        f"GRANT CREATE ON SCHEMA public TO {mallory.name}; GRANT USAGE ON SCHEMA dibs TO {mallory.name}",
+    )
     mallory.says(
         """CREATE FUNCTION public.step(s bigint, v dibs.seq_of_event) RETURNS bigint LANGUAGE plpgsql AS
         $$BEGIN RAISE EXCEPTION 'it runs'; END$$;

@@ -20,9 +20,7 @@ _TYPES = {
 _CREATED = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\) STRICT[^;]*;", re.MULTILINE | re.DOTALL)
 _COLUMN = re.compile(r"^    (\w+) +(INTEGER|TEXT)\b", re.MULTILINE)
 _CHECK = re.compile(r",?\s*\b(CHECK) \(")
-_MADE = re.compile(
-    rf"^CREATE (TABLE|FUNCTION|DOMAIN|TRIGGER) (?:{SCHEMA}\.)?(\w+)", re.MULTILINE
-)
+_MADE = re.compile(rf"^CREATE (TABLE|FUNCTION|DOMAIN|TRIGGER) (?:{SCHEMA}\.)?(\w+)", re.MULTILINE)
 _QUOTED = re.compile(r"('[^']*')")
 
 RULES_OF_TASK = "{rules of task}"

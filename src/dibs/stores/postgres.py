@@ -35,9 +35,8 @@ from dibs.stores.store import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from collections.abc import Iterator
+    from typing import Any
 
     from psycopg_pool import ConnectionPool
 
@@ -345,7 +344,7 @@ class PostgresStore:
         """Who has a lock that others wait for: which lock, process, role, program, since when."""
         with self.connect() as connection, connection.transaction():
             self.begin_guarded(connection)
-            return connection.execute(self.queries["blockers"], {"board": self.number}).fetchone()  # type: ignore[return-value]
+            return connection.execute(self.queries["blockers"], {"board": self.number}).fetchone()
 
     def read(self) -> ReadContext:
         return ReadContext(self)

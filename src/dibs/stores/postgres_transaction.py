@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 
 from dibs.core.instants import Instant, iso
+from dibs.core.model import folded_key
 from dibs.core.refusals import unreadable
 from dibs.stores import faults
 from dibs.stores import postgres_hints as hints
@@ -266,7 +267,7 @@ class RenewalContext(WriteContext):
 
     def _open(self) -> WriteTransaction:
         self._take("share_turn")
-        self._expect("task_by_key", {"key": self._task}, by="lock_task")
+        self._expect("task_by_key", {"folded": folded_key(self._task)}, by="lock_task")
         self._look()
         return self._transaction()
 

@@ -25,6 +25,7 @@ from dibs.core.model import (
     TaskKey,
     Token,
     folded,
+    folded_key,
 )
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
@@ -163,7 +164,7 @@ class ReadTransaction(Offers, History):
     # Tasks.
 
     def task(self, key: TaskKey) -> Task | None:
-        row = self._one("task_by_key", key=key)
+        row = self._one("task_by_key", folded=folded_key(key))
         task = rows.task_of(row) if row else None
         if self._rises and task is not None and task.lease is not None:
             self.now = max(self.now, task.lease.renewed)  # a renewal does not raise the floor

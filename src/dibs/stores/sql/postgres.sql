@@ -175,7 +175,7 @@ SELECT system, timeline, {server} FROM home WHERE board = :board
 -- Differs because renewals go side by side: each locks its task, while it shares the board's turn.
 -- name: lock_task
 WITH locked AS
-    (SELECT * FROM task WHERE board = :board AND lower(key) = lower(:key) FOR NO KEY UPDATE)
+    (SELECT * FROM task WHERE board = :board AND lower(key) = :folded FOR NO KEY UPDATE)
 SELECT {task} FROM locked
 
 -- name: clock

@@ -143,8 +143,9 @@ SET host = excluded.host, worktree = excluded.worktree, branch = excluded.branch
 
 -- Tasks.
 
+-- `folded`: by the client. A database would fold it by the rules of its own language; the column it does not.
 -- name: task_by_key
-SELECT {task} FROM task WHERE board = :board AND lower(key) = lower(:key)
+SELECT {task} FROM task WHERE board = :board AND lower(key) = :folded
 
 -- name: key_of_task
 SELECT key FROM task WHERE board = :board AND id = :id
