@@ -57,6 +57,7 @@ RENEWING = "tests/board/test_renewing.py::test_"
 COMMITS = "tests/git/test_commits.py::test_"
 FENCE = "tests/git/test_fence.py::test_"
 TABLE_LOCKS = "tests/faults/test_table_locks.py::test_"
+ROLES = "tests/stores/test_roles.py::test_"
 FOREIGN = "tests/stores/test_foreign_schema.py::test_"
 HOOKS = "tests/harness/test_hooks.py::test_"
 STATED = "tests/interfaces/test_stated_process.py::test_"
@@ -170,6 +171,9 @@ TABLE = [
     ("a harness waits as long as anybody", "harness/hooks.py", "self._deadline = monotonic() + HOOK_SECONDS", 'self._deadline = float("inf")', TABLE_LOCKS + "a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning"),
     ("a commit waits as long as anybody", "interfaces/cli/call.py", "self._deadline = monotonic() + HOOK_SECONDS", 'self._deadline = float("inf") or monotonic() + HOOK_SECONDS', TABLE_LOCKS + "a_commit_waits_two_seconds_and_obeys_guard_failure"),
     ("the database folds a key", "stores/sql/queries.sql", "lower(key) = :folded", "lower(key) = lower(:folded)", "tests/stores/test_collations.py"),
+    ("a role empties notes", "stores/sql/migrations/0001_board.postgres.sql", "THEN (facts::json ->> 'of')::bigint = new.seq ELSE false END", "THEN true ELSE true END", ROLES + "a_role_cannot_empty_a_note_without_an_event_that_says_so"),
+    ("a file's notes are emptied", "stores/sql/migrations/0001_board.sqlite.sql", "THEN json_extract(facts, '$.of') = new.seq ELSE 0 END", "THEN 1 ELSE 1 END", SCHEMA),
+    ("a role changes every column of a task", "stores/sql/grants.postgres.sql", "GRANT UPDATE (updated, title,", "GRANT UPDATE ON dibs.task TO {role};\nGRANT UPDATE (updated, title,", ROLES + "a_role_has_no_right_to"),
     ("an event needs no task", "stores/sql/migrations/0001_board.sql", "    PRIMARY KEY (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    PRIMARY KEY (board, seq)\n", SCHEMA),
     ("a note needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq)\n", SCHEMA),
     ("an ended lease needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, task) REFERENCES task (board, id),\n    CHECK ((stint", "    CHECK ((stint", SCHEMA),

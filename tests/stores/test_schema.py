@@ -60,6 +60,7 @@ REFUSED = {
     "the ledger is never deleted": "DELETE FROM event",
     "a note is only redacted": "UPDATE note SET text = 'other'",
     "a note stays with its event": "UPDATE note SET text = '', seq = seq + 1",
+    "a note is redacted by an event": "UPDATE note SET text = ''",
     "a note is never deleted": "DELETE FROM note",
     "an ended lease never changes": "UPDATE ended_lease SET ended = ended + 1",
     "an ended lease is never deleted": "DELETE FROM ended_lease",
