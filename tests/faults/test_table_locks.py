@@ -18,7 +18,7 @@ from kit.repositories import Repo
 from kit.writers import board_with, name_of, opened_by
 
 SOON = 'write_wait = "1s"'
-LONGEST = 10.0
+LONGEST = 30.0
 """Seconds that anything here may take on a busy machine: far less than the half minute of a silent server."""
 
 

@@ -91,8 +91,10 @@ def test_a_role_cannot_let_a_token_fall_or_give_one_twice(role, statement):
         "UPDATE dibs.actor SET kind = 'human' WHERE id = 2",
         "UPDATE dibs.ended_lease SET tokens = 5, spending = 'actual'",
         "INSERT INTO dibs.note SELECT board, seq, task, 'noted', 'x' FROM dibs.event WHERE verb = 'claimed'",
-        "INSERT INTO dibs.allowance SELECT board, seq, task, '[\"src\"]', 1, 9 FROM dibs.event"
-        " WHERE verb = 'claimed'",
+        (
+            "INSERT INTO dibs.allowance SELECT board, seq, task, '[\"src\"]', 1, 9 FROM dibs.event"
+            " WHERE verb = 'claimed'"
+        ),
         FORGED,
     ],
 )
@@ -145,7 +147,7 @@ def test_a_role_cannot_empty_a_note_without_an_event_that_says_so(bench, granted
     empty = "UPDATE dibs.note SET text = ''"
     with pytest.raises(psycopg.errors.CheckViolation, match="the ledger says who redacted a note"):
         role.execute(empty)
-    of = [event.seq for event in bench.events() if event.verb == "noted"][0]
+    of = next(event.seq for event in bench.events() if event.verb == "noted")
     board = Board(granted, Settings())
     board.execute(bench.person().identity, c.Redact(TaskKey("T-1"), of, "a secret"))
     assert [row[-1] for row in bench.rows("note")] == [""]
@@ -166,9 +168,11 @@ REPAIR = Path(__file__).parents[2] / "docs" / "how-to" / "use-postgresql.md"
     [
         FORGED,
         FORGED.replace("board.seq + 1", "board.seq + 2"),
-        "INSERT INTO dibs.ended_lease (board, task, token_epoch, token_number, actor, acquired, renewed, expires,"
-        " renewals, ended, cause, lost, acknowledged, seq, spending) SELECT board, id, token_epoch, token_number,"
-        " holder, acquired, renewed, expires, 0, renewed, 'x', 0, 0, 1, '' FROM dibs.task",
+        (
+            "INSERT INTO dibs.ended_lease (board, task, token_epoch, token_number, actor, acquired, renewed, expires,"
+            " renewals, ended, cause, lost, acknowledged, seq, spending) SELECT board, id, token_epoch, token_number,"
+            " holder, acquired, renewed, expires, 0, renewed, 'x', 0, 0, 1, '' FROM dibs.task"
+        ),
         "INSERT INTO dibs.actor SELECT board, id + 2, 'x', kind, tier, capabilities, zone FROM dibs.actor",
         "INSERT INTO dibs.actor_name SELECT board, 'new', 'new', 1 FROM dibs.board",
         "INSERT INTO dibs.refusal SELECT board, 9223372036854775807, 1, '', '', '', '', '', '' FROM dibs.board",
