@@ -23,7 +23,7 @@ from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
     from typing import Any
 
@@ -334,18 +334,10 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
         return faults.not_let_in(where, store.address.user, detail, before=store.number != 0)
     if "statement pooling mode" in detail:
         return faults.statement_pooler(where)
-    if state == "55P03":
-        return busy(store)
-    if state == "53100":
-        return faults.disk_full(where)
+    if state in BY_STATE:
+        return BY_STATE[state](store, detail)
     if state == "22P02" and (found := _FOREIGN.search(detail)):
         return faults.foreign_schema(where, found[1])
-    if state == "42501":
-        return faults.not_granted(where, detail)
-    if state == "42703":  # a column is not there
-        return faults.other_schema(where, NEWEST, 0, FINGERPRINTS[NEWEST])
-    if state in ("42P01", "3F000"):
-        return faults.no_board(where)
     if state in (*NOTHING_DONE, "25P04") or state[:2] in ("08", "53", "57") or not state:
         unknown = committing and state not in NOTHING_DONE
         return faults.unreachable(where, detail, unknown=unknown, how=how(state, detail))
@@ -364,6 +356,19 @@ def busy(store: PostgresStore) -> Refused:
     begun = "" if since is None else f", since {iso(Instant(since))}"
     who = f"process {pid} of the server ({program or 'a program'} of the role {role}{begun})"
     return faults.busy(store.where, who, waited, lock)
+
+
+BY_STATE: dict[str, Callable[[PostgresStore, str], Refused]] = {
+    "55P03": lambda store, _: busy(store),
+    "53100": lambda store, _: faults.disk_full(store.where),
+    "42501": lambda store, detail: faults.not_granted(store.where, detail),
+    "42703": lambda store, _: faults.other_schema(  # a column is not there
+        store.where, NEWEST, 0, FINGERPRINTS[NEWEST]
+    ),
+    "42P01": lambda store, _: faults.no_board(store.where),
+    "3F000": lambda store, _: faults.no_board(store.where),
+}
+"""What the server's own codes mean."""
 
 
 def how(state: str, detail: str) -> str:
