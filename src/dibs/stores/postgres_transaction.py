@@ -334,8 +334,10 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
         return faults.not_let_in(where, store.address.user, detail, before=store.number != 0)
     if "statement pooling mode" in detail:
         return faults.statement_pooler(where)
+    if state == "55P03":
+        return busy(store)
     if state in BY_STATE:
-        return BY_STATE[state](store, detail)
+        return BY_STATE[state](where, detail)
     if state == "22P02" and (found := _FOREIGN.search(detail)):
         return faults.foreign_schema(where, found[1])
     if state in (*NOTHING_DONE, "25P04") or state[:2] in ("08", "53", "57") or not state:
@@ -358,15 +360,13 @@ def busy(store: PostgresStore) -> Refused:
     return faults.busy(store.where, who, waited, lock)
 
 
-BY_STATE: dict[str, Callable[[PostgresStore, str], Refused]] = {
-    "55P03": lambda store, _: busy(store),
-    "53100": lambda store, _: faults.disk_full(store.where),
-    "42501": lambda store, detail: faults.not_granted(store.where, detail),
-    "42703": lambda store, _: faults.other_schema(  # a column is not there
-        store.where, NEWEST, 0, FINGERPRINTS[NEWEST]
-    ),
-    "42P01": lambda store, _: faults.no_board(store.where),
-    "3F000": lambda store, _: faults.no_board(store.where),
+BY_STATE: dict[str, Callable[[str, str], Refused]] = {
+    "53100": lambda where, _: faults.disk_full(where),
+    "42501": faults.not_granted,
+    # A column is not there.
+    "42703": lambda where, _: faults.other_schema(where, NEWEST, 0, FINGERPRINTS[NEWEST]),
+    "42P01": lambda where, _: faults.no_board(where),
+    "3F000": lambda where, _: faults.no_board(where),
 }
 """What the server's own codes mean."""
 
