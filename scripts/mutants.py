@@ -23,7 +23,7 @@ LEDGER = "tests/board/test_ledger.py"
 IDENTITY = "tests/board/test_identity.py"
 SQLITE = "tests/stores/test_sqlite.py"
 CLOCK = "tests/stores/test_clock.py"
-SCHEMA = "tests/stores/test_schema.py"
+SCHEMA = "tests/stores/test_schema.py::test_the_schema_refuses"
 CLI = "tests/interfaces/test_cli.py"
 LOCKS = "tests/faults/test_locks.py"
 FAILOVER = "tests/faults/test_failover.py"
@@ -56,6 +56,9 @@ APPROVALS = "tests/board/test_approvals.py::test_"
 RENEWING = "tests/board/test_renewing.py::test_"
 COMMITS = "tests/git/test_commits.py::test_"
 FENCE = "tests/git/test_fence.py::test_"
+TABLE_LOCKS = "tests/faults/test_table_locks.py::test_"
+ROLES = "tests/stores/test_roles.py::test_"
+FOREIGN = "tests/stores/test_foreign_schema.py::test_"
 HOOKS = "tests/harness/test_hooks.py::test_"
 STATED = "tests/interfaces/test_stated_process.py::test_"
 CONFINED = "tests/faults/test_confined.py::test_"
@@ -158,6 +161,23 @@ TABLE = [
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
     ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, session)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
     # The store.
+    ("a client runs anybody's triggers", "stores/postgres.py", '        line.say(self.queries["check_tables"], {"tables": TABLES})\n', "", FOREIGN + "no_verb_of_a_superuser_runs_the_code_of_whoever_made_the_board " + FOREIGN + "a_trigger_by_somebody_who_was_granted_it_is_refused"),
+    ("init uses anybody's schema", "stores/postgres.py", "            self.check_owners(connection, changes=False)\n", "            pass\n", FOREIGN + "init_refuses_a_schema_that_somebody_else_made_to_who_is_no_superuser"),
+    ("a copy goes into anybody's schema", "stores/postgres.py", "        self.check_owners(connection, changes=True)\n        if not", "        if not", FOREIGN + "a_move_or_a_restore_into_a_foreign_schema_is_refused"),
+    ("a schema may hold anything", "stores/postgres.py", "            if (kind, name) not in expected:", "            if False:", FOREIGN + "what_dibs_did_not_put_into_its_schema_is_named_before_anything_is_granted"),
+    ("the search path leads elsewhere", "stores/sql/postgres.sql", ",\npg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)", "", FOREIGN + "a_function_in_front_of_the_servers_own_is_not_called"),
+    ("a read waits for a table for ever", "stores/postgres_transaction.py", '        self._say("begin_reading", {"wait": self._store.patience()})\n', "", TABLE_LOCKS + "a_locked_table_is_busy_and_names_who_has_it"),
+    ("a stale statement is used for ever", "stores/postgres_line.py", "if problem.sqlstate == STALE:", "if False:", TABLE_LOCKS + "a_client_goes_on_after_a_dump_was_loaded"),
+    ("a harness waits as long as anybody", "harness/hooks.py", "self._deadline = monotonic() + HOOK_SECONDS", 'self._deadline = float("inf")', TABLE_LOCKS + "a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning"),
+    ("a commit waits as long as anybody", "interfaces/cli/call.py", "self._deadline = monotonic() + HOOK_SECONDS", 'self._deadline = float("inf") or monotonic() + HOOK_SECONDS', TABLE_LOCKS + "a_commit_waits_two_seconds_and_obeys_guard_failure"),
+    ("the database folds a key", "stores/sql/queries.sql", "lower(key) = :folded", "lower(key) = lower(:folded)", "tests/stores/test_collations.py"),
+    ("a role empties notes", "stores/sql/migrations/0001_board.postgres.sql", "THEN (facts::json ->> 'of')::bigint = new.seq ELSE false END", "THEN true ELSE true END", ROLES + "a_role_cannot_empty_a_note_without_an_event_that_says_so"),
+    ("a file's notes are emptied", "stores/sql/migrations/0001_board.sqlite.sql", "THEN json_extract(facts, '$.of') = new.seq ELSE 0 END", "THEN 1 ELSE 1 END", SCHEMA),
+    ("a role changes every column of a task", "stores/sql/grants.postgres.sql", "GRANT UPDATE (updated, title,", "GRANT UPDATE ON dibs.task TO {role};\nGRANT UPDATE (updated, title,", ROLES + "a_role_has_no_right_to"),
+    ("an event needs no task", "stores/sql/migrations/0001_board.sql", "    PRIMARY KEY (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    PRIMARY KEY (board, seq)\n", SCHEMA),
+    ("a note needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq),\n    FOREIGN KEY (board, task) REFERENCES task (board, id)\n", "    FOREIGN KEY (board, seq)  REFERENCES event (board, seq)\n", SCHEMA),
+    ("an ended lease needs no task", "stores/sql/migrations/0001_board.sql", "    FOREIGN KEY (board, task) REFERENCES task (board, id),\n    CHECK ((stint", "    CHECK ((stint", SCHEMA),
+    ("the board's chain forks", "stores/sql/migrations/0001_board.sql", "CREATE UNIQUE INDEX event_of_board", "CREATE INDEX event_of_board", SCHEMA),
     ("the lock is weakened", "stores/sqlite.py", '"BEGIN IMMEDIATE"', '"BEGIN"', SQLITE),
     ("the queue lets everybody in", "stores/queue.py", "flock(descriptor, LOCK_EX | LOCK_NB)", "pass", SQLITE),
     ("who gave up takes the lock later", "stores/queue.py", "            if given_up:\n                os.close(descriptor)\n            else:\n                won.release()", "            won.release()", SQLITE),
@@ -233,7 +253,7 @@ TABLE = [
     ("a fence that no standby has is a fence", "stores/postgres_copy.py", "with guard, store.connect() as connection, heard_by_standbys(store, connection):", "with guard, store.connect() as connection:", LOST + "::test_a_move_whose_commit_is_made_to_wait_no_longer_can_be_run_again[source]"),
     ("who follows does not make sure", "board/persist.py", "            copier(source).confirm(source)\n", "", LOST + "::test_a_move_whose_commit_is_made_to_wait_no_longer_can_be_run_again[source]"),
     ("warnings may be switched off", "stores/sql/postgres.sql", "set_config('client_min_messages', 'warning', true)", "1", LOST + "::test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again"),
-    ("the driver waits without end", "stores/postgres_line.py", "elif time.monotonic() > heard + self.silence:", "elif False:", LOST + "::test_nobody_waits_without_end_for_a_server_that_is_silent"),
+    ("the driver waits without end", "stores/postgres_line.py", "elif time.monotonic() > min(heard + self.silence, self.deadline):", "elif False:", LOST + "::test_nobody_waits_without_end_for_a_server_that_is_silent"),
     ("how a look ends matters", "stores/postgres_transaction.py", '        with suppress(psycopg.Error):\n            line.end("COMMIT")', '        line.end("COMMIT")', LOST + "::test_how_a_look_ends_matters_to_nobody"),
     ("a question is not asked again", "interfaces/cli/main.py", "if not verb.looks or", "if True or", LOST + "::test_a_question_that_is_cut_off_is_asked_again"),
     ("what was tried in vain is tried again", "board/persist.py", "problem.in_vain = True", "pass", LOST + "::test_a_question_that_nobody_answers_is_not_asked_twice_as_long"),
@@ -248,7 +268,8 @@ TABLE = [
     ("every hint is heeded", "stores/postgres_hints.py", "min(end, session.heard + APART)", "0", HINTS + "who_is_hinted_at_all_the_time_looks_now_and_then"),
     ("who has found work listens on", "workers/offering.py", "board.store.hush()", "pass", HINTS + "who_has_found_work_listens_no_more"),
     ("on a busy board there is no pause", "board/watching.py", "        if rest > 0:\n            board.store.listen(rest)\n        now = pulse(board)\n        if now != felt or rest <= 0:\n            return now", "        now = pulse(board)\n        if now != felt or rest <= 0:\n            return now\n        board.store.listen(rest)", "tests/board/test_watching.py::test_a_wait_pauses_before_it_looks_again_though_there_is_a_change"),
-    ("a silent server is waited for without end", "stores/postgres_line.py", "ready.poll(self._patience)", "ready.poll()", LOST + "::test_a_server_that_keeps_silent_is_given_up"),
+    ("a deadline is not kept", "stores/postgres_line.py", "min(self._patience, left)", "self._patience", LOST + "::test_a_deadline_ends_the_wait_for_a_silent_server"),
+    ("a silent server is waited for without end", "stores/postgres_line.py", "ready.poll(max(0, min(self._patience, left)))", "ready.poll(40_000)", LOST + "::test_a_server_that_keeps_silent_is_given_up"),
     ("a pipeline ends with a flush", "stores/postgres_line.py", "self._wire.pipeline_sync()", "self._wire.pipeline_sync(); self._wire.send_flush_request()", "tests/faults/test_pooler.py::test_nothing_is_sent_after_the_end_of_a_transaction"),
     ("an outage ends the work", "workers/keeper.py", '"busy", "unreachable", ', '"busy", ', CUT_OFF + "::test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits"),
     ("nobody watches the deadline", "workers/keeper.py", "if waited and self._overdue():", "if False:", CUT_OFF + "::test_a_keeper_that_gets_no_answer_stops_the_work_before_the_lease_runs_out"),

@@ -35,23 +35,36 @@ def open_board(
     return open_at(place, machine)
 
 
-def open_at(place: Place, machine: Machine | None = None, wait: Duration | None = None) -> Board:
-    """`wait`: how long for a server that is away, if not for as long as the settings say."""
+def open_at(
+    place: Place,
+    machine: Machine | None = None,
+    wait: Duration | None = None,
+    deadline: float | None = None,
+) -> Board:
+    """`wait`: how long for a server that is away, if not for as long as the settings say.
+    `deadline`: by `time.monotonic()`, when a server is waited for no more, whatever is asked of it.
+    """
     from dibs.board.execute import Board
 
-    return _open(Board, place, machine, wait)
+    return _open(Board, place, machine, wait, deadline)
 
 
-def look_at(place: Place) -> Opened:
+def look_at(place: Place, deadline: float | None = None) -> Opened:
     """The board to look at: what changes it is not loaded."""
-    return _open(Opened, place, None)
+    return _open(Opened, place, None, None, deadline)
 
 
 def _open(
-    kind: type[Kind], place: Place, machine: Machine | None, wait: Duration | None = None
+    kind: type[Kind],
+    place: Place,
+    machine: Machine | None,
+    wait: Duration | None,
+    deadline: float | None,
 ) -> Kind:
     settings = load_at(place)
     board = kind(store_at(place, settings, machine), settings, user=place.user)
+    if deadline is not None:
+        board.store.deadline = deadline
     board.settings = persist(board, lambda: settings_in(board.store, settings, place.user), wait)
     return in_repository(board, place)
 

@@ -196,7 +196,7 @@ def roll_back(bench, seq: int) -> None:
         f"DELETE FROM actor WHERE id > 2; DELETE FROM actor_name WHERE actor > 2;"
         f"DELETE FROM event WHERE seq > {seq};"
         f"UPDATE board SET seq = {seq}, actors = 2, events = 2,"
-        " head = (SELECT digest FROM event WHERE task = 0 AND position = 2)"
+        " head = (SELECT digest FROM event WHERE task IS NULL AND position = 2)"
     )
 
 

@@ -15,7 +15,7 @@ from dibs.core import events as e
 from dibs.core import ledger
 from dibs.core.instants import DAY, HOUR, SECOND
 from dibs.core.model import TaskKey, Terms, Token
-from dibs.stores.transaction import FORGETS_EVERY, NO_TASK
+from dibs.stores.transaction import FORGETS_EVERY
 
 K = TaskKey("T-1")
 
@@ -60,7 +60,7 @@ TAMPERING = {
     "a middle event is deleted": "DELETE FROM event WHERE seq = 9",
     "the first event is deleted": "DELETE FROM event WHERE task = 1 AND position = 1",
     "the last event is deleted": "DELETE FROM event WHERE task = 1 AND position = (SELECT max(position) FROM event WHERE task = 1)",
-    "a board event is deleted": "DELETE FROM event WHERE task = 0 AND position = 2",
+    "a board event is deleted": "DELETE FROM event WHERE task IS NULL AND position = 2",
     "two events are swapped": (
         "UPDATE event SET position = CASE position WHEN 3 THEN -4 ELSE -3 END WHERE task = 1 AND position IN (3, 4);"
         "UPDATE event SET position = -position WHERE position < 0"
@@ -99,8 +99,8 @@ TAMPERING = {
     "the clock's floor is raised": "UPDATE board SET floor = floor + 1000000000000",
     "a list is no list": "UPDATE task SET capabilities = '{}' WHERE id = 2",
     "a list cannot be read": "UPDATE task SET scope = 'garbage' WHERE id = 2",
-    "a board event cannot be read": "UPDATE event SET facts = '{}' WHERE task = 0 AND position = 2",
-    "a board event has no name": "UPDATE event SET verb = 'zzz' WHERE task = 0 AND position = 2",
+    "a board event cannot be read": "UPDATE event SET facts = '{}' WHERE task IS NULL AND position = 2",
+    "a board event has no name": "UPDATE event SET verb = 'zzz' WHERE task IS NULL AND position = 2",
     "a task event cannot be read": "UPDATE event SET facts = 'nope' WHERE task = 2 AND position = 1",
     "a holder is nobody": "UPDATE task SET holder = 99 WHERE id = 2",
 }  # fmt: skip
@@ -130,7 +130,7 @@ def test_41_an_event_that_is_rewritten_with_a_fitting_digest_breaks_the_chain_be
 def test_an_instant_that_falls_is_found_though_every_digest_fits(busy):
     """The board's last own event, moved back behind all others: nothing but its instant is odd."""
     with busy.store.read() as tx:
-        before, last = list(tx.events_of(NO_TASK))[-2:]
+        before, last = list(tx.events_of_board())[-2:]
     moved = last.but(at=last.at - DAY, digest="")
     digest = ledger.chain(before.digest, moved)
     busy.tamper(

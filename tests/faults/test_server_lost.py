@@ -266,14 +266,32 @@ def test_a_server_that_keeps_silent_is_given_up(node, proxy, database, monkeypat
     with opened_by(proxy.url(database), "codex") as board:
         board.show(key)
         proxy.freeze()
+        since = time.monotonic()
         with pytest.raises(Refused) as refused:
             board.claim(key, request_id="r1")
+        assert time.monotonic() < since + 30
         assert (refused.value.code, refused.value.refusal.facts["unknown"]) == (
             "unreachable",
             False,
         )
         proxy.thaw()
         assert board.claim(key, request_id="r1").token == "1.1"
+
+
+def test_a_deadline_ends_the_wait_for_a_silent_server(node, proxy, database):
+    """As a hook has one: else the same server is given half a minute."""
+    board_with(node.url(database), tasks=1)
+    store = PostgresStore(Address(proxy.url(database)))
+    with store.read():
+        """Connected while the server still answers."""
+    proxy.freeze()
+    store.deadline = time.monotonic() + 0.5
+    store.borrow().deadline = store.deadline
+    with pytest.raises(Refused, match="does not answer"):
+        store.read().__enter__()
+    assert time.monotonic() < store.deadline + 20
+    proxy.thaw()
+    store.close()
 
 
 # What the server itself ends.

@@ -56,6 +56,10 @@ class Newer:
         (steps / "0002_flavour.sql").write_text(SHARED)
         for database in ("sqlite", "postgres"):
             (steps / f"0002_flavour.{database}.sql").write_text("")
+        dialect = folder / "dibs/stores/dialect.py"
+        dialect.write_text(
+            dialect.read_text().replace('    "board", "home",', '    "board", "flavour", "home",')
+        )
         found = self.python("from dibs.stores.schema import computed; print(computed())")
         assert found.code == 0, found.err
         module = folder / "dibs/stores/queries.py"

@@ -60,6 +60,7 @@ REFUSED = {
     "the ledger is never deleted": "DELETE FROM event",
     "a note is only redacted": "UPDATE note SET text = 'other'",
     "a note stays with its event": "UPDATE note SET text = '', seq = seq + 1",
+    "a note is redacted by an event": "UPDATE note SET text = ''",
     "a note is never deleted": "DELETE FROM note",
     "an ended lease never changes": "UPDATE ended_lease SET ended = ended + 1",
     "an ended lease is never deleted": "DELETE FROM ended_lease",
@@ -100,7 +101,28 @@ REFUSED = {
     "a token is ended once": "INSERT INTO ended_lease SELECT * FROM ended_lease",
     "a place in a chain is taken once": (
         "INSERT INTO event SELECT board, seq + 1000, task, position, at, actor, session, token_epoch,"
-        " token_number, verb, cause, facts, digest, request FROM event LIMIT 1"
+        " token_number, verb, cause, facts, digest, request FROM event WHERE task = 1 LIMIT 1"
+    ),
+    "a place in the board's own chain is taken once": (
+        "INSERT INTO event SELECT board, seq + 1000, task, position, at, actor, session, token_epoch,"
+        " token_number, verb, cause, facts, digest, request FROM event WHERE task IS NULL LIMIT 1"
+    ),
+    "an event is of a task that is there": (
+        "INSERT INTO event SELECT board, seq + 1000, 99, position, at, actor, session, token_epoch,"
+        " token_number, verb, cause, facts, digest, request FROM event WHERE task = 1 LIMIT 1"
+    ),
+    "a note is of a task that is there": (
+        "INSERT INTO note SELECT board, seq, 99, 'noted', 'text' FROM event WHERE verb = 'claimed' LIMIT 1"
+    ),
+    "a stint is of a task that is there": (
+        "INSERT INTO stint (board, seq, task, actor, started, ended, source, spending)"
+        " SELECT board, 1, 99, actor, started, ended, 'added', '' FROM stint"
+    ),
+    "an ended lease is of a task that is there": (
+        "INSERT INTO ended_lease (board, task, token_epoch, token_number, actor, acquired, renewed, expires,"
+        " renewals, ended, cause, lost, acknowledged, seq, spending)"
+        " SELECT board, 99, 9, 9, actor, acquired, renewed, expires, renewals, ended, cause, lost,"
+        " acknowledged, seq, '' FROM ended_lease"
     ),
 }
 REFUSED |= {

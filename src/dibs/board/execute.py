@@ -27,6 +27,7 @@ from dibs.core.model import (
     TaskKey,
     Token,
     folded,
+    folded_key,
 )
 from dibs.core.refusals import Refusal, Refused
 from dibs.core.values import Value
@@ -283,7 +284,7 @@ def questions(
     """What a command asks first, whatever comes of it. A wrong guess costs nothing but itself."""
     ahead: list[Question] = []
     if isinstance(command, c.TaskCommand):
-        ahead.append(("task_by_key", {"key": command.task}))
+        ahead.append(("task_by_key", {"folded": folded_key(command.task)}))
     if actor is None:
         ahead.append(("actor_by_name", {"folded": folded(who.name)}))
         return tuple(ahead)

@@ -7,7 +7,7 @@ from dibs.board.known import fresh_uid
 from dibs.board.settings import Settings
 from dibs.core import commands as c
 from dibs.core.facts import Facts, Match
-from dibs.core.model import Actor, ActorId, Listed, Task, TaskId, TaskKey, folded
+from dibs.core.model import Actor, ActorId, Listed, Task, TaskId, TaskKey, folded, folded_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ class Matching:
     def free_key(self, wanted: TaskKey) -> TaskKey:
         """The wanted one, or with a number behind it: a key is never used twice."""
         key, number = wanted, 1
-        while key.lower() in self._keys or self._tx.task(key) is not None:
+        while folded_key(key) in self._keys or self._tx.task(key) is not None:
             number += 1
             key = TaskKey(f"{wanted}-{number}")
-        self._keys.add(key.lower())
+        self._keys.add(folded_key(key))
         return key
 
     def free_uid(self, wanted: str) -> str:

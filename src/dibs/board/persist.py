@@ -82,7 +82,9 @@ def persist(board: Opened, act: Callable[[], Answered], wait: Duration | None = 
 
     `wait`: how long it is tried, if not for as long as the settings say.
     """
-    patience = Patience(board.store.machine, board.settings.write_wait if wait is None else wait)
+    wait = board.settings.write_wait if wait is None else wait
+    left = board.store.deadline - time.monotonic()
+    patience = Patience(board.store.machine, Duration(int(min(wait, max(0, left * SECOND)))))
     doubt: Interrupted | None = None
     while True:
         try:
@@ -115,6 +117,7 @@ def follow(board: Opened, moved: Moved) -> None:
     except BaseException:
         store.close()
         raise
+    store.deadline = board.store.deadline
     board.store.close()
     board.store, board.settings = store, settings
 

@@ -12,7 +12,6 @@ from dibs.core.ledger import Entry
 from dibs.core.model import Actor, ActorId, Task
 from dibs.core.refusals import Refused
 from dibs.core.values import Value
-from dibs.stores.history import NO_TASK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def verify(board: Board) -> Verification:
 
 def verified(tx: ReadTransaction) -> Verification:
     faults: list[str] = []
-    own = list(tx.events_of(NO_TASK))
+    own = list(tx.events_of_board())
     faults += chain_faults(own, tx.board.head, tx.board.events)
     faults += readable(lambda: actor_faults(own, tx), "the board: its actors")
     clock = [entry for entry in own if entry.verb == board_events.ClockSet.verb]

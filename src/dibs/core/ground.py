@@ -21,6 +21,9 @@ ALLOW, REFUSE = "allow", "refuse"
 NEEDS = (ALLOW, WARN, REFUSE)
 """What follows when somebody commits who holds no task."""
 
+HOOK_SECONDS = 2.0
+"""How long a hook waits for a server in all. Then the setting `guard_failure` says what follows."""
+
 
 class Ground(Value):
     """The settings that scopes depend on."""

@@ -19,6 +19,12 @@ else:
     TaskId = ActorId = int
     TaskKey = str
 
+
+def folded_key(key: TaskKey) -> str:
+    """As keys are compared, the same for every database: a key is ASCII, and case does not count."""
+    return key.lower() if key.isascii() else key
+
+
 OPEN: State = "open"
 IN_PROGRESS: State = "in_progress"
 BLOCKED: State = "blocked"

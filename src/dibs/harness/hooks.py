@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from os.path import abspath, basename, dirname, isabs, isdir, join
+from time import monotonic
 
 from dibs.board.locate import FOLDER_IN_GIT, FOLDER_OUTSIDE, Repository, is_expected, locate
+from dibs.core.ground import HOOK_SECONDS
 from dibs.core.jsontext import written
 from dibs.core.refusals import Refused, refused, several
 from dibs.core.values import Value
@@ -86,6 +88,7 @@ class Hooks:
         self._denial = ""
         self._gone: Refused | None = None
         """That a board is not where it should be."""
+        self._deadline = monotonic() + HOOK_SECONDS
 
     def answer(self, text: str) -> Reply:
         """What the harness is told. Without a board: nothing."""
@@ -184,7 +187,7 @@ class Hooks:
             return None
         from dibs.opening import look_at
 
-        return look_at(place)
+        return look_at(place, self._deadline)
 
     def close(self, board: Opened) -> None:
         if board.store.remote or not self.leaves:
@@ -252,7 +255,7 @@ class Hooks:
 
         board = None
         try:
-            board = look_at(place)
+            board = look_at(place, self._deadline)
             renew(board, who, held_by(board, who))
         except Refused as problem:
             if problem.code in ("no_board", "wrong_kind_of_name"):

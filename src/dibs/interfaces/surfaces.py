@@ -155,6 +155,10 @@ SURFACES = {
     "bad_trailer": Surface(REFUSED, "amend the commit: its trailers are those of a lease"),
     "needs_task": Surface(REFUSED, "dibs next gives you one, or dibs claim KEY"),
     "kind_is_fixed": Surface(REFUSED, "give the other one a name of its own"),
+    "foreign_schema": Surface(
+        REFUSED,
+        "look at who put it there; connect as the role that owns the schema, or name another database",
+    ),
     "not_granted": Surface(REFUSED, "ask who owns the database: dibs board grant ROLE"),
     "servers_clock": Surface(REFUSED, "dibs doctor shows how far this machine's clock is off"),
     "forked": Surface(REFUSED, "open the board after the fork, once in each process"),

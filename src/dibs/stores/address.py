@@ -49,12 +49,12 @@ class Address(Value):
         """The address as it may be written down."""
         return Address(without_password(self.url), self.board)
 
-    def options(self, wait: float) -> dict[str, Any]:
-        """What the driver is told beside the URL, where the URL does not say it."""
+    def options(self, wait: float, client: str) -> dict[str, Any]:
+        """What the driver is told beside the URL, where the URL does not say it. `client`: who connects."""
         said = dict(parse_qsl(urlsplit(self.url).query))
         seconds = max(2, int(wait))
         wanted = {
-            "application_name": "dibs",
+            "application_name": client,
             "connect_timeout": seconds,
             "tcp_user_timeout": seconds * 1000,  # else a link that is down is noticed in 15 minutes
             "keepalives_idle": seconds,

@@ -20,6 +20,7 @@ _TYPES = {
 _CREATED = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\) STRICT[^;]*;", re.MULTILINE | re.DOTALL)
 _COLUMN = re.compile(r"^    (\w+) +(INTEGER|TEXT)\b", re.MULTILINE)
 _CHECK = re.compile(r",?\s*\b(CHECK) \(")
+_MADE = re.compile(rf"^CREATE (TABLE|FUNCTION|DOMAIN|TRIGGER) (?:{SCHEMA}\.)?(\w+)", re.MULTILINE)
 _QUOTED = re.compile(r"('[^']*')")
 
 RULES_OF_TASK = "{rules of task}"
@@ -33,6 +34,11 @@ def definition(shared: str, own: str) -> str:
     for pattern, named in _TYPES.items():
         shared = re.sub(pattern, named, shared)
     return qualified(shared) + own.replace(RULES_OF_TASK, "\n        AND ".join(together))
+
+
+def made_by(text: str) -> set[tuple[str, str]]:
+    """What a migration makes that can hold code, by kind and name."""
+    return set(_MADE.findall(text))
 
 
 def with_domains(table: str, text: str, together: list[str]) -> str:

@@ -28,11 +28,11 @@ class Moved(Refused):
         """With which whoever is sent there says that the board has arrived."""
 
 
-def busy(path: str, blocker: str, seconds: float) -> Refused:
+def busy(path: str, blocker: str, seconds: float, lock: str = "its write lock") -> Refused:
     who = blocker or "another process"
     return refused(
         "busy",
-        f"the board is busy: {who} has kept its write lock for more than {seconds:g} s",
+        f"the board is busy: {who} has kept {lock} for more than {seconds:g} s",
         blocker=blocker or None,
         path=path,
     )
@@ -156,6 +156,12 @@ def statement_pooler(where: str) -> Refused:
 
 def not_granted(where: str, detail: str) -> Refused:
     return refused("not_granted", f"the server does not allow it: {where} ({detail})", path=where)
+
+
+def foreign_schema(where: str, what: str) -> Refused:
+    """Somebody else's code would run with the rights of whoever uses the board."""
+    message = f"the schema of {where} is not safe to use: {what}"
+    return refused("foreign_schema", message, path=where)
 
 
 def unknown_role(where: str, role: str) -> Refused:

@@ -23,8 +23,6 @@ BATCH = 1_000
 """Rows read at a time where all are wanted: a read transaction holds one page of them."""
 
 
-NO_TASK = TaskId(0)
-
 STINT = ("actor", "start", "end", "aside")
 """What a stint is told with, if its task does not matter."""
 
@@ -48,15 +46,22 @@ class History:
     _stream: Any
 
     def events_of(self, task: TaskId) -> Iterator[Entry]:
-        """A task's events (those of `NO_TASK` are the board's own), oldest first."""
+        """A task's events, oldest first."""
+        return self._chain("events_of_task", task=task)
+
+    def events_of_board(self) -> Iterator[Entry]:
+        """The board's own events, which belong to no task, oldest first."""
+        return self._chain("events_of_board")
+
+    def _chain(self, query: str, **of: TaskId) -> Iterator[Entry]:
         last = 0
-        while page := self._ask("events_of_task", task=task, after=last, limit=BATCH):
+        while page := self._ask(query, after=last, limit=BATCH, **of):
             yield from map(rows.entry_of, page)
             last = rows.beyond(last, page[-1][2])
 
     def clock_events(self) -> list[Entry]:
         """How the board's clock was set, oldest first."""
-        return [one for one in self.events_of(TaskId(0)) if one.verb == CLOCK_SET]
+        return [one for one in self.events_of_board() if one.verb == CLOCK_SET]
 
     def digests(self) -> Iterator[tuple[int, str]]:
         """Number and digest of every event, oldest first."""
@@ -99,7 +104,7 @@ class History:
         """Those of a period. Instants fall only at an event of the clock: from each such event to the
         next, the first of the period is found by halving, and the rest is not read.
         """
-        ends = [one.seq for one in self.events_of(NO_TASK) if one.verb == ClockSet.verb]
+        ends = [one.seq for one in self.events_of_board() if one.verb == ClockSet.verb]
         for first, end in zip([1, *ends], [*ends, self.board.seq + 1], strict=True):
             for entry in self.events_since(self._before(since, first, end)):
                 if entry.seq >= end or entry.at >= until:

@@ -14,6 +14,7 @@ from dibs.core.model import (
     TaskKey,
     Token,
     folded,
+    folded_key,
 )
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
@@ -181,7 +182,7 @@ class Offers:
     # Dependencies.
 
     def id_of(self, key: TaskKey) -> TaskId:
-        row = self._one("task_by_key", key=key)
+        row = self._one("task_by_key", folded=folded_key(key))
         if row is None:
             raise unreadable(f"a dependency on {key}, which is not there")
         return rows.task_of(row).id

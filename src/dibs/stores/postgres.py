@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 import time
+from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors, pq, sql
@@ -34,6 +35,7 @@ from dibs.stores.store import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from psycopg_pool import ConnectionPool
@@ -45,11 +47,16 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 5.0
 """How long a writer waits for the board's lock, and a command for a server that is away."""
 
+TO_LOOK = 0.5
+"""Seconds of a deadline that are kept for the question who has the lock."""
+
 SLICE = 0.5
 """Seconds between two looks of who waits: each is a question to the server, and many may wait."""
 
 MIGRATION_LOCK = 0x64696273
 """An advisory lock of our own: two programs never migrate at once."""
+
+TABLES = "{" + ",".join(dialect.TABLES) + "}"
 
 # What the driver cannot tidy up behind an interrupt is no news for whoever interrupted it.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -75,6 +82,9 @@ class PostgresStore:
         self.wait = wait
         self.skewed = False
         self.remote = True
+        self.deadline = float("inf")
+        self.lock_wait = wait
+        """Seconds that a lock was last waited for."""
         self.number = 0
         """The board's own, in this database; 0 until it was looked up."""
         self.settings = ""
@@ -96,6 +106,8 @@ class PostgresStore:
 
         Who may use a board need not be allowed to make one.
         """
+        with self.transaction() as connection:  # before anything in the schema is read
+            self.check_owners(connection, changes=False)
         try:
             self.find()
         except Refused as problem:
@@ -122,14 +134,16 @@ class PostgresStore:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise faults.wrong_encoding(self.where, str(encoding))
+        self.begin_guarded(connection)
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {dialect.SCHEMA}".encode())
+        self.check_owners(connection, changes=True)
+        if not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'dibs'").fetchall():
+            connection.execute("CREATE SCHEMA dibs")  # fails if somebody else makes it meanwhile
         connection.execute(
             "CREATE TABLE IF NOT EXISTS dibs.migration"
             " (number BIGINT PRIMARY KEY, fingerprint BIGINT NOT NULL)"
         )
-        [(known, made)] = connection.execute(self.queries["schema"])
-        self.check_schema(known, made)
+        known = self.check_contents(connection)
         if 0 < known < NEWEST:  # who writes now ends first, and who comes later sees the new number
             connection.execute("LOCK TABLE dibs.board")
         for number, (shared, own) in queries.migrations("postgres").items():
@@ -145,9 +159,42 @@ class PostgresStore:
         if found and made != FINGERPRINTS[found]:
             raise faults.other_schema(self.where, found, made, FINGERPRINTS[found])
 
+    # Whose code runs.
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """A transaction on a connection of its own, in which nobody's code runs who is not trusted."""
+        with self.guarded(), self.connect() as connection, connection.transaction():
+            self.begin_guarded(connection)
+            connection.execute(self.queries["check_tables"], {"tables": TABLES})
+            yield connection
+
+    def begin_guarded(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute(self.queries["begin_reading"], {"wait": self.patience()})
+
+    def check_owners(self, connection: psycopg.Connection[Any], *, changes: bool) -> None:
+        """`changes`: the schema; else whoever may do that is as careful."""
+        connection.execute(self.queries["check_owners"], {"changes": int(changes)})
+
+    def check_contents(self, connection: psycopg.Connection[Any]) -> int:
+        """The version of the schema; refuses one with something in it that is not dibs's own."""
+        from dibs.stores.definitions import definition, made_by
+
+        [(known, made)] = connection.execute(self.queries["schema"])
+        self.check_schema(known, made)
+        expected = {("TABLE", "migration")}
+        for number, texts in queries.migrations("postgres").items():
+            if number <= known:
+                expected |= made_by(definition(*texts))
+        for kind, name, described in connection.execute(self.queries["objects_of_schema"]):
+            if (kind, name) not in expected:
+                raise faults.foreign_schema(self.where, f"{described} is not part of a board")
+        return int(known)
+
     def connect(self) -> Session:
         session = Session.connect(self.address.url, **self._options())
         session.silence += self.wait
+        session.deadline = self.deadline
         return session
 
     def _options(self) -> dict[str, Any]:
@@ -156,7 +203,9 @@ class PostgresStore:
             "prepare_threshold": None,
             "target_session_attrs": "read-write",
             "client_encoding": "UTF8",  # as texts are here, whatever the role or the environment says
-            **self.address.options(self.wait),
+            **self.address.options(
+                min(self.wait, self.left), f"dibs {os.getpid()}@{self.machine.host()}"[:63]
+            ),
         }
 
     def borrow(self) -> Session:
@@ -202,8 +251,11 @@ class PostgresStore:
     def _find(self, connection: Session) -> None:
         """The board's number and settings, once for each connection; refuses what cannot be used."""
         name = {"name": self.address.board, "pid": connection.info.backend_pid}
+        line = Line(connection, self.wait)
+        line.say(self.queries["begin_reading"], {"wait": self.patience()})
+        line.say(self.queries["check_tables"], {"tables": TABLES})
         try:
-            [found] = Line(connection, self.wait).end(self.queries["find_board"], name)
+            [found] = line.end(self.queries["find_board"], name)
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise faults.no_board(self.where) from None
         version, made, number, self.settings, own = found
@@ -230,12 +282,12 @@ class PostgresStore:
 
     def boards(self) -> list[Any]:
         """All of this database."""
-        with self.guarded(), self.connect() as connection:
+        with self.transaction() as connection:
             return connection.execute(self.queries["boards"]).fetchall()
 
     def save_settings(self, text: str) -> None:
         number = self.find()
-        with self.guarded(), self.connect() as connection:
+        with self.transaction() as connection:
             known = {"board": number, "settings": text}
             connection.execute(self.queries["save_settings"], known)
 
@@ -245,7 +297,9 @@ class PostgresStore:
             raise faults.unknown_role(self.where, role)
         name = sql.Identifier(role)
         warned: list[str] = []
-        with self.guarded(), self.connect() as connection, connection.transaction():
+        with self.transaction() as connection:
+            self.check_owners(connection, changes=True)
+            self.check_contents(connection)
             connection.add_notice_handler(lambda notice: warned.append(str(notice.message_primary)))
             try:
                 for right in queries.grants():
@@ -277,9 +331,20 @@ class PostgresStore:
     # Transactions.
 
     @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, self.deadline - time.monotonic())
+
     def patience(self) -> str:
-        """How long a lock is waited for, in milliseconds."""
-        return str(int(self.wait * 1000))
+        """How long a lock is waited for, in milliseconds. Before a deadline, time is left to see who has it."""
+        self.lock_wait = max(0.1, min(self.wait, self.left - TO_LOOK))
+        return str(int(self.lock_wait * 1000))
+
+    def blocker(self) -> tuple[str, int, str, str, int | None] | None:
+        """Who has a lock that others wait for: which lock, process, role, program, since when."""
+        with self.connect() as connection, connection.transaction():
+            self.begin_guarded(connection)
+            return connection.execute(self.queries["blockers"], {"board": self.number}).fetchone()
 
     def read(self) -> ReadContext:
         return ReadContext(self)
@@ -296,6 +361,7 @@ class PostgresStore:
             connection = self.borrow()
             try:
                 line = Line(connection, self.wait)
+                line.say(self.queries["begin_reading"], {"wait": self.patience()})
                 [found] = line.end(self.queries["look_at_board"], {"board": self.number})
             finally:
                 self.give_back(connection)

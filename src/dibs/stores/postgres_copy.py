@@ -143,6 +143,7 @@ def looking(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, ReadTransact
     number = store.find()
     with store.guarded(), store.connect() as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        store.begin_guarded(connection)
         seen = ServerSnapshot(store, connection, number)
         link = PlainLink(store, connection, number)
         yield seen, ReadTransaction(link, seen.board, seen.now, skewed=False)
@@ -157,7 +158,7 @@ def fenced(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, WriteTransact
     with guard, store.connect() as connection, heard_by_standbys(store, connection):
         connection.execute("BEGIN")
         link = PlainLink(store, connection, number)
-        link.ask("take_turn", wait=store.patience, idle=IDLE)
+        link.ask("take_turn", wait=store.patience(), idle=IDLE)
         seen = ServerSnapshot(store, connection, number, changes=True)
         place = ("moved_to", "arriving", "ticket")
         here = {name: getattr(seen.board, name) for name in place}
@@ -210,7 +211,6 @@ def receive(
 
 def _make_room(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
     """The schema is there and the place is free; the settings that the board had there."""
-    connection.execute(f"SET LOCAL lock_timeout = {store.patience}".encode())
     connection.execute("SET LOCAL client_min_messages = 'warning'")  # of a standby that is silent
     store.migrate(connection)
     return _clear(store, connection, uid, replace=replace)
@@ -259,14 +259,14 @@ def _there(
 def expects(store: PostgresStore, uid: str, word: str) -> bool:
     """Whether a copy of this board is here that is not the board before somebody says this word."""
     known = {"uid": uid, "ticket": ticket_of(word)}
-    with store.guarded(), store.connect() as connection:
+    with store.transaction() as connection:
         [(found,)] = connection.execute(store.queries["expected"], known)
     return bool(found)
 
 
 def arrive(store: PostgresStore, uid: str, word: str) -> None:
     """That copy is the board from now on."""
-    with store.guarded(), store.connect() as connection:
+    with store.transaction() as connection:
         connection.execute(store.queries["arrive"], {"uid": uid, "word": word})
 
 
@@ -280,7 +280,7 @@ def confirm(store: PostgresStore) -> None:
         connection.transaction(),
     ):
         link = PlainLink(store, connection, number)
-        link.ask("take_turn", wait=store.patience, idle=IDLE)
+        link.ask("take_turn", wait=store.patience(), idle=IDLE)
         link.change("touch_board", {})
 
 
@@ -301,7 +301,7 @@ def _put_aside(
 
     Only the name that the new one needs is given to it, and another one to what had it.
     """
-    PlainLink(store, connection, number).ask("take_turn", wait=store.patience, idle=IDLE)
+    PlainLink(store, connection, number).ask("take_turn", wait=store.patience(), idle=IDLE)
     aside = f"{ASIDE}{number}"
     connection.execute(
         "UPDATE dibs.board SET uid = %s, arriving = 0 WHERE board = %s", (uid + aside, number)

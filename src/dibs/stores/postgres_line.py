@@ -37,6 +37,9 @@ NEVER = float("-inf")
 NOT_PREPARED = ("26000", "42P05")
 """The session was another one, after all: it does not know a statement, or has it from somebody else."""
 
+STALE = "0A000"
+"""A prepared statement would give other types than before: the tables were replaced, as by loading a dump."""
+
 _numbers = count(1)
 _NAMED = re.compile(r"%\((\w+)\)s")
 _DONE = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
@@ -57,6 +60,8 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
         session that writes."""
         self.silence = ANSWER_SECONDS
         """How long the server may be silent, where no line is used."""
+        self.deadline = float("inf")
+        """By `time.monotonic()`: then it is waited for no more."""
         self.listens = False
         """Whether the server tells it of changes."""
         self.heard = NEVER
@@ -79,7 +84,7 @@ class Session(psycopg.Connection["tuple[Any, ...]"]):
                 ready = yield wanted
                 if ready:
                     heard = time.monotonic()
-                elif time.monotonic() > heard + self.silence:
+                elif time.monotonic() > min(heard + self.silence, self.deadline):
                     self.close()
                     raise psycopg.OperationalError(SILENT)
                 wanted = gen.send(ready)
@@ -218,6 +223,8 @@ class Line:
             problem = errors.error_from_result(result, encoding=self._encoding)
             if problem.sqlstate in NOT_PREPARED:
                 self._session.own = False
+            if problem.sqlstate == STALE:
+                self._session.close()  # all that it has prepared goes with it
             raise problem
 
     def _sync(self) -> None:
@@ -230,7 +237,8 @@ class Line:
             self._wait(ready)
 
     def _wait(self, ready: select.poll) -> None:
-        found = ready.poll(self._patience)
+        left = (self._session.deadline - time.monotonic()) * 1000
+        found = ready.poll(max(0, min(self._patience, left)))
         if not found:
             self._session.close()
             raise psycopg.OperationalError(SILENT)

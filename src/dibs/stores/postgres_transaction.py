@@ -6,22 +6,24 @@ said one by one: most of a transaction is one statement.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager, suppress
 
 import psycopg
 
-from dibs.core.instants import Instant
+from dibs.core.instants import Instant, iso
+from dibs.core.model import folded_key
 from dibs.core.refusals import unreadable
 from dibs.stores import faults
 from dibs.stores import postgres_hints as hints
 from dibs.stores.copying import ASIDE, id_of
-from dibs.stores.postgres_line import NOT_PREPARED, Answer, Line
+from dibs.stores.postgres_line import NOT_PREPARED, STALE, Answer, Line
 from dibs.stores.queries import FINGERPRINTS, NEWEST
 from dibs.stores.transaction import BoardRow, ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
     from typing import Any
 
@@ -110,6 +112,7 @@ class ReadContext(Guarded):
         super().__exit__(kind, error, trace)
 
     def _open(self) -> ReadTransaction:
+        self._say("begin_reading", {"wait": self._store.patience()})
         board, now = self._board()
         return ReadTransaction(self, board, now, skewed=False)
 
@@ -220,7 +223,7 @@ class WriteContext(ReadContext):
 
     def _take(self, turn: str) -> Answer:
         """The board's lock; whoever waits too long for it is refused."""
-        limits = {"wait": self._store.patience, "idle": IDLE}
+        limits = {"wait": self._store.patience(), "idle": IDLE}
         return self._say(turn, {"board": self._store.number, **limits})
 
     def _look(self) -> None:
@@ -264,7 +267,7 @@ class RenewalContext(WriteContext):
 
     def _open(self) -> WriteTransaction:
         self._take("share_turn")
-        self._expect("task_by_key", {"key": self._task}, by="lock_task")
+        self._expect("task_by_key", {"folded": folded_key(self._task)}, by="lock_task")
         self._look()
         return self._transaction()
 
@@ -332,19 +335,40 @@ def fault_of(error: psycopg.Error, store: PostgresStore, committing: bool) -> Re
     if "statement pooling mode" in detail:
         return faults.statement_pooler(where)
     if state == "55P03":
-        return faults.busy(where, "another writer", store.wait)
-    if state == "53100":
-        return faults.disk_full(where)
-    if state == "42501":
-        return faults.not_granted(where, detail)
-    if state == "42703":  # a column is not there
-        return faults.other_schema(where, NEWEST, 0, FINGERPRINTS[NEWEST])
-    if state in ("42P01", "3F000"):
-        return faults.no_board(where)
+        return busy(store)
+    if state in BY_STATE:
+        return BY_STATE[state](where, detail)
+    if state == "22P02" and (found := _FOREIGN.search(detail)):
+        return faults.foreign_schema(where, found[1])
     if state in (*NOTHING_DONE, "25P04") or state[:2] in ("08", "53", "57") or not state:
         unknown = committing and state not in NOTHING_DONE
         return faults.unreachable(where, detail, unknown=unknown, how=how(state, detail))
     return faults.storage_failed(where, detail)
+
+
+def busy(store: PostgresStore) -> Refused:
+    """A lock was waited for in vain: who has it, as far as that can still be seen."""
+    waited = round(store.lock_wait, 1)
+    found = None
+    with suppress(psycopg.Error):
+        found = store.blocker()
+    if found is None:
+        return faults.busy(store.where, "another session of the server", waited, "a lock")
+    lock, pid, role, program, since = found
+    begun = "" if since is None else f", since {iso(Instant(since))}"
+    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{begun})"
+    return faults.busy(store.where, who, waited, lock)
+
+
+BY_STATE: dict[str, Callable[[str, str], Refused]] = {
+    "53100": lambda where, _: faults.disk_full(where),
+    "42501": faults.not_granted,
+    # A column is not there.
+    "42703": lambda where, _: faults.other_schema(where, NEWEST, 0, FINGERPRINTS[NEWEST]),
+    "42P01": lambda where, _: faults.no_board(where),
+    "3F000": lambda where, _: faults.no_board(where),
+}
+"""What the server's own codes mean."""
 
 
 def how(state: str, detail: str) -> str:
@@ -354,6 +378,9 @@ def how(state: str, detail: str) -> str:
     return "said no" if state or "FATAL:" in detail else "does not answer"
 
 
+_FOREIGN = re.compile('"dibs: (.*)"')
+"""What `check_owners` fails with."""
+
 NOT_LET_IN = (
     "authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry",
     "definition of service", "is not permitted to log in", "does not support SSL",
@@ -361,4 +388,4 @@ NOT_LET_IN = (
 )  # fmt: skip
 """What a server says to who will never be let in with this address: it has no codes for it."""
 
-NOTHING_DONE = ("40001", "40P01", "25006", "25P03", "57014", *NOT_PREPARED)
+NOTHING_DONE = ("40001", "40P01", "25006", "25P03", "57014", STALE, *NOT_PREPARED)

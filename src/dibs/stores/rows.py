@@ -211,7 +211,7 @@ def entry_of(row: Row) -> Entry:
 
     seq, task, position, at, actor, session, epoch, number, verb, cause, facts, digest = row
     token = None if epoch is number is None else Token(epoch, number)
-    return Entry(seq, task or None, position, at, actor, session, token, verb, cause, facts, digest)
+    return Entry(seq, task, position, at, actor, session, token, verb, cause, facts, digest)
 
 
 def entry_columns(entry: Entry, request: str | None) -> Columns:
@@ -219,7 +219,7 @@ def entry_columns(entry: Entry, request: str | None) -> Columns:
     epoch, number = (None, None) if token is None else token
     return {
         "seq": seq,
-        "task": task or 0,
+        "task": task,
         "position": position,
         "at": at,
         "actor": actor,

@@ -79,6 +79,7 @@ class SqliteStore:
         self._actors: tuple[str, dict[Any, Any]] = ("", {})
         self.skewed = False
         self.remote = False
+        self.deadline = float("inf")
 
     # Opening.
 

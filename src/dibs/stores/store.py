@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         """Whether the last look at the clock found that it cannot be right."""
         remote: bool
         """Whether an answer can be lost on its way: then every change needs a request id."""
+        deadline: float
+        """By `time.monotonic()`: after it a server is not waited for any more. Hooks set one."""
 
         def create(self, uid: str) -> bool: ...
 

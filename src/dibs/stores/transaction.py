@@ -25,12 +25,13 @@ from dibs.core.model import (
     TaskKey,
     Token,
     folded,
+    folded_key,
 )
 from dibs.core.refusals import unreadable
 from dibs.core.values import Value
 from dibs.stores import rows
 from dibs.stores.behind import Behind
-from dibs.stores.history import BATCH, NO_TASK, History
+from dibs.stores.history import BATCH, History
 from dibs.stores.offers import Offers
 
 TYPE_CHECKING = False
@@ -163,7 +164,7 @@ class ReadTransaction(Offers, History):
     # Tasks.
 
     def task(self, key: TaskKey) -> Task | None:
-        row = self._one("task_by_key", key=key)
+        row = self._one("task_by_key", folded=folded_key(key))
         task = rows.task_of(row) if row else None
         if self._rises and task is not None and task.lease is not None:
             self.now = max(self.now, task.lease.renewed)  # a renewal does not raise the floor
@@ -189,7 +190,7 @@ class ReadTransaction(Offers, History):
 
     def task_keys(self) -> Iterator[TaskKey]:
         """Of all tasks, oldest first."""
-        last = NO_TASK
+        last = TaskId(0)
         while page := self._ask("keys", after=last, limit=BATCH):
             for _, key in page:
                 yield key
@@ -259,8 +260,10 @@ class WriteTransaction(ReadTransaction, Behind):
     def add_task(self, added: e.Added, caller: Caller) -> tuple[Task, Entry]:
         """The first row and the first event of a task."""
         task = added.task(TaskId(self.board.tasks + 1), caller.actor.id, self.now)
-        task, entry = self._enter(task, added, caller)
+        entry = self._chained(task, added, caller)
+        task = task.but(head=entry.digest, events=entry.position)
         self._put("add_task", rows.task_columns(task))
+        self._keep(entry, added)
         if task.item is not None:
             self._save_item(task)
         self.board = self.board.but(tasks=task.id)
@@ -343,7 +346,8 @@ class WriteTransaction(ReadTransaction, Behind):
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """An event about the board itself."""
         board = self.board
-        entry = self._entry(NO_TASK, board.events + 1, board.head, event, caller, None)
+        entry = self._entry(None, board.events + 1, board.head, event, caller, None)
+        self._keep(entry, event)
         self.board = self.board.but(head=entry.digest, events=entry.position)
         return entry
 
@@ -401,22 +405,29 @@ class WriteTransaction(ReadTransaction, Behind):
             self._change("save_pause", paused_by=board.paused_by, paused_why=board.paused_why)
 
     def _enter(self, task: Task, event: e.Event, caller: Caller) -> tuple[Task, Entry]:
-        entry = self._entry(task.id, task.events + 1, task.head, event, caller, task.token)
+        entry = self._chained(task, event, caller)
+        self._keep(entry, event)
         return task.but(head=entry.digest, events=entry.position), entry
 
+    def _chained(self, task: Task, event: e.Event, caller: Caller) -> Entry:
+        """The next entry of a task's chain."""
+        return self._entry(task.id, task.events + 1, task.head, event, caller, task.token)
+
     def _entry(
-        self, task: TaskId, position: int, head: str, event: e.Event, caller: Caller,
+        self, task: TaskId | None, position: int, head: str, event: e.Event, caller: Caller,
         token: Token | None,
     ) -> Entry:  # fmt: skip
         cause = event.cause if getattr(event, "ending", None) else ""
-        entry = ledger.chained(
-            head, self.board.seq + 1, task or None, position, self.now, caller.actor.id,
+        return ledger.chained(
+            head, self.board.seq + 1, task, position, self.now, caller.actor.id,
             caller.session, token, event.verb, cause, ledger.encode(event),
         )  # fmt: skip
+
+    def _keep(self, entry: Entry, event: e.Event) -> None:
+        """The entry in the ledger, and the text of its note. Its task's row is there: both refer to it."""
         self._put("add_event", rows.entry_columns(entry, self.request_id))
         text: str = getattr(event, "note", "")
         if text:
             kind = ledger.kind_of_note(event)
-            self._change("add_note", seq=entry.seq, task=task, kind=kind, text=text)
+            self._change("add_note", seq=entry.seq, task=entry.task, kind=kind, text=text)
         self.board = self.board.but(seq=entry.seq)
-        return entry

@@ -92,6 +92,7 @@ class Call:
         self.arguments = arguments
         self._place: Place | None = None
         self._board: Board | None = None
+        self._deadline: float | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -118,8 +119,16 @@ class Call:
         if self._board is None:
             from dibs.opening import open_at
 
-            self._board = open_at(self.place)
+            self._board = open_at(self.place, deadline=self._deadline)
         return self._board
+
+    def in_a_hook(self) -> None:
+        """Whoever is hooked waits: for a server not longer than a hook may."""
+        from time import monotonic
+
+        from dibs.core.ground import HOOK_SECONDS
+
+        self._deadline = monotonic() + HOOK_SECONDS
 
     def open_within(self, wait: Duration | None) -> None:
         """Opens the board; a server that is away is waited for so long, and no longer."""

@@ -66,6 +66,7 @@ def words(call: Call, least: int, most: int, what: str) -> list[str]:
 
 def commit(call: Call) -> Answer:
     words(call, 0, 0, "commit")
+    call.in_a_hook()
     return guarded(call, commit_guarded)
 
 
@@ -84,6 +85,7 @@ def commit_guarded(call: Call) -> Answer:
 def message(call: Call) -> Answer:
     """What `pre-commit`, the tool, does not pass on as arguments it passes on as variables."""
     file, source, sha = words(call, 1, 3, "message FILE [SOURCE [COMMIT]]")
+    call.in_a_hook()
     source = source or os.environ.get("PRE_COMMIT_COMMIT_MSG_SOURCE", "")
     sha = sha or os.environ.get("PRE_COMMIT_COMMIT_OBJECT_NAME", "")
     if not os.path.isfile(file):
@@ -101,6 +103,7 @@ def message(call: Call) -> Answer:
 
 def refs(call: Call) -> Answer:
     [state] = words(call, 1, 1, "refs STATE")
+    call.in_a_hook()
     updates = read_lines()
     if state != "prepared":
         return OK

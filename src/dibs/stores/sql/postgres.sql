@@ -9,10 +9,16 @@
 -- part: listeners
 1684628072
 
+-- Settings of this transaction alone. `wait`: how long a lock is waited for, in milliseconds. Names without
+-- a schema are those of the server: nobody's function or operator is found in front of its own.
+-- part: guards
+pg_catalog.set_config('lock_timeout', :wait, true),
+pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
+
 -- part: limits
-set_config('lock_timeout', :wait, true),
-set_config('idle_in_transaction_session_timeout', :idle, true),
-set_config('client_min_messages', 'warning', true)
+{guards},
+pg_catalog.set_config('idle_in_transaction_session_timeout', :idle, true),
+pg_catalog.set_config('client_min_messages', 'warning', true)
 
 -- part: server
 (SELECT system_identifier::text FROM pg_control_system()),
@@ -25,6 +31,103 @@ FROM (SELECT number, fingerprint FROM migration ORDER BY number DESC LIMIT 1) AS
 
 -- name: schema
 {schema}
+
+-- What is in the schema, but for what belongs to a table.
+-- part: inside
+SELECT classid, objid FROM pg_depend JOIN pg_namespace ON pg_namespace.oid = refobjid
+WHERE refclassid = 'pg_namespace'::regclass AND nspname = 'dibs'
+
+-- Whom the caller does not trust: anybody but itself, superusers (who have every role, that of the first one too),
+-- and, unless the caller is a superuser, the owner of the database.
+-- part: untrusted
+owner <> quote_ident(current_user)::regrole AND NOT pg_has_role(owner, 10::oid, 'MEMBER')
+AND (pg_has_role(10::oid, 'MEMBER') OR NOT pg_has_role(owner, 'pg_database_owner', 'MEMBER'))
+
+-- part: foreign
+SELECT 'dibs: ' || pg_describe_object(classid, objid, 0) || ' belongs to ' || pg_get_userbyid(owner)
+
+-- Differs because whoever owns a table, or the function of its trigger, decides what runs with the rights of
+-- those who use it. Fails with the name of the first thing that belongs to nobody whom the caller trusts; who only
+-- uses the board trusts the owner of the schema too. It fails rather than answers, so that what is sent behind it
+-- is not run.
+-- name: check_tables
+SELECT (
+    {foreign} FROM (
+        SELECT nspowner, 'pg_namespace'::regclass AS classid, oid AS objid, nspowner AS owner
+        FROM pg_namespace WHERE nspname = 'dibs'
+        UNION ALL SELECT nspowner,
+            CASE WHEN tgfoid IS NULL THEN 'pg_class'::regclass ELSE 'pg_trigger'::regclass END,
+            coalesce(pg_trigger.oid, pg_class.oid), coalesce(proowner, relowner)
+        FROM pg_namespace JOIN pg_class ON relnamespace = pg_namespace.oid AND relname = ANY (:tables::text[])
+        LEFT JOIN pg_trigger ON tgrelid = pg_class.oid AND NOT tgisinternal
+        LEFT JOIN pg_proc ON pg_proc.oid = tgfoid AND relowner = nspowner
+        WHERE nspname = 'dibs'
+    ) AS owned
+    WHERE {untrusted} AND (owner <> nspowner OR pg_has_role('pg_database_owner', 'MEMBER')) LIMIT 1
+)::int
+
+-- The same for all that is in the schema, and for who changes it, or could, and so does not trust its owner
+-- (`changes`: 1).
+-- name: check_owners
+WITH place AS (SELECT oid, nspowner FROM pg_namespace WHERE nspname = 'dibs'),
+inside AS ({inside}),
+owned (classid, objid, owner) AS (
+    SELECT 'pg_namespace'::regclass, oid, nspowner FROM place
+    UNION ALL SELECT classid, objid, relowner FROM inside JOIN pg_class ON pg_class.oid = objid
+        AND classid = 'pg_class'::regclass
+    UNION ALL SELECT classid, objid, proowner FROM inside JOIN pg_proc ON pg_proc.oid = objid
+        AND classid = 'pg_proc'::regclass
+    UNION ALL SELECT classid, objid, typowner FROM inside JOIN pg_type ON pg_type.oid = objid
+        AND classid = 'pg_type'::regclass
+    UNION ALL SELECT 'pg_trigger'::regclass, pg_trigger.oid, proowner
+        FROM inside JOIN pg_trigger ON tgrelid = objid AND classid = 'pg_class'::regclass
+        JOIN pg_proc ON pg_proc.oid = tgfoid WHERE NOT tgisinternal
+)
+SELECT (
+    {foreign} FROM owned CROSS JOIN place
+    WHERE {untrusted} AND (
+        owner <> nspowner OR :changes::int = 1 OR has_database_privilege(current_database(), 'CREATE')
+    )
+    ORDER BY classid <> 'pg_namespace'::regclass, classid, objid LIMIT 1
+)::int
+
+-- Everything in the schema that can hold code, by kind and name, and how the server describes it.
+-- name: objects_of_schema
+WITH inside AS ({inside})
+SELECT CASE relkind WHEN 'r' THEN 'TABLE' ELSE 'RELATION' END, relname, pg_describe_object(classid, objid, 0)
+FROM inside JOIN pg_class ON pg_class.oid = objid AND classid = 'pg_class'::regclass
+WHERE relkind NOT IN ('i', 'I', 'S')
+UNION ALL SELECT 'FUNCTION', proname, pg_describe_object(classid, objid, 0)
+FROM inside JOIN pg_proc ON pg_proc.oid = objid AND classid = 'pg_proc'::regclass
+UNION ALL SELECT CASE typtype WHEN 'd' THEN 'DOMAIN' ELSE 'TYPE' END, typname, pg_describe_object(classid, objid, 0)
+FROM inside JOIN pg_type ON pg_type.oid = objid AND classid = 'pg_type'::regclass
+UNION ALL SELECT 'OPERATOR', objid::text, pg_describe_object(classid, objid, 0)
+FROM inside WHERE classid = 'pg_operator'::regclass
+UNION ALL SELECT 'TRIGGER', tgname, pg_describe_object('pg_trigger'::regclass, pg_trigger.oid, 0)
+FROM inside JOIN pg_trigger ON tgrelid = objid AND classid = 'pg_class'::regclass AND NOT tgisinternal
+UNION ALL SELECT 'RULE', rulename, pg_describe_object('pg_rewrite'::regclass, pg_rewrite.oid, 0)
+FROM inside JOIN pg_rewrite ON ev_class = objid AND classid = 'pg_class'::regclass
+
+-- Differs because a server has locks of tables, and another client may have one.
+-- name: begin_reading
+SELECT {guards}
+
+-- Who keeps others waiting: first who has the board's lock or a whole table, then who has changed rows. Of
+-- another role's session only the name and the process can be seen.
+-- name: blockers
+SELECT CASE locktype WHEN 'advisory' THEN 'its lock' ELSE 'a lock on ' || relation::regclass END, pid, usename, application_name,
+    (extract(epoch FROM xact_start) * 1000000)::bigint
+FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE granted AND pid <> pg_backend_pid() AND pg_locks.database = (
+    SELECT oid FROM pg_database WHERE datname = current_database()
+) AND (
+    (locktype = 'advisory' AND classid = {lock} AND objid = :board::int AND objsubid = 2)
+    OR (locktype = 'relation' AND mode <> 'AccessShareLock' AND relation IN (
+        SELECT objid FROM ({inside}) AS inside WHERE classid = 'pg_class'::regclass))
+)
+ORDER BY CASE WHEN mode = 'AccessExclusiveLock' THEN 0 WHEN locktype = 'advisory' THEN 1
+    WHEN mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock') THEN 2 ELSE 3 END, xact_start
+LIMIT 1
 
 -- Differs because a database holds many boards, each with a name.
 -- name: add_board
@@ -54,8 +157,8 @@ FROM home JOIN board ON board.board = home.board ORDER BY home.name
 
 -- Differs because a server has many writers at once. A lock of its own, not that of a row: who waits
 -- for it is served in turn, so that renewals, which share it, cannot keep a writer waiting for ever.
--- What is asked after it sees what was done before, and the time after the wait. `wait`: how long, in
--- milliseconds; `idle`: how long the lock is kept for a client that says nothing. That a commit did not wait
+-- What is asked after it sees what was done before, and the time after the wait. `idle`: how long the lock is
+-- kept for a client that says nothing. That a commit did not wait
 -- for its standby is told by a warning, which nobody may have switched off. All are settings of this
 -- transaction alone. `nobody`: whether nobody waits for changes of the board, who would like a hint.
 -- name: take_turn
@@ -72,7 +175,7 @@ SELECT system, timeline, {server} FROM home WHERE board = :board
 -- Differs because renewals go side by side: each locks its task, while it shares the board's turn.
 -- name: lock_task
 WITH locked AS
-    (SELECT * FROM task WHERE board = :board AND lower(key) = lower(:key) FOR NO KEY UPDATE)
+    (SELECT * FROM task WHERE board = :board AND lower(key) = :folded FOR NO KEY UPDATE)
 SELECT {task} FROM locked
 
 -- name: clock

@@ -143,8 +143,9 @@ SET host = excluded.host, worktree = excluded.worktree, branch = excluded.branch
 
 -- Tasks.
 
+-- `folded`: by the client. A database would fold it by the rules of its own language; the column it does not.
 -- name: task_by_key
-SELECT {task} FROM task WHERE board = :board AND lower(key) = lower(:key)
+SELECT {task} FROM task WHERE board = :board AND lower(key) = :folded
 
 -- name: key_of_task
 SELECT key FROM task WHERE board = :board AND id = :id
@@ -488,6 +489,10 @@ SELECT {event} FROM event WHERE board = :board AND seq > :after AND request = :r
 SELECT {event} FROM event WHERE board = :board AND task = :task AND position > :after
 ORDER BY position LIMIT :limit
 
+-- name: events_of_board
+SELECT {event} FROM event WHERE board = :board AND task IS NULL AND position > :after
+ORDER BY position LIMIT :limit
+
 -- name: receipts_of_task
 SELECT {event} FROM event
 WHERE board = :board AND task = :task AND verb IN ('added', 'received') ORDER BY position
@@ -522,7 +527,7 @@ SELECT
     ) AS instants), 0)
 
 -- name: events_without_task
-SELECT seq FROM event WHERE board = :board AND task <> 0
+SELECT seq FROM event WHERE board = :board AND task IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM task WHERE task.board = event.board AND task.id = event.task)
 ORDER BY seq LIMIT 100
 

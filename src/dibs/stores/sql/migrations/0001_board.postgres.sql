@@ -85,6 +85,21 @@ CREATE TRIGGER a_note_is_only_redacted BEFORE UPDATE ON dibs.note FOR EACH ROW
 WHEN (new.text <> '' OR (new.board, new.seq, new.task, new.kind) <> (old.board, old.seq, old.task, old.kind))
 EXECUTE FUNCTION dibs.refuse('a note is only redacted');
 
+-- With the rights of whoever changes the note: it can read the ledger.
+CREATE FUNCTION dibs.refuse_redaction() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM dibs.event WHERE board = new.board AND task = new.task
+        AND CASE verb WHEN 'redacted' THEN (facts::json ->> 'of')::bigint = new.seq ELSE false END
+    ) THEN
+        RAISE EXCEPTION 'the ledger says who redacted a note' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN new;
+END $$;
+
+CREATE TRIGGER a_redaction_is_in_the_ledger BEFORE UPDATE ON dibs.note FOR EACH ROW
+EXECUTE FUNCTION dibs.refuse_redaction();
+
 CREATE TRIGGER a_note_is_never_deleted BEFORE DELETE ON dibs.note FOR EACH ROW
 EXECUTE FUNCTION dibs.refuse('a note is never deleted');
 

@@ -189,6 +189,7 @@ CREATE TABLE ended_lease (
     cost         INTEGER CHECK (cost >= 0),  -- in millionths
     spending     TEXT    NOT NULL CHECK (spending IN ('', 'actual', 'estimated', 'unknown')),
     PRIMARY KEY (board, task, token_epoch, token_number),
+    FOREIGN KEY (board, task) REFERENCES task (board, id),
     CHECK ((stint_started IS NULL) = (stint_ended IS NULL) AND coalesce(stint_ended >= stint_started, 1 = 1))
 ) STRICT, WITHOUT ROWID;
 
@@ -221,11 +222,11 @@ CREATE TABLE lease_process (
 CREATE INDEX lease_process_by_pid ON lease_process (board, boot, namespace, pid);
 CREATE INDEX lease_process_by_command ON lease_process (board, boot, namespace, command);
 
--- The ledger. Task 0 stands for the board itself.
+-- The ledger. An event of the board itself has no task.
 CREATE TABLE event (
     board        INTEGER NOT NULL,
     seq          INTEGER NOT NULL CHECK (seq >= 1),
-    task         INTEGER NOT NULL,
+    task         INTEGER,
     position     INTEGER NOT NULL CHECK (position >= 1),
     at           INTEGER NOT NULL,
     actor        INTEGER NOT NULL,
@@ -237,10 +238,13 @@ CREATE TABLE event (
     facts        TEXT    NOT NULL,
     digest       TEXT    NOT NULL CHECK (length(digest) = 64),
     request      TEXT,  -- by which somebody who was cut off finds what was done; it proves nothing
-    PRIMARY KEY (board, seq)
+    PRIMARY KEY (board, seq),
+    FOREIGN KEY (board, task) REFERENCES task (board, id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX event_by_task ON event (board, task, position);
+-- Two NULLs are not the same value: the index above keeps no order of the board's own chain.
+CREATE UNIQUE INDEX event_of_board ON event (board, position) WHERE task IS NULL;
 
 -- Paths that a person let somebody touch although a task reserves them.
 CREATE TABLE allowance (
@@ -316,7 +320,8 @@ CREATE TABLE note (
     kind  TEXT    NOT NULL,
     text  TEXT    NOT NULL,
     PRIMARY KEY (board, seq),
-    FOREIGN KEY (board, seq) REFERENCES event (board, seq)
+    FOREIGN KEY (board, seq)  REFERENCES event (board, seq),
+    FOREIGN KEY (board, task) REFERENCES task (board, id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX note_by_task ON note (board, task, seq);

@@ -39,6 +39,13 @@ CREATE TRIGGER a_note_is_only_redacted BEFORE UPDATE ON note
 WHEN new.text <> '' OR (new.seq, new.task, new.kind) <> (old.seq, old.task, old.kind)
 BEGIN SELECT raise(ABORT, 'a note is only redacted'); END;
 
+CREATE TRIGGER a_redaction_is_in_the_ledger BEFORE UPDATE ON note
+WHEN NOT EXISTS (
+    SELECT 1 FROM event WHERE board = new.board AND task = new.task
+    AND CASE verb WHEN 'redacted' THEN json_extract(facts, '$.of') = new.seq ELSE 0 END
+)
+BEGIN SELECT raise(ABORT, 'the ledger says who redacted a note'); END;
+
 CREATE TRIGGER a_note_is_never_deleted BEFORE DELETE ON note
 BEGIN SELECT raise(ABORT, 'a note is never deleted'); END;
 
