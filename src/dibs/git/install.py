@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from os.path import abspath, dirname, exists, isdir, join, lexists, realpath
 
+from dibs.board.bounded import lines
 from dibs.board.file_changes import FileChanges, is_same
 from dibs.core.refusals import bad_argument
 from dibs.core.values import Value
@@ -324,8 +325,4 @@ def marks(repository: Repository) -> list[str]:
 
 
 def text_of(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:
-        return ""
+    return "\n".join(lines(path))

@@ -23,7 +23,7 @@ def foreign(path: str) -> str:
     for look in (os.lstat, os.stat):
         try:
             owner = look(path).st_uid
-        except OSError:  # not there, or out of reach: then nothing of it is read
+        except (OSError, ValueError):  # not there, out of reach, or no path: nothing of it is read
             continue
         if not is_ours(owner):
             return f"belongs to another user (uid {owner})"
