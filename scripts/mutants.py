@@ -157,6 +157,10 @@ TABLE = [
     ("a refusal is not logged", "board/execute.py", "if refusal is not None:\n                tx.log_refusal", "if False:\n                tx.log_refusal", LEDGER),
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
     ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, session)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
+    ("a takeover looks nowhere", "board/execute.py", "raise LookFirst(ending.token, ending.worktree)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
+    ("a file that was compared with an old row counts", "core/mirroring.py", " if not match.outdated", "", SYNC + "what_a_file_said_counts_for_nothing_once_its_task_has_changed"),
+    ("a token of a file is not compared again", "board/listing.py", "tuple(listed.token) > known and ", "", SYNC + "what_a_file_said_counts_for_nothing_once_its_task_has_changed"),
+    ("what changed during a sync is not compared again", "backlogs/sync.py", "            self.compare_again(dialect, fresh)\n", "", SYNC + "a_sync_compares_again_what_changed_while_it_ran"),
     # The store.
     ("the lock is weakened", "stores/sqlite.py", '"BEGIN IMMEDIATE"', '"BEGIN"', SQLITE),
     ("the queue lets everybody in", "stores/queue.py", "flock(descriptor, LOCK_EX | LOCK_NB)", "pass", SQLITE),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from dibs.core.instants import Instant
     from dibs.core.ledger import Entry
-    from dibs.core.model import State
+    from dibs.core.model import State, Token
 
     Keys = Callable[[str], TaskKey | None]
 
@@ -96,8 +96,6 @@ class Verdict(Value):
     listed: Listed | None = None
     write: bool = False
     healed: bool = False
-    lost: int = 0
-    """The epoch of its token, if only the file knows it."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -117,7 +115,6 @@ class Judging:
 
     def verdict(self) -> Verdict:
         item, task = self.item, self.task
-        lost = self.lost_epoch()
         said, state, note = self.of_state()
         healed = self.heals(state)
         if healed:
@@ -137,12 +134,13 @@ class Judging:
             after=self.after(),
             note=note,
             lease=self.lease(),
+            token=self.lost_token(),
+            compared_with=0 if task is None else task.events,
         )
         return Verdict(
             listed=listed if task is None or self.is_news(listed, task) else None,
             write=healed or self.is_behind(),
             healed=healed,
-            lost=lost,
             problems=tuple(self.problems),
         )
 
@@ -166,11 +164,11 @@ class Judging:
         known = (0, 0) if self.task is None else tuple(self.task.token)
         return tuple(self.pointer.token) > known
 
-    def lost_epoch(self) -> int:
-        if not self.is_lost() or self.pointer is None:
-            return 0
-        epoch = self.pointer.token.epoch
-        return epoch if epoch >= self.ground.epoch else 0
+    def lost_token(self) -> Token | None:
+        """That token, if the board could still give it out once more."""
+        if self.pointer is None or not self.is_lost():
+            return None
+        return self.pointer.token if self.pointer.token.epoch >= self.ground.epoch else None
 
     def lease(self) -> StatedLease | None:
         """A live lease that only the file knows."""
@@ -298,5 +296,6 @@ class Judging:
             or listed.state is not None
             or bool(listed.note)
             or listed.lease is not None
+            or listed.token is not None
             or frozenset(listed.after or ()) != self.ground.waits(task)
         )

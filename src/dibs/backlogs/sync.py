@@ -7,6 +7,7 @@ import time
 from os.path import exists, getmtime, join
 
 from dibs.backlogs import files
+from dibs.backlogs.backlog import COMPARED
 from dibs.backlogs.compare import Ground, judge, past_of
 from dibs.backlogs.cycles import broken_cycles
 from dibs.backlogs.found import wrong_in
@@ -103,6 +104,8 @@ class Syncing:
         self.unwritten = 0
         self.healed: list[Item] = []
         self.entries = 0
+        self.outdated: set[str] = set()
+        """Refs of items whose tasks changed after they were compared."""
 
     def run(self) -> Report:
         with self.board.read() as tx:
@@ -205,7 +208,6 @@ class Syncing:
         with self.board.read() as tx:
             self.load(tx, dialect, len(fresh))
             verdicts = [(self.candidate(item), self.judged(tx, dialect, item)) for item in fresh]
-        lost = max((verdict.lost for _, verdict in verdicts), default=0)
         self.total += sum(verdict.listed is not None for _, verdict in verdicts)
         new = [(one, verdict) for one, verdict in verdicts if one.task is None]
         known = [v.listed for one, v in verdicts if one.task is not None and v.listed]
@@ -213,7 +215,6 @@ class Syncing:
             self.added += len(new)
             self.changed += len(known)
         else:
-            self.outdo(lost)
             before = self.changed
             self.execute([first_of(verdict) for _, verdict in new])
             with self.board.read() as tx:
@@ -222,6 +223,7 @@ class Syncing:
             self.execute(second)
             self.changed = before  # they are new, not changed
             self.execute(known)
+            self.compare_again(dialect, fresh)
         self.doubled_ids(verdicts)
         self.after_judging(verdicts)
 
@@ -320,7 +322,7 @@ class Syncing:
         keys = (self.key_of_id(id_) for id_ in one.item.after)
         after = tuple(dict.fromkeys(key for key in keys if key is not None))
         plain = verdict.listed.but(state=None, note="", lease=None, scope=None, constraints=None)
-        return plain.but(after=after)
+        return plain.but(after=after, token=None, compared_with=None)
 
     def without_cycles(
         self, dialect: Dialect, fresh: list[Item], counts: dict[str, str]
@@ -347,11 +349,21 @@ class Syncing:
                 choice = f"its task is {task.key}" if task else "it gets a key of its own"
                 self.problems.append(Problem(one.item.path, what, choice))
 
-    def outdo(self, lost: int) -> None:
-        """Tokens that only files know were given out: the next ones are above them."""
-        if lost:
-            assert self.who is not None, "who takes something in is somebody"
-            self.board.execute(self.who, c.Sync((), lost))
+    def compare_again(self, dialect: Dialect, fresh: list[Item]) -> None:
+        """Items whose tasks changed meanwhile; what still does is left to the next sync."""
+        for _ in range(COMPARED):
+            refs, self.outdated = self.outdated, set()
+            again = [item for item in fresh if item.ref in refs]
+            if not again:
+                return
+            with self.board.read() as tx:
+                self.load(tx, dialect, len(fresh))
+                news = [self.judged(tx, dialect, item).listed for item in again]
+            self.execute([listed for listed in news if listed is not None])
+        for item in fresh:
+            if item.ref in self.outdated:
+                self.files[item.path] = self.files[item.path].but(again=True)
+        self.outdated = set()
 
     def execute(self, listed: list[Listed]) -> None:
         for start in range(0, len(listed), BATCH):
@@ -359,6 +371,7 @@ class Syncing:
             assert self.who is not None, "who takes something in is somebody"
             outcome = self.board.execute(self.who, c.Sync(batch))
             self.entries += len(outcome.entries)
+            self.outdated |= set(outcome.outdated)
             verbs = [entry.verb for entry in outcome.entries]
             self.added += verbs.count("added")
             self.brought_back += verbs.count("brought_back")

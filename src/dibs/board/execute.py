@@ -233,8 +233,8 @@ class Board(Opened):
                     tx.touch()
                 return known
             asked.begins(tx.board.seq)
-            if isinstance(command, c.Sync) and command.lost:
-                is_new = begun_anew(tx, caller, REBUILT, command.lost, is_new=is_new)
+            if isinstance(command, c.Sync):
+                is_new = self._above_the_files(tx, caller, command, is_new=is_new)
             facts = facts_for(tx, caller, command, self.settings, seen)
             look_at_processes(facts)
             decision = decide(facts, command, tx.now)
@@ -254,6 +254,15 @@ class Board(Opened):
         if refusal is not None:
             raise Refused(refusal)
         return outcome
+
+    def _above_the_files(
+        self, tx: WriteTransaction, caller: Caller, command: c.Sync, *, is_new: bool
+    ) -> bool:
+        """Tokens that only item files know were given out by this board: the next ones are above them."""
+        from dibs.board.listing import epoch_in_files
+
+        known = epoch_in_files(tx, command)
+        return begun_anew(tx, caller, REBUILT, known, is_new=is_new) if known else is_new
 
     def _write(
         self,
@@ -335,6 +344,9 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
     named = actors_named(tx, task, events)
     keys = {other.id: other.key for other in changed}
     outcome = Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
+    if facts.matches:
+        refs = tuple(match.listed.ref for match in facts.matches if match.outdated)
+        outcome = outcome.but(outdated=refs)
     return outcome.but(said=overlapping(facts, tx.now)) if facts.beside else outcome
 
 

@@ -38,6 +38,8 @@ class Outcome(Value):
     """Of the tasks that were changed beside the one that the command is about."""
     said: tuple[str, ...] = ()
     """What a person should know about the item files that belong to it."""
+    outdated: tuple[str, ...] = ()
+    """Refs of items whose tasks changed after their files were compared: nothing was taken in of them."""
 
     @property
     def late(self) -> bool:

@@ -317,11 +317,11 @@ class Sweep(Command):
 
 
 class Sync(Command):
-    """Takes in what item files say. `lost`: the highest epoch of a token that only files know."""
+    """Takes in what item files say. `rebuilt`: the board was lost, and was made again under its id."""
 
     verb = "sync"
     items: tuple[Listed, ...]
-    lost: int = 0
+    rebuilt: bool = False
 
 
 class Pause(Command):

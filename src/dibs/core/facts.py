@@ -102,6 +102,10 @@ class Match(Value):
     holder: ActorId | None = None
     """Who had the lease that only the file knows."""
 
+    @property
+    def outdated(self) -> bool:
+        return self.listed.is_outdated(self.task)
+
 
 class Asked(Value):
     """A request that is taken in, and the task of its origin, if there is one already."""

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def sync(case: Case, _command: c.Sync) -> Decision:
-    changes = (taken_in(case, match) for match in case.facts.matches)
+    """What changed after its file was compared with it is left alone: the caller compares again."""
+    matches = (match for match in case.facts.matches if not match.outdated)
+    changes = (taken_in(case, match) for match in matches)
     return Decision(others=tuple(change for change in changes if change.events))
 
 

@@ -299,6 +299,15 @@ class Listed(Value):
     note: str = ""
     """Who had it, if the file says that somebody has."""
     lease: StatedLease | None = None
+    token: Token | None = None
+    """What the file states, if it was above the task's own: the board's record of it was lost."""
+    compared_with: int | None = None
+    """How many events the task had when its file was compared with it; 0: there was no task."""
+
+    def is_outdated(self, task: Task | None) -> bool:
+        """Whether the task has changed since: then nothing follows from the comparison."""
+        now = 0 if task is None else task.events
+        return self.compared_with not in (None, now)
 
 
 class StatedLease(Value):
