@@ -72,6 +72,7 @@ QUOTING = "tests/harness/test_quoting.py::test_"
 TEXT = "tests/interfaces/test_bad_text.py::test_"
 PICKLING = "tests/interfaces/test_pickling.py::test_"
 TRUST = "tests/board/test_trust.py::test_"
+ANSWERS = "tests/acceptance/test_lost_answers.py::test_"
 
 
 class Mutant(NamedTuple):
@@ -136,6 +137,13 @@ TABLE = [
     ("settings are nested without limit", "board/toml_files.py", "    if depth_exceeds(stated, DEPTH_MAX):\n        raise too_deep(where)\n", "", TRUST + "a_settings_file_has_limits"),
     ("a settings file has any size", "stores/owners.py", "if len(text) > READ_MAX:", "if False:", TRUST + "a_settings_file_has_limits"),
     ("a folder that looks bare is a repository", "board/locate.py", "    if not worktree:\n        bare = _bare(start)\n", "    if not worktree or _bare(start):\n        bare = _bare(start)\n", TRUST + "a_folder_that_looks_bare_inside_a_work_tree_is_no_repository"),
+    ("a repeat of one's own verb is refused", "core/decide.py", "if facts.since and g.repeats_itself(case):", "if False:", ANSWERS + "a_holder_that_gives_its_verb_again_gets_the_same_answer"),
+    ("a repeat keeps its text twice", "core/decide.py", 'not text or digest_of(text) == done.get("note") or text == done.get("reason")', "not text", ANSWERS + "a_holder_that_gives_its_verb_again_gets_the_same_answer"),
+    ("a repeat forgets a new text", "core/decide.py", "Decision(() if same else (e.Noted(text),),", "Decision((),", ANSWERS + "a_new_text_of_a_repeated_verb_is_kept_as_a_note"),
+    ("what was undone is a repeat", "core/guards.py", "return not any(event.moves for event in case.facts.since[1:])", "return True", ANSWERS + "a_verb_that_something_has_undone_is_refused_when_it_is_given_again"),
+    ("any token is a repeat", "core/guards.py", "or stated not in (None, former.token)", "", ANSWERS + "a_verb_of_another_kind_is_no_repeat"),
+    ("a subagent repeats its parent's verb", "core/guards.py", "former.lost or case.caller.is_child or", "former.lost or", ANSWERS + "a_verb_of_another_kind_is_no_repeat"),
+    ("what was taken away is a repeat", "core/guards.py", "former is None or former.lost or case", "former is None or case", ANSWERS + "a_person_who_dropped_anothers_task_does_not_repeat_its_holders_verb"),
     # The ledger.
     ("the chain forgets what was before", "core/ledger.py", 'digest_of(f"{head}\\n{said}")', "digest_of(said)", LEDGER),
     ("a digest is not compared", "core/ledger.py", "if entry.digest != chain(head, entry):", "if False:", LEDGER),

@@ -405,7 +405,11 @@ def test_5_a_token_from_before_is_refused_even_if_the_same_session_holds_it_agai
 def test_6_after_release_the_token_is_void_also_if_nobody_came_since(bench, codex):
     token = codex.claim().task.token
     codex.do(c.Release(K))
-    for command in (c.Renew(K, token=token), c.Release(K, token=token), c.Complete(K, token=token)):
+    for command in (
+        c.Renew(K, token=token),
+        c.Block(K, token=token, reason="waits"),
+        c.Complete(K, token=token),
+    ):
         assert codex.refused(command) == "lease_lost"
     codex.claim()
 

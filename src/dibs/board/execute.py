@@ -344,6 +344,7 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
     named = actors_named(tx, task, events)
     keys = {other.id: other.key for other in changed}
     outcome = Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
+    outcome = outcome.but(repeats=decision.repeats)
     if facts.matches:
         refs = tuple(match.listed.ref for match in facts.matches if match.outdated)
         outcome = outcome.but(outdated=refs)

@@ -11,6 +11,7 @@ from dibs.core import refusals
 from dibs.core.event import Ending
 from dibs.core.facts import Death, Facts, Left, Rival, is_silent
 from dibs.core.ground import OFF, WARN
+from dibs.core.guards import REPEATED
 from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey, folded
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
@@ -125,6 +126,11 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         former=former_lease(tx, task, caller),
         holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
     )
+    former = facts.former
+    if former is not None and command.verb in REPEATED and former.cause == command.verb:
+        entries = tx.events_of(task.id)
+        since = tuple(entry.event for entry in entries if entry.seq >= former.seq)
+        facts = facts.but(since=since)
     if is_silent(lease, tx.now, facts.rules):
         facts = facts.but(idle=is_watched(tx, task))
     if caller.actor.is_human and isinstance(command, STARTS):

@@ -34,6 +34,8 @@ class Outcome(Value):
     actor: Actor | None = None
     """The actor that was set."""
     replayed: bool = False
+    repeats: e.Event | None = None
+    """What the caller had done before: this is the same success again."""
     keys: Mapping[TaskId, TaskKey] = {}
     """Of the tasks that were changed beside the one that the command is about."""
     said: tuple[str, ...] = ()

@@ -54,12 +54,16 @@ class Decision(Value):
     renews: bool = False
     refusal: Refusal | None = None
     others: tuple[Change, ...] = ()
+    repeats: Event | None = None
+    """What the caller did before, if it does the same again."""
 
 
 def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
     """The events that the command leads to, or its refusal."""
     case = Case(facts, command, now)
     verb = command.verb
+    if facts.since and g.repeats_itself(case):
+        return again(case)
     own = verb in ON_OWN_LEASE and (case.holds or case.may_bind)
     for guard in ON_OWN_LEASE[verb] if own else GUARDS[verb]:
         refusal = guard(case)
@@ -93,6 +97,15 @@ def deny(case: Case, refusal: Refusal) -> Decision:
     if refusal.code in ("lease_lost", "token_ahead") and g.keeps_a_late_note(case):
         return Decision((e.Noted(g.late_text(case), late=case.command.verb),), refusal=refusal)
     return Decision(refusal=refusal)
+
+
+def again(case: Case) -> Decision:
+    """The same success as before. A text that it did not have then is kept as a note."""
+    from dibs.core.ledger import digest_of
+
+    done, text = case.facts.since[0].named(), g.late_text(case)
+    same = not text or digest_of(text) == done.get("note") or text == done.get("reason")
+    return Decision(() if same else (e.Noted(text),), repeats=case.facts.since[0])
 
 
 # Becoming the holder.

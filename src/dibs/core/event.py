@@ -46,6 +46,9 @@ class Event(Value):
     cause: ClassVar[str] = ""
     """Why a lease ended, if the event ends one."""
 
+    moves: ClassVar[bool] = False
+    """Whether it may leave its task in another state, or with another holder."""
+
     @property
     def takes(self) -> bool:
         """Whether a lease that this event ends is taken from its holder, not given up by it."""
@@ -79,6 +82,7 @@ class LeaseBegun(TaskEvent):
     reason: str = ""
     ending: Ending | None = None
     former: Ending | None = None
+    moves = True
     is_attempt: ClassVar[bool] = True
     """Whether the new holder of a task in progress tries anew, or goes on with the same attempt."""
 
@@ -111,6 +115,7 @@ class LeaseBegun(TaskEvent):
 class EndsLease(TaskEvent):
     """An event after which no lease runs."""
 
+    moves = True
     state: ClassVar[State]
     ending: Ending | None = None
 

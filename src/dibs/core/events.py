@@ -122,6 +122,10 @@ class Synced(TaskEvent):
     state: State | None = None
     note: str = ""
 
+    @property
+    def moves(self) -> bool:  # type: ignore[override]
+        return self.state is not None
+
     def evolve(self, task: Task, at: Instant) -> Task:
         task = task.but(terms=self.terms, scope=self.scope, item=self.item)
         if self.state is None:
@@ -320,6 +324,7 @@ class Blocked(EndsLease):
 
 class Unblocked(TaskEvent):
     verb = "unblocked"
+    moves = True
     note: str = ""
 
     def evolve(self, task: Task, at: Instant) -> Task:
@@ -339,6 +344,7 @@ class Submitted(EndsLease):
 
 class Accepted(TaskEvent):
     verb = "accepted"
+    moves = True
     note: str = ""
 
     def evolve(self, task: Task, at: Instant) -> Task:
@@ -347,6 +353,7 @@ class Accepted(TaskEvent):
 
 class Rejected(TaskEvent):
     verb = "rejected"
+    moves = True
     note: str = ""
 
     def evolve(self, task: Task, at: Instant) -> Task:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dibs.core.commands import Add, Command
-    from dibs.core.event import Ending
+    from dibs.core.event import Ending, Event
     from dibs.core.model import Approval, KeptProcess, Process, State
     from dibs.core.worked import Worked
 
@@ -154,6 +154,8 @@ class Facts(Value):
     """Which of them live, looked up before the transaction; nothing of those that cannot be seen."""
     former: EndedLease | None = None
     """The last lease of this task that the caller's session held, if it holds none now."""
+    since: tuple[Event, ...] = ()
+    """The event that ended it, and what came after; only if the same verb is given again."""
     holder_session: Session | None = None
     left: Left | None = None
     fresh_uid: str = ""

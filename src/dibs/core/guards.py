@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dibs.core.commands import Add, HoldersCommand, SetActor
+    from dibs.core.model import Token
 
     Guard = Callable[[Case], Refusal | None]
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 TERMS_OF_A_FILE = ("title", "priority")
 TELLS = ("complete", "submit", "fail", "block", "release", "handoff")
 """Verbs with which a holder says how far it came."""
+
+REPEATED = ("complete", "submit", "fail", "drop", "release")
+"""Verbs that a holder may give again: its answer may have been lost on the way."""
 
 GATED_TERMS = ("audience", "tier", "capabilities", "constraints")
 
@@ -416,6 +420,17 @@ def lost(case: Case) -> Refusal:
         case.holder().name if other else "",
         kept=keeps_a_late_note(case),
     )
+
+
+def repeats_itself(case: Case) -> bool:
+    """The caller ended its last lease of the task by this verb, and nothing has moved the task since."""
+    former, command = case.facts.former, case.command
+    if former is None or former.lost or case.caller.is_child or command.verb not in REPEATED:
+        return False
+    stated: Token | None = command.named()["token"]
+    if former.cause != command.verb or stated not in (None, former.token):
+        return False
+    return not any(event.moves for event in case.facts.since[1:])
 
 
 def keeps_a_late_note(case: Case) -> bool:
