@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dibs
 import pytest
+
+import dibs
 
 CODEX = ("--agent", "codex", "--session", "s1")
 CLAUDE = ("--agent", "claude", "--session", "s9")
