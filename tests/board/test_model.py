@@ -739,7 +739,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = "people_only"
         elif used_up and not force:
             expected = "used_up"
-        if not self.ask(who, c.Retry(TaskKey(key), force=force), expected):
+        if not self.ask(who, c.Retry(TaskKey(key), force=force, reason="once more"), expected):
             return
         if task.state != "open" or task.held is not None:
             attempts = task.attempts

@@ -190,7 +190,7 @@ class Board(Opened):
             seen = look(self)
         with self.read() as tx:
             caller, _ = caller_of(tx, who, self.settings)
-            facts = facts_for(tx, caller, command, self.settings, seen)
+            facts = facts_for(tx, caller, command, self.settings, seen).but(is_plan=True)
             return Plan(decide(facts, command, tx.now), facts, tx.now)
 
     def _renew(self, who: Identity, command: c.Command) -> Outcome | None:

@@ -11,7 +11,6 @@ from dibs.core import refusals
 from dibs.core.event import Ending
 from dibs.core.facts import Death, Facts, Left, Rival, is_silent
 from dibs.core.ground import OFF, WARN
-from dibs.core.guards import REPEATED
 from dibs.core.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey, folded
 from dibs.core.refusals import Refused, refused
 from dibs.core.values import Value
@@ -127,7 +126,7 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
     )
     former = facts.former
-    if former is not None and command.verb in REPEATED and former.cause == command.verb:
+    if former is not None and command.verb in c.REPEATED and former.cause == command.verb:
         entries = tx.events_of(task.id)
         since = tuple(entry.event for entry in entries if entry.seq >= former.seq)
         facts = facts.but(since=since)

@@ -378,9 +378,11 @@ def fits(entry: Entry, wanted: LogFilter, actor: Actor | None) -> bool:
 
 
 def is_forced(entry: Entry) -> bool:
-    """A person acted against another's lease, an assignment or a gate."""
+    """A person acted against another's lease, an assignment, a gate or the number of attempts."""
     if entry.verb == e.Forced.verb:
         return True
+    if entry.verb in (e.Reset.verb, e.Retried.verb):
+        return bool(entry.event.named()["forced"])
     if entry.verb not in (e.Dropped.verb, e.Unassigned.verb) or not entry.event.takes:
         return False
     ending: e.Ending | None = entry.event.named()["ending"]

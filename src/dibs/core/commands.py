@@ -44,6 +44,10 @@ class HoldersCommand(TaskCommand):
     token: Token | None = None
 
 
+REPEATED = ("complete", "submit", "fail", "drop", "release")
+"""Verbs that a holder may give again: its answer may have been lost on the way."""
+
+
 class Add(Command):
     """A new task; or, for an origin that is known already, one more delivery of the same request.
 
@@ -255,13 +259,17 @@ class Drop(HoldersCommand):
 
 
 class AddStint(TaskCommand):
-    """A person tells of a period of work that was not recorded: her own, or that of `actor`."""
+    """A person tells of a period of work that was not recorded: her own, or that of `actor`.
+
+    `backdated`: the work is older than its task.
+    """
 
     verb = "add_stint"
     started: Instant
     ended: Instant
     actor: str = ""
     yes: bool = False
+    backdated: bool = False
     reason: str = ""
 
 
@@ -273,6 +281,7 @@ class AmendStint(Command):
     started: Instant | None = None
     ended: Instant | None = None
     yes: bool = False
+    backdated: bool = False
     reason: str = ""
 
 

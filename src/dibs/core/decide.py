@@ -62,30 +62,17 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
     """The events that the command leads to, or its refusal."""
     case = Case(facts, command, now)
     verb = command.verb
-    if facts.since and g.repeats_itself(case):
-        return again(case)
+    if facts.since:
+        from dibs.core.repeating import again, repeats_itself
+
+        if repeats_itself(case):
+            return again(case)
     own = verb in ON_OWN_LEASE and (case.holds or case.may_bind)
     for guard in ON_OWN_LEASE[verb] if own else GUARDS[verb]:
         refusal = guard(case)
         if refusal is not None:
             return deny(case, refusal)
-    if verb == "sync":
-        from dibs.core.mirroring import sync
-
-        return sync(case, command)  # type: ignore[arg-type]
-    if verb in OF_PERIODS:
-        from dibs.core.approving import ACTS as APPROVALS
-
-        return APPROVALS[verb](case, command)
-    if verb in OF_MANY:
-        from dibs.core.recovery import ACTS as MANY
-
-        return MANY[verb](case, command)
-    if verb in OF_STINTS:
-        from dibs.core.stinting import ACTS as CORRECTIONS
-
-        return CORRECTIONS[verb](case, command)
-    decision = ACTS[verb](case, command)
+    decision = act_of(verb)(case, command)
     if not facts.working:
         return decision
     from dibs.core.stinting import one_at_a_time
@@ -93,19 +80,27 @@ def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
     return one_at_a_time(case, decision)
 
 
+def act_of(verb: str) -> Callable[..., Decision]:
+    """What is seldom done is loaded when it is."""
+    if verb in ACTS:
+        return ACTS[verb]
+    if verb == "sync":
+        from dibs.core.mirroring import ACTS as ALL
+    elif verb in OF_REQUESTS:
+        from dibs.core.requesting import ACTS as ALL
+    elif verb in OF_PERIODS:
+        from dibs.core.approving import ACTS as ALL
+    elif verb in OF_MANY:
+        from dibs.core.recovery import ACTS as ALL
+    else:
+        from dibs.core.stinting import ACTS as ALL
+    return ALL[verb]
+
+
 def deny(case: Case, refusal: Refusal) -> Decision:
     if refusal.code in ("lease_lost", "token_ahead") and g.keeps_a_late_note(case):
         return Decision((e.Noted(g.late_text(case), late=case.command.verb),), refusal=refusal)
     return Decision(refusal=refusal)
-
-
-def again(case: Case) -> Decision:
-    """The same success as before. A text that it did not have then is kept as a note."""
-    from dibs.core.ledger import digest_of
-
-    done, text = case.facts.since[0].named(), g.late_text(case)
-    same = not text or digest_of(text) == done.get("note") or text == done.get("reason")
-    return Decision(() if same else (e.Noted(text),), repeats=case.facts.since[0])
 
 
 # Becoming the holder.
@@ -291,50 +286,6 @@ def reject(_case: Case, command: c.Reject) -> Decision:
 # Describing.
 
 
-def add(case: Case, command: c.Add) -> Decision:
-    """A new task; or, for an origin that is known already, a receipt: its task is the answer."""
-    if case.facts.task is not None:
-        return Decision((received(command, case.facts.first),))
-    added = e.Added(
-        uid=case.facts.fresh_uid,
-        key=command.key or case.facts.fresh_key,
-        terms=command.terms,
-        scope=command.scope,
-        channel=command.channel,
-        origin_ask_ref=command.origin_ask_ref,
-        after=case.facts.on,
-        waits_on=open_ones(case, case.facts.on),
-        url=command.url,
-        digest=command.digest,
-        delivery=command.delivery,
-    )
-    return Decision((added,))
-
-
-def received(command: c.Add, first: str) -> e.Received:
-    """Nothing of the task changes: what was asked first holds."""
-    differs = bool(first and command.digest and first != command.digest)
-    return e.Received(digest=command.digest, delivery=command.delivery, differs=differs)
-
-
-def intake(case: Case, _command: c.Intake) -> Decision:
-    """One change for each origin: a new task, and a receipt for every delivery but its first."""
-    found: dict[int, list[Event]] = {}
-    for place, asked in enumerate(case.facts.asked):
-        ask = asked.ask
-        if asked.before is not None:
-            first = case.facts.asked[asked.before]
-            found[asked.before].append(received(ask, first.first or first.ask.digest))
-        elif asked.task is not None:
-            found[place] = [received(ask, asked.first)]
-        else:
-            terms, origin = ask.terms, (ask.channel, ask.origin_ask_ref)
-            added = e.Added(asked.uid, asked.key, terms, ask.scope, *origin)
-            found[place] = [added.but(url=ask.url, digest=ask.digest, delivery=ask.delivery)]
-    changes = (Change(case.facts.asked[place].task, tuple(all_)) for place, all_ in found.items())
-    return Decision(others=tuple(changes))
-
-
 def edit(case: Case, command: c.Edit) -> Decision:
     before = case.task.terms
     wanted = {f: v for f, v in command.named().items() if f in Terms.fields and v is not None}
@@ -450,14 +401,14 @@ def started_first(case: Case) -> tuple[Event, ...]:
 OF_THE_BOARD = (
     "set_actor", "set_clock", "set_settings", "move_board", "restore_board", "pause", "resume",
 )  # fmt: skip
+OF_REQUESTS = ("add", "intake")
 OF_PERIODS = ("approve", "reopen")
 OF_MANY = ("retry", "reset", "sweep")
-OF_STINTS = ("add_stint", "amend_stint", "report_usage")
 
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act
     for act in (
-        add, intake, edit, scope, allow, depend, note, redact, claim, next_, start, takeover, force, assign, unassign, park, unpark,
+        edit, scope, allow, depend, note, redact, claim, next_, start, takeover, force, assign, unassign, park, unpark,
         renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
     )
 }  # fmt: skip

@@ -69,6 +69,39 @@ class TellsOnly(TaskEvent):
         return task
 
 
+class Noted(TellsOnly):
+    """A note; `late` names the verb of a former holder whose text was kept."""
+
+    verb = "noted"
+    note: str
+    late: str = ""
+
+
+class Redacted(TellsOnly):
+    """The text of the note of event `of` was removed. That event keeps its digest."""
+
+    verb = "redacted"
+    of: int
+    reason: str = ""
+
+
+class Acknowledged(TellsOnly):
+    """A former holder said that it knows that it lost the lease `lost`."""
+
+    verb = "acknowledged"
+    lost: Token
+
+
+class Allowed(TellsOnly):
+    """A person let somebody touch paths that the task reserves, for a while."""
+
+    verb = "allowed"
+    paths: tuple[str, ...]
+    to: ActorId
+    until: Instant
+    reason: str
+
+
 class LeaseBegun(TaskEvent):
     """A new lease, fresh in every field; `ending` tells of the one that it replaced, if any.
 

@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 from dibs.core.event import (
+    Acknowledged,
+    Allowed,
     Ending,  # noqa: F401 - one vocabulary: what an event is, and all of them
     EndsLease,
     Event,
     LeaseBegun,
+    Noted,
+    Redacted,
     Stint,
     TaskEvent,
     TellsOnly,
@@ -33,7 +37,6 @@ from dibs.core.model import (
     TaskId,
     TaskKey,
     Terms,
-    Token,
 )  # fmt: skip
 
 TYPE_CHECKING = False
@@ -131,22 +134,6 @@ class Synced(TaskEvent):
         if self.state is None:
             return task
         return begun_anew(task).but(state=self.state, attempts=task.attempts)
-
-
-class Noted(TellsOnly):
-    """A note; `late` names the verb of a former holder whose text was kept."""
-
-    verb = "noted"
-    note: str
-    late: str = ""
-
-
-class Redacted(TellsOnly):
-    """The text of the note of event `of` was removed. That event keeps its digest."""
-
-    verb = "redacted"
-    of: int
-    reason: str = ""
 
 
 class Claimed(LeaseBegun):
@@ -290,23 +277,6 @@ class Unassigned(EndsLease):
         return task.but(state=without_a_lease(task), lease=None, assignee=None)
 
 
-class Acknowledged(TellsOnly):
-    """A former holder said that it knows that it lost the lease `lost`."""
-
-    verb = "acknowledged"
-    lost: Token
-
-
-class Allowed(TellsOnly):
-    """A person let somebody touch paths that the task reserves, for a while."""
-
-    verb = "allowed"
-    paths: tuple[str, ...]
-    to: ActorId
-    until: Instant
-    reason: str
-
-
 class Blocked(EndsLease):
     verb = "blocked"
     cause = "block"
@@ -381,6 +351,7 @@ class Retried(EndsLease):
     cause = "retry"
     reason: str = ""
     raised: bool = False
+    forced: bool = False
 
     @property
     def takes(self) -> bool:
@@ -394,13 +365,17 @@ class Retried(EndsLease):
 
 
 class Reset(EndsLease):
-    """As if nobody had ever worked on it; `of` names the task whose reset led here, if another's."""
+    """As if nobody had ever worked on it; `of` names the task whose reset led here, if another's.
+
+    `forced`: a person ended a live lease of another.
+    """
 
     verb = "reset"
     cause = "reset"
     reason: str = ""
     of: str = ""
     overruled: bool = False
+    forced: bool = False
 
     @property
     def takes(self) -> bool:

@@ -212,6 +212,8 @@ class Facts(Value):
     """If hours are to be approved."""
     newcomers: tuple[Actor, ...] = ()
     """Who is to be registered beside the caller."""
+    is_plan: bool = False
+    """Nothing will be done: what a person confirms or explains then need not be given yet."""
 
 
 class Case(Value):

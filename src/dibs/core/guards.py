@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dibs.core.commands import Add, HoldersCommand, SetActor
-    from dibs.core.model import Token
 
     Guard = Callable[[Case], Refusal | None]
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 TERMS_OF_A_FILE = ("title", "priority")
 TELLS = ("complete", "submit", "fail", "block", "release", "handoff")
 """Verbs with which a holder says how far it came."""
-
-REPEATED = ("complete", "submit", "fail", "drop", "release")
-"""Verbs that a holder may give again: its answer may have been lost on the way."""
 
 GATED_TERMS = ("audience", "tier", "capabilities", "constraints")
 
@@ -48,7 +44,7 @@ def caller_has_the_right(case: Case) -> Refusal | None:
 def reason_is_given(case: Case) -> Refusal | None:
     """A reason is given, where one is needed."""
     right = RIGHTS.get(case.command.verb)
-    if right is None or not right.reason or not right.applies(case):
+    if right is None or not right.reason or case.facts.is_plan or not right.applies(case):
         return None
     given = case.command.named()["reason"].strip()
     return None if given else refusals.reason_missing(typed(case))
@@ -333,7 +329,7 @@ def new_holder_fits(case: Case) -> Refusal | None:
 def many_are_confirmed(case: Case) -> Refusal | None:
     """One task is meant, or it was said that all of them are."""
     many = [task.key for task in case.facts.many]
-    if len(many) <= 1 or case.command.named()["yes"]:
+    if len(many) <= 1 or case.command.named()["yes"] or case.facts.is_plan:
         return None
     return refusals.unconfirmed(typed(case), many)
 
@@ -420,17 +416,6 @@ def lost(case: Case) -> Refusal:
         case.holder().name if other else "",
         kept=keeps_a_late_note(case),
     )
-
-
-def repeats_itself(case: Case) -> bool:
-    """The caller ended its last lease of the task by this verb, and nothing has moved the task since."""
-    former, command = case.facts.former, case.command
-    if former is None or former.lost or case.caller.is_child or command.verb not in REPEATED:
-        return False
-    stated: Token | None = command.named()["token"]
-    if former.cause != command.verb or stated not in (None, former.token):
-        return False
-    return not any(event.moves for event in case.facts.since[1:])
 
 
 def keeps_a_late_note(case: Case) -> bool:

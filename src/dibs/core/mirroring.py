@@ -14,6 +14,8 @@ from dibs.core.model import COMPLETE, OPEN, Mirrored, Task, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dibs.core.model import State
 
 
@@ -96,3 +98,6 @@ def is_lost(task: Task, match: Match) -> bool:
     assert stated is not None, "asked only of a stated lease"
     free = task.lease is None and (new_state(match, task) or task.state) == OPEN
     return free and tuple(stated.token) > tuple(task.token)
+
+
+ACTS: dict[str, Callable[..., Decision]] = {"sync": sync}
