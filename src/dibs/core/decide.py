@@ -93,6 +93,7 @@ def act_of(verb: str) -> Callable[..., Decision]:
     elif verb in OF_MANY:
         from dibs.core.recovery import ACTS as ALL
     else:
+        assert verb in OF_STINTS, verb
         from dibs.core.stinting import ACTS as ALL
     return ALL[verb]
 
@@ -404,6 +405,7 @@ OF_THE_BOARD = (
 OF_REQUESTS = ("add", "intake")
 OF_PERIODS = ("approve", "reopen")
 OF_MANY = ("retry", "reset", "sweep")
+OF_STINTS = ("add_stint", "amend_stint", "report_usage")
 
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act
