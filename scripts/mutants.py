@@ -74,6 +74,8 @@ PICKLING = "tests/interfaces/test_pickling.py::test_"
 TRUST = "tests/board/test_trust.py::test_"
 MANY = "tests/interfaces/test_many_tasks.py::test_"
 CORRECTIONS = "tests/board/test_corrections.py::test_"
+ADOPTING = "tests/backlogs/test_adopting.py::test_"
+FILES_VERBS = "tests/interfaces/test_files_verbs.py::test_"
 ANSWERS = "tests/acceptance/test_lost_answers.py::test_"
 
 
@@ -175,6 +177,13 @@ TABLE = [
     ("a file that was compared with an old row counts", "core/mirroring.py", " if not match.outdated", "", SYNC + "what_a_file_said_counts_for_nothing_once_its_task_has_changed"),
     ("a token of a file is not compared again", "board/listing.py", "tuple(listed.token) > known and ", "", SYNC + "what_a_file_said_counts_for_nothing_once_its_task_has_changed"),
     ("what changed during a sync is not compared again", "backlogs/sync.py", "            self.compare_again(dialect, fresh)\n", "", SYNC + "a_sync_compares_again_what_changed_while_it_ran"),
+    ("files: a person's work is guessed dead", "backlogs/compare.py", "or (person is not None and person.is_human)", "", ADOPTING + "a_persons_name_on_an_open_line_is_left_there"),
+    ("files: who works by file is not kept", "backlogs/compare.py", "return next(iter(people or ([] if item.gone else known)), None)", "return None", ADOPTING + "a_persons_work_by_file_becomes_her_lease"),
+    ("files: a tool's rule ends a person's work", "backlogs/compare.py", "people or ([] if item.gone else known)", "[] if item.gone else known", ADOPTING + "a_persons_work_by_file_becomes_her_lease"),
+    ("files: somebody unknown is not asked about", "backlogs/compare.py", "return claimed and free and self.worker is None", "return False", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
+    ("files: a question is asked once", "backlogs/sync.py", "or item.is_claimed or", "or", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
+    ("files: a check forgets what is new", "backlogs/sync.py", "len(self.writes | self.backlog.behind(tx, sorted(shows)))", "len(self.backlog.behind(tx, sorted(shows)))", ADOPTING + "a_check_counts_files_of_new_items_with_stale_claims"),
+    ("files: another clone's lease is not told of", "backlogs/compare.py", ", warns=self.is_held_elsewhere())", ")", FILES_VERBS + "a_claim_of_what_another_clone_holds_says_so"),
     # The store.
     ("the lock is weakened", "stores/sqlite.py", '"BEGIN IMMEDIATE"', '"BEGIN"', SQLITE),
     ("the queue lets everybody in", "stores/queue.py", "flock(descriptor, LOCK_EX | LOCK_NB)", "pass", SQLITE),

@@ -44,14 +44,13 @@ def test_an_item_is_one_task_however_often_it_is_read(yard):
     assert yard.verbs(KEY) == ["added"]
 
 
-def test_in_progress_without_a_live_lease_comes_in_as_open_with_a_note_of_who_had_it(yard):
-    path = yard.kano(KEY, state="InProgress", owner="Codex")
+def test_in_progress_by_nobody_comes_in_as_open_with_a_note_and_a_word(yard):
+    path = yard.kano(KEY, state="InProgress", owner="None")
     before = yard.text(path)
-    yard.sync()
+    report = yard.sync()
     assert yard.task(KEY).state == "open"
-    assert notes(yard) == [
-        "its file says InProgress by Codex, and no live lease stands behind that"
-    ]
+    assert notes(yard) == ["its file says InProgress by None, and no live lease stands behind that"]
+    assert "nobody is at work on it; it is open here" in str(report.problems[-1])
     yard.sync(Options(everything=True))
     assert len(notes(yard)) == 1
     assert yard.text(path) == before

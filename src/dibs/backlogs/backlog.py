@@ -6,7 +6,7 @@ import os
 from os.path import basename, join
 
 from dibs.backlogs import files
-from dibs.backlogs.compare import Ground, judge, past_of
+from dibs.backlogs.compare import ground_of, judge
 from dibs.backlogs.gone import as_gone, told
 from dibs.backlogs.index import Index
 from dibs.backlogs.item import Item, Problem
@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dibs.backlogs.compare import Verdict
+    from dibs.backlogs.compare import Ground, Verdict
     from dibs.backlogs.item import Dialect
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
@@ -176,16 +176,7 @@ class Backlog:
             task = tx.task(key_of(id_)[0]) or tx.task_of_origin(dialect.channel, id_)
             return task.key if task is not None and task.channel == dialect.channel else None
 
-        return Ground(
-            board=tx.board.uid,
-            epoch=tx.board.epoch,
-            now=tx.now,
-            keys=key,
-            past=lambda task: past_of(tx.events_of(task.id)),
-            waits=lambda task: frozenset(one.key for one in tx.dependencies(task.id)),
-            words=dialect.words,
-            heals=dialect.heals,
-        )
+        return ground_of(tx, dialect, key)
 
     def find(
         self, tx: ReadTransaction, dialect: Dialect, task: Task
@@ -270,13 +261,14 @@ class Backlog:
                 said.append(problem)
         return tuple(said)
 
-    def behind(self, tx: ReadTransaction, keys: list[TaskKey]) -> int:
-        """How many files do not show what the board says now of these tasks."""
+    def behind(self, tx: ReadTransaction, keys: list[TaskKey]) -> set[str]:
+        """The files that do not show what the board says now of these tasks."""
         by_file, _ = self.files_of(tx, keys)
-        return sum(
-            is_behind(self.root, path, dialect, records_of(tx, tasks))
+        return {
+            path
             for path, dialect, tasks in by_file
-        )
+            if is_behind(self.root, path, dialect, records_of(tx, tasks))
+        }
 
     def files_of(
         self, tx: ReadTransaction, keys: list[TaskKey]

@@ -8,7 +8,7 @@ from os.path import exists, getmtime, join
 
 from dibs.backlogs import files
 from dibs.backlogs.backlog import COMPARED
-from dibs.backlogs.compare import Ground, judge, past_of
+from dibs.backlogs.compare import ground_of, judge
 from dibs.backlogs.cycles import broken_cycles
 from dibs.backlogs.found import wrong_in
 from dibs.backlogs.gone import GONE, as_gone, missing, told
@@ -103,6 +103,9 @@ class Syncing:
         self.gone: set[TaskKey] = set()
         self.unwritten = 0
         self.healed: list[Item] = []
+        self.adopted: list[str] = []
+        self.writes: set[str] = set()
+        """Files that would be written for what is not on the board yet."""
         self.entries = 0
         self.outdated: set[str] = set()
         """Refs of items whose tasks changed after they were compared."""
@@ -128,6 +131,7 @@ class Syncing:
             changed=self.changed,
             written=written,
             brought_back=self.brought_back,
+            adopted=tuple(self.adopted),
             healed=tuple(f"{item.id} ({item.owner or 'nobody'})" for item in self.healed),
             unwritten=self.unwritten,
             problems=tuple(self.problems),
@@ -159,7 +163,10 @@ class Syncing:
             self.problems += problems
             self.fresh[path] = items
             print_ = (seen.mtime_ns, seen.ctime_ns, seen.size, seen.inode)
-            again = any(item.lock is not None or problem_of_time(problems) for item in items)
+            again = any(
+                item.lock is not None or item.is_claimed or problem_of_time(problems)
+                for item in items
+            )
             self.files[path] = File(print_, read_at, tuple(map(noted, items)), again)
 
     def unreadable(self, path: str, error: Exception) -> None:
@@ -257,9 +264,12 @@ class Syncing:
             task = self.rows.get(one.item.ref) or self.rows.get(one.item.id)
             if verdict.healed:
                 self.healed.append(one.item)
-            back = verdict.listed is not None and verdict.listed.lease is not None
-            if (verdict.write or back) and task is not None:
-                self.shows.add(task.key)
+            stated = verdict.listed.lease if verdict.listed is not None else None
+            if stated is not None and stated.token is None:
+                self.adopted.append(f"{one.item.id} ({stated.actor})")
+            if verdict.write or stated is not None:
+                self.writes.add(one.item.path)
+                self.shows |= {task.key} if task is not None else set()
 
     def load(self, tx: ReadTransaction, dialect: Dialect, many: int) -> None:
         """The tasks of this backlog, by ref: all at once, if many are asked for."""
@@ -294,19 +304,7 @@ class Syncing:
     def judged(self, tx: ReadTransaction, dialect: Dialect, item: Item) -> Verdict:
         task = self.rows.get(item.ref) or self.rows.get(item.id)
         key = task.key if task else key_of(item.id)[0]
-        return judge(item, task, key, self.ground(tx, dialect))
-
-    def ground(self, tx: ReadTransaction, dialect: Dialect) -> Ground:
-        return Ground(
-            board=tx.board.uid,
-            epoch=tx.board.epoch,
-            now=tx.now,
-            keys=self.key_of_id,
-            past=lambda task: past_of(tx.events_of(task.id)),
-            waits=lambda task: frozenset(one.key for one in tx.dependencies(task.id)),
-            words=dialect.words,
-            heals=dialect.heals,
-        )
+        return judge(item, task, key, ground_of(tx, dialect, self.key_of_id))
 
     def key_of_id(self, id_: str) -> TaskKey | None:
         """An id that a file names: the key of its task, or the one that it will have."""
@@ -397,11 +395,11 @@ class Syncing:
     def write(self) -> int:
         """Files that are behind, and those of tasks that changed."""
         shows = (self.shows | self.behind) - self.gone
-        if not shows:
-            return 0
         if self.options.check:
             with self.board.read() as tx:
-                return self.backlog.behind(tx, sorted(shows))
+                return len(self.writes | self.backlog.behind(tx, sorted(shows)))
+        if not shows:
+            return 0
         before = self.backlog.written
         with self.board.read() as tx:
             said = self.backlog.show_now(tx, sorted(shows), frozenset())

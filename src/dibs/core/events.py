@@ -171,6 +171,16 @@ class BroughtBack(LeaseBegun):
     cause = "restore"
 
 
+class Adopted(LeaseBegun):
+    """Somebody was at work on it by its item file alone. Since when is not known: no stint opens."""
+
+    verb = "adopted"
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        begun = super().evolve(task.but(state=IN_PROGRESS), at)
+        return begun.but(lease=lease_of(begun).but(stint=None))
+
+
 class Bound(TaskEvent):
     """A session of the assignee took up the lease that was made for it."""
 
@@ -420,7 +430,7 @@ class Unparked(TaskEvent):
 
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
-    Received, Edited, Scoped, Depended, Synced, Noted, Redacted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
+    Received, Edited, Scoped, Depended, Synced, Noted, Redacted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack, Adopted,
     Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Allowed, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip

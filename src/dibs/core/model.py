@@ -311,13 +311,16 @@ class Listed(Value):
 
 
 class StatedLease(Value):
-    """A lease of this board that only the file of a task knows any more."""
+    """A lease of this board that only the file of a task knows any more.
+
+    Without a token: somebody works on it by the file alone, for as long as an ordinary lease.
+    """
 
     actor: str
     kind: Kind
     session: str | None
-    ttl: Duration
-    token: Token
+    ttl: Duration | None = None
+    token: Token | None = None
     started: bool = False
     """Whether the file says that it is worked on, not only held."""
 
