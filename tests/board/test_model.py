@@ -468,6 +468,7 @@ class OneOwner(RuleBasedStateMachine):
                 tried = rest is not None and task.state == "in_progress"
                 failed = tried and task.attempts >= task.most
                 left = "blocked" if task.state == "blocked" else "open"
+                task.attempts -= rest is None and task.state == "in_progress"
                 task.given_up(who, command, "failed" if failed else left)
                 task.assignee = None
                 rests = rest is not None and task.state != "failed"

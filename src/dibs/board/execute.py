@@ -25,7 +25,6 @@ from dibs.core.model import (
     LoggedRefusal,
     Task,
     TaskKey,
-    Token,
     folded,
 )
 from dibs.core.refusals import Refusal, Refused
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from dibs.board.settings import Settings
     from dibs.core.facts import Death
-    from dibs.core.model import Session, TaskId
+    from dibs.core.model import TaskId
     from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
@@ -79,10 +78,9 @@ BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume, c.Approve, c.Reopen
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
     """What its holder left behind is looked up before the transaction, then it is tried again."""
 
-    def __init__(self, token: Token, holder: Session) -> None:
-        super().__init__(holder.worktree)
-        self.token = token
-        self.holder = holder
+    def __init__(self, ending: e.Ending) -> None:
+        super().__init__(ending.worktree)
+        self.ending = ending
 
 
 class Plan(Value):
@@ -144,8 +142,7 @@ class Board(Opened):
             except LookFirst as look:
                 from dibs.board.left_behind import left_by
 
-                machine = self.store.machine
-                left = left_by(look.holder, look.token, machine, self.repository)
+                left = left_by(look.ending, self.store.machine, self.repository)
                 seen = seen.but(left=left)
             except LookAtProcesses as look:
                 from dibs.board.liveness import lives
@@ -242,7 +239,7 @@ class Board(Opened):
             if refusal is not None:
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
-                look_first(decision, seen.left, tx)
+                look_first(decision, seen.left)
                 for unknown in ((caller.actor,) if is_new else ()) + facts.newcomers:
                     register(tx, caller, unknown)
                 session = session_at(who, caller, command, decision)
@@ -382,14 +379,12 @@ def carried_out(tx: WriteTransaction, change: Change, caller: Caller, entries: l
     return task
 
 
-def look_first(decision: Decision, left: Left | None, tx: ReadTransaction) -> None:
+def look_first(decision: Decision, left: Left | None) -> None:
     """Before a lease is taken from its holder: what lies where it worked."""
     for event in decision.events:
         ending = taken_by(event)
         if left is None and ending and ending.worktree:
-            session = tx.session(ending.actor, ending.session or "")
-            if session and session.worktree:
-                raise LookFirst(ending.token, session)
+            raise LookFirst(ending)
 
 
 # What was asked before, and what is told of it.

@@ -192,8 +192,11 @@ class Unpark(TaskCommand):
 
 
 class Renew(HoldersCommand):
+    """`here`: with a commit, which says where the work lies."""
+
     verb = "renew"
     ttl: Duration | None = None
+    here: bool = False
 
 
 class Stop(HoldersCommand):
@@ -201,11 +204,15 @@ class Stop(HoldersCommand):
 
 
 class Release(HoldersCommand):
-    """`rest`: a try that did not succeed; the task rests so long, and attempts used up fail it."""
+    """`rest`: a try that did not succeed; the task rests so long, and attempts used up fail it.
+
+    `tried`: what kept the lease gives it back, not its holder: the attempt counts.
+    """
 
     verb = "release"
     note: str = ""
     rest: Duration | None = None
+    tried: bool = False
 
 
 class Handoff(HoldersCommand):

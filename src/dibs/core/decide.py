@@ -118,12 +118,22 @@ def go_on(case: Case, ttl: Duration | None, *, start: bool) -> Decision:
     lease = e.lease_of(case.task)
     events = [*extend(case, ttl)]
     if case.may_bind:
-        events.append(e.Bound(session=case.caller.holding_session))
+        events.append(e.Bound(case.caller.holding_session, case.caller.place))
+    else:
+        events += placed(case)
     if start and case.task.state == OPEN:
         events.append(e.Started())
     elif start and lease.bound and lease.stint is None:
         events.append(e.Resumed())
     return Decision(tuple(events), renews=True)
+
+
+def placed(case: Case) -> tuple[Event, ...]:
+    """Where the holder works now, if that is known and is not where it was."""
+    place = case.caller.place
+    if place is None or not place.worktree or place == e.lease_of(case.task).place:
+        return ()
+    return (e.Placed(place),)
 
 
 def begin(
@@ -142,6 +152,7 @@ def begin(
         reason=reason or why,
         ending=ending,
         former=None if ending else swept,
+        place=case.caller.place,
     )
     starts = (e.Started(),) if start and case.task.state == OPEN else ()
     return Decision((event, *starts))
@@ -194,7 +205,8 @@ def for_another(
 
 
 def renew(case: Case, command: c.Renew) -> Decision:
-    return Decision(extend(case, command.ttl), renews=True)
+    here = placed(case) if command.here else ()
+    return Decision((*extend(case, command.ttl), *here), renews=True)
 
 
 def stop(case: Case, _command: c.Stop) -> Decision:
@@ -225,7 +237,8 @@ def given_back(case: Case, command: c.Release) -> e.Released:
     """After a try that did not succeed the task rests, or fails if that was the last one."""
     note, ending, task = command.note.strip(), end(case), case.task
     if command.rest is None:
-        return e.Released(ending=ending, note=note)
+        untried = task.state == IN_PROGRESS and not command.tried
+        return e.Released(ending=ending, note=note, untried=untried)
     if task.state == IN_PROGRESS and task.attempts >= task.terms.max_attempts:
         return e.Released(ending=ending, note=note, gives_up=True)
     return e.Released(ending=ending, note=note, rests_until=later(case.now, command.rest))
@@ -386,9 +399,8 @@ def open_ones(case: Case, keys: tuple[TaskKey, ...]) -> int:
 
 def end(case: Case) -> e.Ending | None:
     """How the lease stands as it ends, and where its work lies."""
-    session, left = case.facts.holder_session, case.facts.left
-    silent = case.death is not None or case.facts.idle
-    ending = ending_of(case.task, case.now, session, silent=silent)
+    left, silent = case.facts.left, case.death is not None or case.facts.idle
+    ending = ending_of(case.task, case.now, silent=silent)
     if ending is None or left is None or left.token != ending.token:
         return ending
     return ending.but(uncommitted=left.uncommitted, not_looked_at=left.not_looked_at)

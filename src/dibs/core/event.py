@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.instants import Duration, Instant
-from dibs.core.model import IN_PROGRESS, OPEN, ActorId, Lease, Task, Token
+from dibs.core.model import IN_PROGRESS, NOWHERE, OPEN, ActorId, Lease, Place, Task, Token
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -32,6 +32,7 @@ class Ending(Value):
     renewals: int
     late: bool
     stint: Stint | None = None
+    host: str = ""
     worktree: str = ""
     branch: str = ""
     uncommitted: tuple[str, ...] | None = None
@@ -67,6 +68,15 @@ class TellsOnly(TaskEvent):
 
     def evolve(self, task: Task, at: Instant) -> Task:
         return task
+
+
+class Received(TellsOnly):
+    """The same request was delivered once more. `differs`: with another payload than the first."""
+
+    verb = "received"
+    digest: str = ""
+    delivery: str = ""
+    differs: bool = False
 
 
 class Noted(TellsOnly):
@@ -115,6 +125,7 @@ class LeaseBegun(TaskEvent):
     reason: str = ""
     ending: Ending | None = None
     former: Ending | None = None
+    place: Place | None = None
     moves = True
     is_attempt: ClassVar[bool] = True
     """Whether the new holder of a task in progress tries anew, or goes on with the same attempt."""
@@ -133,6 +144,7 @@ class LeaseBegun(TaskEvent):
             ttl=self.ttl,
             reason=self.reason,
             stint=at if in_progress and self.session is not None else None,
+            place=self.place or NOWHERE,
         )
         return task.but(
             token=self.token,

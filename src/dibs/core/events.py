@@ -13,10 +13,10 @@ from dibs.core.event import (
     Event,
     LeaseBegun,
     Noted,
+    Received,
     Redacted,
     Stint,
     TaskEvent,
-    TellsOnly,
     begun_anew,
     lease_of,
     without_a_lease,
@@ -33,6 +33,7 @@ from dibs.core.model import (
     REVIEW,
     ActorId,
     Mirrored,
+    Place,
     Task,
     TaskId,
     TaskKey,
@@ -76,15 +77,6 @@ class Added(Event):
             waits_on=self.waits_on,
             item=self.item,
         )
-
-
-class Received(TellsOnly):
-    """The same request was delivered once more. `differs`: with another payload than the first."""
-
-    verb = "received"
-    digest: str = ""
-    delivery: str = ""
-    differs: bool = False
 
 
 class Edited(TaskEvent):
@@ -186,11 +178,23 @@ class Bound(TaskEvent):
 
     verb = "bound"
     session: str
+    place: Place | None = None
 
     def evolve(self, task: Task, at: Instant) -> Task:
         stint = at if task.state == IN_PROGRESS else None
-        lease = lease_of(task).but(session=self.session, stint=stint)
+        place = self.place or lease_of(task).place
+        lease = lease_of(task).but(session=self.session, stint=stint, place=place)
         return task.but(lease=lease, assignee=None, preferred=None)
+
+
+class Placed(TaskEvent):
+    """The holder goes on with it in another worktree, or on another branch."""
+
+    verb = "placed"
+    place: Place
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(lease=lease_of(task).but(place=self.place))
 
 
 class Started(TaskEvent):
@@ -234,17 +238,23 @@ class Renewed(TaskEvent):
 
 
 class Released(EndsLease):
-    """Given back; after a try that did not succeed with a rest, or, if that was the last one, failed."""
+    """Given back; after a try that did not succeed with a rest, or, if that was the last one, failed.
+
+    `untried`: its holder gave it back by itself, and that is no attempt.
+    """
 
     verb = "released"
     cause = "release"
     note: str = ""
     rests_until: Instant | None = None
     gives_up: bool = False
+    untried: bool = False
 
     def evolve(self, task: Task, at: Instant) -> Task:
         state = FAILED if self.gives_up else without_a_lease(task)
-        return task.but(state=state, lease=None, assignee=None, rests_until=self.rests_until)
+        attempts = max(0, task.attempts - self.untried)
+        freed = task.but(state=state, lease=None, assignee=None, attempts=attempts)
+        return freed.but(rests_until=self.rests_until)
 
 
 class LeaseEnded(EndsLease):
@@ -431,6 +441,6 @@ class Unparked(TaskEvent):
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Received, Edited, Scoped, Depended, Synced, Noted, Redacted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack, Adopted,
-    Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Allowed, Blocked, Unblocked, Submitted, Accepted,
+    Bound, Placed, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Allowed, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip

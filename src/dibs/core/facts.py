@@ -156,7 +156,6 @@ class Facts(Value):
     """The last lease of this task that the caller's session held, if it holds none now."""
     since: tuple[Event, ...] = ()
     """The event that ended it, and what came after; only if the same verb is given again."""
-    holder_session: Session | None = None
     left: Left | None = None
     fresh_uid: str = ""
     fresh_key: TaskKey = TaskKey("")

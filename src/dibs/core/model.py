@@ -109,6 +109,17 @@ class Process(Value):
     started: int
 
 
+class Place(Value):
+    """Where work lies."""
+
+    host: str = ""
+    worktree: str = ""
+    branch: str = ""
+
+
+NOWHERE = Place()
+
+
 class Session(Value):
     """One run of an actor: where it works, and the process behind it, if one is known.
 
@@ -159,6 +170,8 @@ class Caller(Value):
     in_harness: str = ""
     behind: LeaseProcess | None = None
     """The process that is to stand behind its lease, if it states one."""
+    place: Place | None = None
+    """Where it works; nothing for a subagent: its parent knows where that lies."""
 
     @property
     def holding_session(self) -> str:
@@ -187,6 +200,8 @@ class Lease(Value):
     stint: Instant | None = None
     suspect: Instant | None = None
     """When a sweep first saw that it had expired."""
+    place: Place = NOWHERE
+    """Where its work lies: said at claim, start and commit."""
 
     @property
     def expires(self) -> Instant:
@@ -346,6 +361,9 @@ class EndedLease(Value):
     tokens: int | None = None
     cost: int | None = None
     spending: str = ""
+    host: str = ""
+    worktree: str = ""
+    branch: str = ""
 
 
 class EndedStint(Value):

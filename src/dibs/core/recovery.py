@@ -68,7 +68,7 @@ def ended(case: Case, task: Task) -> e.Ending | None:
         and is_silent(task.lease, case.now, case.facts.rules)
     )
     silent = idle or death_of(task, case.facts) is not None
-    return ending_of(task, case.now, session, silent=silent)
+    return ending_of(task, case.now, silent=silent)
 
 
 # Retry.
@@ -136,7 +136,8 @@ def kept_from_others(case: Case, command: c.Reset, task: Task) -> tuple[e.TaskEv
     token, reason = task.token.next_in(case.facts.epoch), command.reason.strip()
     if command.mine:
         ttl = rules.ttl_for(caller.actor)
-        return (e.Claimed(token, caller.actor.id, caller.holding_session, ttl, reason),)
+        mine = e.Claimed(token, caller.actor.id, caller.holding_session, ttl, reason)
+        return (mine.but(place=caller.place),)
     if command.to:
         receiver = case.subject
         return (e.Assigned(token, receiver.id, None, rules.ttl_for(receiver), reason),)
