@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from kit.corpus import TASK
 from kit.racers import race
 from kit.repositories import Repo
 
@@ -123,3 +124,30 @@ def test_C1_I1_one_origin_is_one_task_however_often_it_is_delivered(repo):
     )
     assert (again["task"]["key"], again["created"], again["differences"]) == (key, False, ["title"])
     assert again["task"]["state"] == "complete"
+
+
+def test_losers_of_a_race_for_an_item_leave_the_ledger_alone(repo):
+    """They read the file that the winner has just written: that is no news, and no lost record."""
+    other, items = repo.worktree("other"), range(1, 13)
+    for number in items:
+        kano_item(repo, number)
+    repo.ok("sync", "--as", "ana")
+    before = repo.json("log", "--limit", "1000")["events"]
+    keys = [f"KABSD-TSK-{number:04}" for number in items]
+    claims = [["claim", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
+    rounds = race([repo, other] * 4, claims)
+    judge(rounds, 8)
+    for answers in rounds:
+        assert [said["lease"]["token"] for _, code, said in answers if code == 0] == ["1.1"]
+    after = repo.json("log", "--limit", "1000")["events"]
+    verbs = [event["verb"] for event in after if event not in before]
+    assert sorted(set(verbs)) == ["actor_registered", "claimed", "started"]
+    assert repo.json("log", "--verify")["ok"]
+
+
+def kano_item(repo: Repo, number: int) -> None:
+    id_ = f"KABSD-TSK-{number:04}"
+    item = TASK.replace("KABSD-TSK-0141", id_).replace("85f4752b9a45", f"85f4752b{number:04}")
+    folder = repo.folder / "_kano/backlog/products/demo/items/task/0000"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{id_}_some-work.md").write_text(item)

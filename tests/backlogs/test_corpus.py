@@ -86,7 +86,7 @@ class Life:
     def __init__(self, yard: Yard, dialect: str, path: str, key: str) -> None:
         self.yard, self.dialect, self.path, self.key = yard, dialect, yard.root / path, key
         self.mode = self.path.stat().st_mode
-        self.codex, self.ana = yard.agent("codex", "kx-1"), yard.person("ana")
+        self.codex, self.ana = yard.agent("codex-9", "kx-1"), yard.person("ana")
         self.word = str(values(self.data).get(self.said) or "")
         """What the file said before anybody began."""
 
@@ -558,6 +558,6 @@ def test_what_is_open_again_has_no_owner(quick):
     quick.sync()
     life.do(life.codex, c.Claim(key))
     life.do(life.codex, c.Complete(key))
-    assert values(life.data)["owner"] == "codex"
+    assert values(life.data)["owner"] == "codex-9"
     life.do(life.ana, c.Reset((key,), reason="once more"))
     assert values(life.data)["owner"] is None

@@ -44,14 +44,13 @@ def test_an_item_is_one_task_however_often_it_is_read(yard):
     assert yard.verbs(KEY) == ["added"]
 
 
-def test_in_progress_without_a_live_lease_comes_in_as_open_with_a_note_of_who_had_it(yard):
-    path = yard.kano(KEY, state="InProgress", owner="Codex")
+def test_in_progress_by_nobody_comes_in_as_open_with_a_note_and_a_word(yard):
+    path = yard.kano(KEY, state="InProgress", owner="None")
     before = yard.text(path)
-    yard.sync()
+    report = yard.sync()
     assert yard.task(KEY).state == "open"
-    assert notes(yard) == [
-        "its file says InProgress by Codex, and no live lease stands behind that"
-    ]
+    assert notes(yard) == ["its file says InProgress by None, and no live lease stands behind that"]
+    assert "nobody is at work on it; it is open here" in str(report.problems[-1])
     yard.sync(Options(everything=True))
     assert len(notes(yard)) == 1
     assert yard.text(path) == before
@@ -538,3 +537,37 @@ def test_every_field_of_the_row_is_proved_by_the_ledger(yard):
     yard.sync()
     assert yard.task(KEY).scope == ("lib",)
     assert yard.faults() == ()
+
+
+def test_what_a_file_said_counts_for_nothing_once_its_task_has_changed(yard):
+    """A claim between the look at the file and the transaction: the row is compared again inside it."""
+    yard.kano()
+    yard.sync()
+    task = yard.task("KABSD-TSK-0001")
+    old = Listed(
+        "kano", task.origin_ask_ref, task.key, "an old title", 2, task.item,
+        note="nobody stands behind it", token=Token(1, 1), compared_with=task.events,
+    )  # fmt: skip
+    yard.agent("codex", "s1").do(c.Claim(task.key))
+    held = yard.task(task.key)
+    outcome = yard.person("ana").do(c.Sync((old,)))
+    assert (outcome.entries, outcome.outdated) == ((), (task.origin_ask_ref,))
+    assert yard.task(task.key) == held
+    with yard.store.read() as tx:
+        assert tx.board.epoch == held.token.epoch
+    assert yard.faults() == ()
+
+
+def test_a_sync_compares_again_what_changed_while_it_ran(yard):
+    """Somebody writes a note after the sync has compared the item: its new title is taken in."""
+    path = yard.kano()
+    yard.sync()
+    yard.edit(path, "title: ", "title: other ")
+    yard.kano("KABSD-TSK-0002")
+
+    def after_each_batch(_done, _total):
+        yard.agent("codex", "s1").do(c.Note("KABSD-TSK-0001", note="beside it"))
+
+    report = yard.sync(Options(progress=after_each_batch))
+    assert (report.added, report.changed) == (1, 1)
+    assert yard.task("KABSD-TSK-0001").terms.title.startswith("other ")

@@ -15,7 +15,7 @@ from kit import soak
 from kit.boards import START, Bench
 
 LATER = START + 10**15
-WHY = {"reason": "forgot to stop", "yes": True}
+WHY = {"reason": "forgot to stop", "yes": True, "backdated": True}
 
 
 @pytest.fixture
@@ -337,7 +337,7 @@ def one(repo, source="claim"):
     return next(each["number"] for each in listed if each["source"] == source)
 
 
-BERLIN = ("--tz", "Europe/Berlin", "--reason", "forgotten", "--as", "ana")
+BERLIN = ("--tz", "Europe/Berlin", "--reason", "forgotten", "--backdated", "--as", "ana")
 
 
 def test_a_correction_is_shown_in_local_time_and_utc_and_written_after_yes(done):
@@ -388,7 +388,7 @@ def test_without_a_zone_it_is_that_of_the_actor(done):
     done.ok("actor", "set", "ana", "--zone", "America/New_York", "--as", "ana")
     told = done.json(
         "stint", "add", "T-1", "--from", "2026-07-01 09:00", "--to", "2026-07-01 10:00",
-        "--reason", "x", "--yes", "--as", "ana",
+        "--reason", "x", "--yes", "--backdated", "--as", "ana",
     )  # fmt: skip
     assert told["stint"]["started_at"] == "2026-07-01T13:00:00Z"
 
@@ -468,3 +468,19 @@ def test_the_library_lists_stints_and_takes_what_was_used(done):
             "0.25",
             "actual",
         )
+
+
+def test_hours_before_the_task_existed_are_accepted_only_if_that_is_said(repo):
+    """To the minute: whoever types 09:00 means a task that was added at 09:00:30."""
+    repo.ok("add", "Fix login", "--as", "ana")
+    created = repo.json("show", "T-1")["task"]["created_at"]
+    early = ("--from", "2026-01-06T09:00Z", "--to", "2026-01-06T11:00Z")
+    why = ("--reason", "forgotten", "--yes", "--as", "ana")
+    refused = repo.fails(2, "stint", "add", "T-1", *early, *why, "--json").error
+    assert (refused["code"], refused["facts"]["created_at"]) == ("bad_period", created)
+    assert "before T-1 existed" in refused["message"]
+    same_minute = ("--from", f"{created[:16]}Z", "--to", created)
+    number = repo.json("stint", "add", "T-1", *same_minute, *why)["stint"]["number"]
+    earlier = ("stint", "amend", str(number), "--from", "2026-01-06T09:00Z", *why)
+    assert repo.fails(2, *earlier, "--json").error["code"] == "bad_period"
+    repo.ok("stint", "add", "T-1", *early, "--backdated", *why)

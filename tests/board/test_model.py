@@ -30,6 +30,9 @@ AGENTS = (("codex", "s1"), ("codex", "s2"), ("claude", "s9"))
 PEOPLE = (("ana", ""), ("bob", ""))
 EVERYBODY = AGENTS + PEOPLE
 FINAL = ("complete", "dropped")
+TELLS = ("complete", "submit", "fail", "block", "release", "handoff")
+"""Verbs of which a former holder's text is kept, although they are refused."""
+TEXTS = st.sampled_from(["", "result", "another"])
 TTLS = st.sampled_from([60, 3600])
 MAX_ATTEMPTS = 3
 GRACE = 30
@@ -76,6 +79,8 @@ class Model:
     most: int = MAX_ATTEMPTS
     once: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Sessions that held it and no longer do."""
+    last: tuple[tuple[str, str], str, str] | None = None
+    """Who gave it up by which verb with which text, until anything else moves it."""
 
     def mine(self, who) -> bool:
         return self.held is not None and (self.held.actor, self.held.session) == who
@@ -86,7 +91,19 @@ class Model:
     def others(self, who) -> bool:
         return self.held is not None and not self.mine(who) and not self.offered(who)
 
+    def repeats(self, who, verb: str) -> bool:
+        """The caller did the same with it before, and it is as that left it."""
+        return self.last is not None and self.last[:2] == (who, verb)
+
+    def given_up(self, who, command, state: str) -> None:
+        """Its holder ends its lease, by its own verb."""
+        was_held = self.mine(who)
+        self.end()
+        self.state = state
+        self.last = (who, command.verb, text_of(command)) if was_held else None
+
     def end(self) -> None:
+        self.last = None
         if self.held is not None and self.held.session is not None:
             self.once[self.held.actor, self.held.session] = True
         self.held = None
@@ -108,6 +125,11 @@ class Model:
 
 def is_human(name: str) -> bool:
     return name in ("ana", "bob")
+
+
+def text_of(command) -> str:
+    """What a former holder wrote; what it needs to be kept as a note."""
+    return getattr(command, "note", "") or getattr(command, "reason", "")
 
 
 class OneOwner(RuleBasedStateMachine):
@@ -162,14 +184,37 @@ class OneOwner(RuleBasedStateMachine):
             outcome = self.actors[who].do(command, request)
         except Refused as problem:
             assert problem.code == expected, (problem.code, expected, command)
-            kept = expected == "lease_lost" and command.verb in ("complete", "fail", "submit")
-            if not kept:
+            if expected == "lease_lost" and command.verb in TELLS and text_of(command):
+                self.a_note_is_kept(command, before, late=command.verb)
+            else:
                 assert self.bench.snapshot() == before
             return False
         assert expected is None, (expected, command)
         if outcome.task is not None and not outcome.keys:
             self.asked.append((who, command, request, outcome))
         return True
+
+    def a_note_is_kept(self, command, before, *, late: str) -> None:
+        """One event, one text, and nothing else of the task changes."""
+        after, key = self.bench.snapshot(), command.task
+        assert len(after["event"]) == len(before["event"]) + 1
+        assert len(after["note"]) == len(before["note"]) + 1
+        assert after["ended_lease"] == before["ended_lease"]
+        event = self.bench.events(key)[-1].event
+        assert (event.verb, event.late) == ("noted", late)
+        with self.bench.store.read() as tx:
+            assert tx.notes(tx.task(key).id)[-1].text == text_of(command)
+
+    def ask_again(self, task: Model, who, command) -> None:
+        """What its own holder did last: the same success, and a new text is kept as a note."""
+        before = self.bench.snapshot()
+        outcome = self.actors[who].do(command)
+        assert outcome.task.state == task.state
+        assert outcome.repeats is not None
+        if text_of(command) in ("", task.last[2]):
+            assert self.bench.snapshot() == before
+        else:
+            self.a_note_is_kept(command, before, late="")
 
     def dead(self, task: Model) -> bool:
         """The process behind its lease is gone."""
@@ -337,12 +382,13 @@ class OneOwner(RuleBasedStateMachine):
             task.attempts += task.state == "in_progress"
             self.begin_lease(task, key, to, None, 60)
 
-    @rule(key=tasks, who=anybody, to=st.sampled_from(["codex", "claude", "ana"]))
-    def handoff(self, key, who, to) -> None:
+    @rule(key=tasks, who=anybody, to=st.sampled_from(["codex", "claude", "ana"]), text=TEXTS)
+    def handoff(self, key, who, to, text) -> None:
         task = self.model[key]
         expected = self.to_hold(task, who, ("open", "in_progress"))
         expected = expected or self.gate(task, to, None)
-        if self.ask(who, c.Handoff(TaskKey(key), to=to, ttl=60 * SECOND), expected):
+        command = c.Handoff(TaskKey(key), to=to, ttl=60 * SECOND, note=text)
+        if self.ask(who, command, expected):
             self.begin_lease(task, key, to, None, 60)
 
     @rule(key=tasks, who=anybody)
@@ -380,21 +426,24 @@ class OneOwner(RuleBasedStateMachine):
             self.renew(task)
             task.held.works = False
 
-    @rule(key=tasks, who=anybody, text=st.sampled_from(["", "result"]))
+    @rule(key=tasks, who=anybody, text=TEXTS)
     def complete(self, key, who, text) -> None:
         self.finish(key, who, c.Complete(TaskKey(key), note=text), "complete")
 
-    @rule(key=tasks, who=anybody)
-    def fail(self, key, who) -> None:
-        self.finish(key, who, c.Fail(TaskKey(key), reason="no luck"), "failed")
+    @rule(key=tasks, who=anybody, text=st.sampled_from(["no luck", "another"]))
+    def fail(self, key, who, text) -> None:
+        self.finish(key, who, c.Fail(TaskKey(key), reason=text), "failed")
 
-    @rule(key=tasks, who=anybody)
-    def submit(self, key, who) -> None:
-        if self.finish(key, who, c.Submit(TaskKey(key)), "review"):
+    @rule(key=tasks, who=anybody, text=TEXTS)
+    def submit(self, key, who, text) -> None:
+        if self.finish(key, who, c.Submit(TaskKey(key), note=text), "review"):
             self.model[key].author = who[0]
 
     def finish(self, key, who, command, state) -> bool:
         task = self.model[key]
+        if task.repeats(who, command.verb):
+            self.ask_again(task, who, command)
+            return False
         was_open = task.state == "open"
         expected = self.to_hold(task, who, ("open", "in_progress"))
         if expected is None and was_open and command.verb != "fail" and self.waits(task):
@@ -402,29 +451,30 @@ class OneOwner(RuleBasedStateMachine):
         if not self.ask(who, command, expected):
             return False
         task.attempts += was_open and command.verb != "fail"
-        task.end()
-        task.state = state
+        task.given_up(who, command, state)
         return True
 
-    @rule(key=tasks, who=anybody, rest=st.sampled_from([None, 60]))
-    def release(self, key, who, rest) -> None:
+    @rule(key=tasks, who=anybody, rest=st.sampled_from([None, 60]), text=TEXTS)
+    def release(self, key, who, rest, text) -> None:
         """With a rest it was a try that did not succeed: the last one fails the task."""
         task = self.model[key]
+        command = c.Release(TaskKey(key), note=text, rest=rest and rest * SECOND)
+        if task.repeats(who, "release"):
+            self.ask_again(task, who, command)
+            return
         expected = "held" if task.others(who) and not task.once.get(who) else None
-        command = c.Release(TaskKey(key), rest=rest and rest * SECOND)
         if self.ask(who, command, expected):
             if task.mine(who) or task.offered(who):
                 tried = rest is not None and task.state == "in_progress"
-                task.end()
+                failed = tried and task.attempts >= task.most
+                left = "blocked" if task.state == "blocked" else "open"
+                task.attempts -= rest is None and task.state == "in_progress"
+                task.given_up(who, command, "failed" if failed else left)
                 task.assignee = None
-                if tried and task.attempts >= task.most:
-                    task.state = "failed"
-                elif task.state != "blocked":
-                    task.state = "open"
                 rests = rest is not None and task.state != "failed"
                 task.rests = self.now() + rest * SECOND if rests else 0
             elif task.held is None and task.assignee == who[0]:
-                task.assignee, task.rests = None, 0
+                task.assignee, task.rests, task.last = None, 0, None
 
     @rule(key=tasks, who=anybody, keep=st.booleans())
     def block(self, key, who, keep) -> None:
@@ -455,7 +505,7 @@ class OneOwner(RuleBasedStateMachine):
         else:
             expected = self.if_late(task, who)
         if self.ask(who, c.Unblock(TaskKey(key)), expected):
-            task.state = "open"
+            task.state, task.last = "open", None
             if task.mine(who):
                 self.renew(task)
 
@@ -469,19 +519,40 @@ class OneOwner(RuleBasedStateMachine):
             expected = "own_review"
         command = c.Accept(TaskKey(key)) if yes else c.Reject(TaskKey(key), reason="no")
         if self.ask(who, command, expected):
-            task.state = "complete" if yes else "open"
+            task.state, task.last = "complete" if yes else "open", None
             if not yes:
                 task.preferred, task.author = task.author, None
 
-    @precondition(lambda self: all(task.state not in FINAL for task in self.model.values()))
-    @rule(key=tasks, who=anybody)
-    def drop(self, key, who) -> None:
+    def may_be_dropped(self, key: str) -> bool:
+        """Few tasks are enough to go on with."""
         task = self.model[key]
+        return task.state == "dropped" or all(t.state not in FINAL for t in self.model.values())
+
+    @rule(key=tasks, who=anybody, text=st.sampled_from(["not wanted", "another"]))
+    def drop(self, key, who, text) -> None:
+        task, command = self.model[key], c.Drop(TaskKey(key), reason=text)
+        if task.repeats(who, "drop"):
+            self.ask_again(task, who, command)
+            return
+        if not self.may_be_dropped(key):
+            return
         expected = "people_only" if task.others(who) and not is_human(who[0]) else None
-        if self.ask(who, c.Drop(TaskKey(key), reason="not wanted"), expected):
-            task.end()
+        expected = "final" if task.state in FINAL else expected
+        if self.ask(who, command, expected):
+            task.given_up(who, command, "dropped")
             task.assignee = None
-            task.state = "dropped"
+
+    @precondition(lambda self: any(task.last for task in self.model.values()))
+    @rule(data=st.data(), text=st.sampled_from(["result", "no luck"]), stated=st.booleans())
+    def an_answer_is_lost(self, data, text, stated) -> None:
+        """Its holder gives the same verb again, with its token or without."""
+        key = data.draw(st.sampled_from([key for key, task in self.model.items() if task.last]))
+        who, verb, _ = self.model[key].last
+        named = {"reason" if verb in ("fail", "drop") else "note": text}
+        if stated:
+            named["token"] = Token(1, self.model[key].number)
+        kinds = {kind.verb: kind for kind in (c.Complete, c.Submit, c.Fail, c.Drop, c.Release)}
+        self.ask_again(self.model[key], who, kinds[verb](TaskKey(key), **named))
 
     @rule(key=tasks, who=anybody)
     def park(self, key, who) -> None:
@@ -669,7 +740,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = "people_only"
         elif used_up and not force:
             expected = "used_up"
-        if not self.ask(who, c.Retry(TaskKey(key), force=force), expected):
+        if not self.ask(who, c.Retry(TaskKey(key), force=force, reason="once more"), expected):
             return
         if task.state != "open" or task.held is not None:
             attempts = task.attempts
@@ -825,8 +896,12 @@ class OneOwner(RuleBasedStateMachine):
             return
         token = data.draw(st.sampled_from(old))
         before = self.bench.snapshot()
-        for command in (c.Renew(TaskKey(key), token=token), c.Release(TaskKey(key), token=token)):
-            assert self.actors[who].refused(command) == "lease_lost"
+        assert self.actors[who].refused(c.Renew(TaskKey(key), token=token)) == "lease_lost"
+        release = c.Release(TaskKey(key), token=token)
+        if current.repeats(who, "release") and token.number == current.number:
+            assert self.actors[who].do(release).repeats is not None
+        else:
+            assert self.actors[who].refused(release) == "lease_lost"
         assert (
             self.actors[who].refused(c.Stop(TaskKey(key), token=Token(1, current.number + 1)))
             == "token_ahead"

@@ -448,7 +448,8 @@ def test_attempts_used_up_are_raised_only_by_a_persons_force(bench, ana):
     codex.do(c.Fail(A, reason="no luck"))
     assert ana.refused(c.Retry(A)) == "used_up"
     assert codex.refused(c.Retry(A, force=True)) == "people_only"
-    outcome = ana.do(c.Retry(A, force=True))
+    assert ana.refused(c.Retry(A, force=True)) == "reason_missing"
+    outcome = ana.do(c.Retry(A, force=True, reason="once more"))
     assert (outcome.task.state, outcome.task.terms.max_attempts) == ("open", 2)
     assert bench.faults() == ()
 
@@ -502,7 +503,7 @@ def test_a_forced_retry_raises_nothing_while_attempts_are_left(bench, ana):
     codex = bench.agent()
     codex.claim(A)
     codex.do(c.Fail(A, reason="no luck"))
-    assert ana.do(c.Retry(A, force=True)).task.terms.max_attempts == 2
+    assert ana.do(c.Retry(A, force=True, reason="once more")).task.terms.max_attempts == 2
 
 
 def test_retry_of_a_dead_holders_task_and_not_of_a_live_one(bench, ana):

@@ -131,7 +131,9 @@ def test_stints_are_carried_with_their_board(spread, tmp_path, to):
     codex = spread.agent("codex", "s1")
     codex.do(c.ReportUsage(worked(spread.board, 0, LATER).stints[0].number, 5, 7, "actual"))
     spread.person("ana").do(
-        c.AddStint("T-1", START - HOUR, START, actor="codex", yes=True, reason="forgotten")
+        c.AddStint(
+            "T-1", START - HOUR, START, actor="codex", yes=True, reason="forgotten", backdated=True
+        )
     )
     before = worked(spread.board, 0, LATER).stints
     heard = spread.task(before[-1].key).lease.renewed

@@ -152,7 +152,16 @@ def test_a_day_reads_like_a_diary(done):
     assert "effort" in lines
 
 
-NIGHT = ("stint", "add", "T-1", "--from", "2025-10-25 22:30", "--to", "2025-10-26 03:30")
+NIGHT = (
+    "stint",
+    "add",
+    "T-1",
+    "--from",
+    "2025-10-25 22:30",
+    "--to",
+    "2025-10-26 03:30",
+    "--backdated",
+)
 IN_BERLIN = ("--tz", "Europe/Berlin")
 
 

@@ -14,7 +14,7 @@ def worked(repo):
     repo.ok("add", "Fix login", *BO)
     repo.ok(
         "stint", "add", "T-1", "--from", "2026-01-06T09:00Z", "--to", "2026-01-06T11:00Z",
-        "--reason", "on paper", "--yes", *ANA,
+        "--reason", "on paper", "--yes", "--backdated", *ANA,
     )  # fmt: skip
     return repo
 
@@ -40,7 +40,7 @@ def test_the_log_says_in_which_zone_a_period_was_approved(worked):
 
 def test_what_is_approved_is_neither_added_to_nor_amended(worked):
     worked.ok("approve", "ana", *WEEK, *BO)
-    more = ("--reason", "more", "--yes", *ANA, "--json")
+    more = ("--reason", "more", "--yes", "--backdated", *ANA, "--json")
     times = ("--from", "2026-01-07T09:00Z", "--to", "2026-01-07T10:00Z")
     ran = worked.run("stint", "add", "T-1", *times, *more)
     assert (ran.code, ran.error["code"]) == (1, "approved")
@@ -55,7 +55,7 @@ def test_what_is_approved_is_neither_added_to_nor_amended(worked):
 def test_a_correction_outside_of_what_is_approved_changes_nothing_of_it(repo):
     repo.ok("add", "Fix login", *BO)
     over_midnight = ("--from", "2026-01-11T23:00Z", "--to", "2026-01-12T01:00Z")
-    reason = ("--reason", "on paper", "--yes", *ANA)
+    reason = ("--reason", "on paper", "--yes", "--backdated", *ANA)
     told = repo.ok("stint", "add", "T-1", *over_midnight, *reason, "--json").json["stint"]
     repo.ok("approve", "ana", *WEEK, *BO)
     repo.ok("stint", "amend", str(told["number"]), "--to", "2026-01-12T00:00Z", *reason)

@@ -682,7 +682,7 @@ BAD_NAMES = {
     "": "is empty", " ": "is empty", "\n": "is empty", "agent": "is a placeholder",
     "AGENT": "is a placeholder", "user": "is a placeholder", "me": "is a placeholder",
     "<name>": "is a placeholder", "{agent}": "is a placeholder", "$USER": "is a placeholder",
-    "%USERNAME%": "is a placeholder", "your-name": "is a placeholder",
+    "%USERNAME%": "is a placeholder", "your-name": "is a placeholder", "auto": "is a placeholder", "Auto": "is a placeholder",
     "unknown": "is a placeholder", "none": "is a placeholder", "null": "is a placeholder",
     "a b": "cannot be", "-x": "cannot be", ".x": "cannot be", "@x": "cannot be", "a\tb": "cannot be",
     "a\0b": "cannot be", "a\x1b[31m": "cannot be", "a\u202eb": "cannot be", "a\ud800": "cannot be",
@@ -933,7 +933,8 @@ STINTS = [
     refused(f"stint add T-999 {WHEN} --reason r {PERSON}", 2, "unknown_task", "there is no task T-999"),
     refused(f"stint add T-1 {WHEN} --actor nobody-here --reason r {PERSON}", 2, "unknown_actor", "nobody-here"),
     refused(f"stint add T-1 {WHEN} {PERSON}", 2, "reason_missing", "stint add"),
-    refused(f"stint add T-1 {WHEN} --reason r {PERSON}", 2, "unconfirmed", "nothing is written without --yes"),
+    refused(f"stint add T-1 {WHEN} --reason r {PERSON}", 2, "bad_period", "before T-1 existed"),
+    refused(f"stint add T-1 {WHEN} --backdated --reason r {PERSON}", 2, "unconfirmed", "nothing is written without --yes"),
     refused(f"stint add T-1 {WHEN} --reason r --yes {AGENT}", 1, "people_only", "stint add"),
     refused(f"stint add T-1 --from 10:00 --to 9999-01-01T00:00Z --reason r {PERSON}", 2, "bad_period", "it would end"),
     refused(

@@ -14,7 +14,7 @@ from kit.repositories import Ran, Repo
 
 ITEMS = "_kano/backlog/products/demo/items/task/0000"
 A, B, ANA, BEN = "--agent codex --session s1", "--agent claude --session s2", "--as ana", "--as ben"
-NIGHT = "--from '2026-01-05 01:00' --to '2026-01-05 02:00' --tz UTC --yes"
+NIGHT = "--from '2026-01-05 01:00' --to '2026-01-05 02:00' --tz UTC --yes --backdated"
 
 STORY = f"""
     sync {ANA}

@@ -74,7 +74,7 @@ def test_a_sync_says_what_it_did_in_one_line_and_in_one_object(repo):
     assert (said["schema"], list(said)) == (1, ["schema", "sync"])
     assert said["sync"] == {
         "files": 1, "items": 2, "read": 1, "added": 0, "changed": 1, "written": 0,
-        "unwritten": 0, "brought_back": 0, "healed": [], "problems": [], "proposals": [], "checked": False,
+        "unwritten": 0, "brought_back": 0, "adopted": [], "healed": [], "problems": [], "proposals": [], "checked": False,
     }  # fmt: skip
 
 
@@ -336,14 +336,28 @@ def test_in_another_clone_a_board_of_its_own_follows_no_lease_of_the_first(shop)
     assert shop.json("show", "a")["task"]["holder"] is None
 
 
-def test_a_lease_that_neither_board_nor_file_knows_any_more_is_a_stale_claim(shop):
+def test_a_claim_of_what_another_clone_holds_says_so(shop):
+    """The file came with a commit: it names a live lease of a board that is not here."""
+    from shutil import rmtree
+
+    uid = held(shop)
+    rmtree(shop.database.parent)
+    shop.ok("init", "--new")
+    said = shop.ok("claim", "a", "--agent", "claude", "--session", "s9")
+    assert f"it names another board, {uid}, where codex holds it until" in said.err
+    assert "healed" not in said.err
+    assert shop.json("show", "a")["task"]["holder"]["name"] == "claude"
+
+
+def test_a_lease_that_neither_board_nor_file_knows_any_more_is_asked_about(shop):
     """`wg` has dropped the pointer from the line, and the database is gone."""
     held(shop)
     put(shop, GRAPH, re.sub(r', ?"(dibs|lease_expires_at)": ?"[^"]*"', "", text(shop)))
     for file in shop.database.parent.glob("board.db*"):
         file.unlink()
     said = shop.json("sync", *ANA)["sync"]
-    assert (said["brought_back"], said["healed"]) == (0, ["a (codex)"])
+    assert (said["brought_back"], said["adopted"], said["healed"]) == (0, [], [])
+    assert "is codex at work on it?" in said["problems"][0]["what"]
     token = shop.json("claim", "a", *CODEX)["lease"]["token"]
     assert int(token.split(".")[0]) > 1, "nor is its token given again"
 

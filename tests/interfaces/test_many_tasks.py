@@ -112,13 +112,44 @@ def test_reset_asks_which_one_is_meant(repo, options):
     repo.fails(2, "reset", add(repo), *options, *ANA)
 
 
+def test_the_log_of_what_was_forced_has_resets_and_forced_retries(repo):
+    """A reset that ended nobody's live lease is none, and so is a retry within its attempts."""
+    held, free, failed = add(repo), add(repo), add(repo)
+    repo.ok("claim", held, *A)
+    repo.ok("reset", held, "--reason", "wrong branch", *ANA)
+    repo.ok("reset", free, *ANA)
+    for forced in ((), ("--force", "--reason", "the server is back")):
+        repo.ok("claim", failed, *A)
+        repo.ok("fail", failed, "--reason", "no luck", *A)
+        repo.ok("retry", failed, *forced, *ANA)
+    forced = repo.json("log", "--forced")["events"]
+    assert [(one["task"], one["verb"], one["facts"]["reason"]) for one in forced] == [
+        (held, "reset", "wrong branch"),
+        (failed, "retried", "the server is back"),
+    ]
+
+
+def test_a_dry_run_needs_neither_a_reason_nor_a_yes(repo):
+    first = add(repo)
+    second = add(repo, "--after", first)
+    repo.ok("claim", first, *A)
+    repo.ok("block", first, "--reason", "waits", "--keep", *A)
+    repo.ok("block", second, "--reason", "waits", *ANA)
+    changes = repo.json("reset", first, "--dry-run", *ANA)["changes"]
+    assert [change["key"] for change in changes] == [first, second]
+    assert repo.fails(2, "reset", first, *ANA, "--json").error["code"] == "reason_missing"
+    assert repo.json("show", first)["task"]["holder"]["name"] == "codex"
+
+
 def test_retry_and_its_end(repo):
     key = add(repo, "--max-attempts", "1")
     repo.ok("claim", key, *A)
     repo.ok("fail", key, "--reason", "no luck", *A)
     repo.fails(1, "retry", key, *ANA)
     repo.fails(1, "retry", key, "--force", *A)
-    assert repo.json("retry", key, "--force", *ANA)["changes"][0]["event"] == "retried"
+    assert repo.fails(2, "retry", key, "--force", *ANA, "--json").error["code"] == "reason_missing"
+    forced = ("retry", key, "--force", "--reason", "the server is back", *ANA)
+    assert repo.json(*forced)["changes"][0]["event"] == "retried"
     assert repo.json("show", key)["task"]["max_attempts"] == 2
 
 

@@ -27,7 +27,7 @@ FREE = {
 }  # fmt: skip
 HELD = FREE | {
     "state": "in_progress", "holder": 1, "session": "s1", "acquired": 5, "renewed": 5, "ttl": 1_000_000,
-    "expires": 1_000_005, "renewals": 0, "reason": "", "stint": 5,
+    "expires": 1_000_005, "renewals": 0, "reason": "", "stint": 5, "host": "", "worktree": "", "branch": "",
 }  # fmt: skip
 
 SOUND = [
@@ -42,7 +42,8 @@ SOUND = [
     ("dependency", {"board": 1, "task": 1, "on_task": 2}),
     ("ended_lease", {"board": 1, "task": 1, "token_epoch": 1, "token_number": 1, "actor": 1, "acquired": 5,
                      "renewed": 5, "expires": 9, "renewals": 0, "ended": 9, "cause": "c", "lost": 0,
-                     "acknowledged": 0, "seq": 9, "stint_started": 5, "stint_ended": 9, "spending": ""}),
+                     "acknowledged": 0, "seq": 9, "stint_started": 5, "stint_ended": 9, "spending": "",
+                     "host": "", "worktree": "", "branch": ""}),
     ("stint", {"board": 1, "seq": 9, "task": 1, "actor": 1, "started": 5, "ended": 9, "source": "claim",
                "spending": ""}),
     ("stint", {"board": 1, "seq": 9, "task": 1, "actor": 1, "started": 5, "ended": 5, "source": "amended",

@@ -63,13 +63,14 @@ REFUSED = {
     "a note is redacted by an event": "UPDATE note SET text = ''",
     "a note is never deleted": "DELETE FROM note",
     "an ended lease never changes": "UPDATE ended_lease SET ended = ended + 1",
+    "the place of an ended lease never changes": "UPDATE ended_lease SET worktree = '/elsewhere'",
     "an ended lease is never deleted": "DELETE FROM ended_lease",
     "a stint of an ended lease never changes": "UPDATE ended_lease SET stint_started = stint_started - 1",
     "a stint has a start and an end": (
         "INSERT INTO ended_lease (board, task, token_epoch, token_number, actor, acquired, renewed, expires,"
-        " renewals, ended, cause, lost, acknowledged, seq, stint_started, spending)"
-        " SELECT board, task, 9, 9, actor, acquired, renewed, expires, renewals, ended, cause, lost,"
-        " acknowledged, seq, stint_started, '' FROM ended_lease"
+        " renewals, ended, cause, lost, acknowledged, seq, stint_started, spending, host, worktree,"
+        " branch) SELECT board, task, 9, 9, actor, acquired, renewed, expires, renewals, ended, cause, lost,"
+        " acknowledged, seq, stint_started, '', '', '', '' FROM ended_lease"
     ),
     "a stint never changes": "UPDATE stint SET started = started - 1",
     "a stint is never deleted": "DELETE FROM stint",
@@ -129,11 +130,11 @@ REFUSED |= {
     f"without a holder there is no {field}": f"UPDATE task SET {field} = {value} WHERE id = 2"
     for field, value in {
         "acquired": "1", "renewed": "1", "ttl": "1000000", "expires": "1", "renewals": "0",
-        "suspect": "1", "session": "'s1'", "reason": "''",
+        "suspect": "1", "session": "'s1'", "reason": "''", "host": "''", "worktree": "''", "branch": "''",
     }.items()
 } | {
     f"with a holder there is a {field}": f"UPDATE task SET {field} = NULL WHERE id = 1"
-    for field in ("acquired", "renewed", "ttl", "expires", "renewals", "reason")
+    for field in ("acquired", "renewed", "ttl", "expires", "renewals", "reason", "host", "worktree", "branch")
 } | {
     f"nobody holds what is {state}": f"UPDATE task SET state = '{state}', stint = NULL WHERE id = 1"
     for state in STATES if state not in HOLDABLE
@@ -173,7 +174,7 @@ def test_the_schema_has_the_states_kinds_and_limits_of_the_code():
     assert listed("state") == set(STATES)
     assert listed("audience") == set(AUDIENCES)
     assert listed("kind") == set(KINDS)
-    holdable = re.search(r"reason IS NOT NULL AND state IN \(([^)]*)\)", SCHEMA).group(1)
+    holdable = re.search(r"branch IS NOT NULL\s+AND state IN \(([^)]*)\)", SCHEMA).group(1)
     assert set(re.findall(r"'(\w+)'", holdable)) == set(HOLDABLE)
     assert f"ttl BETWEEN {TTL_MIN} AND {TTL_MAX}" in SCHEMA
 

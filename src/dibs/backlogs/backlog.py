@@ -6,7 +6,7 @@ import os
 from os.path import basename, join
 
 from dibs.backlogs import files
-from dibs.backlogs.compare import Ground, judge, past_of
+from dibs.backlogs.compare import ground_of, judge
 from dibs.backlogs.gone import as_gone, told
 from dibs.backlogs.index import Index
 from dibs.backlogs.item import Item, Problem
@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from dibs.backlogs.compare import Ground, Verdict
     from dibs.backlogs.item import Dialect
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
@@ -37,6 +38,9 @@ LOCK = "backlog.lock"
 LOCK_WAIT = 10.0
 LOOKS = 20
 """How many tasks that could be offered are compared with their files, until one can be begun."""
+
+COMPARED = 10
+"""How often an item is compared with a task that others keep changing."""
 
 HELD_AT_MOST = 10_000
 ENDED = "session ended"
@@ -128,16 +132,22 @@ class Backlog:
             if listed is not None:
                 board.execute(who, c.Sync((listed,)))
             return listed is not None, ()
-        with board.read() as tx:
-            ground = self.ground(tx, dialect)
-            item = without_cycle(tx, item, task, ground)
-            verdict = judge(item, task, task.key, ground)
-        said = tuple(str(problem) for problem in (*problems, *verdict.problems) if problem.warns)
-        if verdict.listed is None and not verdict.lost:
-            return False, said
-        news = () if verdict.listed is None else (verdict.listed,)
-        board.execute(who, c.Sync(news, verdict.lost))
-        return True, said
+        for _ in range(COMPARED):
+            with board.read() as tx:
+                verdict = self.compare(tx, dialect, item, task.key)
+            all_ = (*problems, *verdict.problems)
+            said = tuple(str(problem) for problem in all_ if problem.warns)
+            if verdict.listed is None:
+                return False, said
+            if not board.execute(who, c.Sync((verdict.listed,))).outdated:
+                return True, said
+        return False, said
+
+    def compare(self, tx: ReadTransaction, dialect: Dialect, item: Item, key: TaskKey) -> Verdict:
+        """The item, which was read before, with its task as it is now."""
+        task, ground = tx.task(key), self.ground(tx, dialect)
+        assert task is not None, "a task is never deleted"
+        return judge(without_cycle(tx, item, task, ground), task, key, ground)
 
     def _look_at_offers(self, board: Board, who: Identity, command: c.Next) -> tuple[str, ...]:
         """What would be offered first can be begun, says its file; if nothing is, all are read."""
@@ -166,16 +176,7 @@ class Backlog:
             task = tx.task(key_of(id_)[0]) or tx.task_of_origin(dialect.channel, id_)
             return task.key if task is not None and task.channel == dialect.channel else None
 
-        return Ground(
-            board=tx.board.uid,
-            epoch=tx.board.epoch,
-            now=tx.now,
-            keys=key,
-            past=lambda task: past_of(tx.events_of(task.id)),
-            waits=lambda task: frozenset(one.key for one in tx.dependencies(task.id)),
-            words=dialect.words,
-            heals=dialect.heals,
-        )
+        return ground_of(tx, dialect, key)
 
     def find(
         self, tx: ReadTransaction, dialect: Dialect, task: Task
@@ -260,13 +261,14 @@ class Backlog:
                 said.append(problem)
         return tuple(said)
 
-    def behind(self, tx: ReadTransaction, keys: list[TaskKey]) -> int:
-        """How many files do not show what the board says now of these tasks."""
+    def behind(self, tx: ReadTransaction, keys: list[TaskKey]) -> set[str]:
+        """The files that do not show what the board says now of these tasks."""
         by_file, _ = self.files_of(tx, keys)
-        return sum(
-            is_behind(self.root, path, dialect, records_of(tx, tasks))
+        return {
+            path
             for path, dialect, tasks in by_file
-        )
+            if is_behind(self.root, path, dialect, records_of(tx, tasks))
+        }
 
     def files_of(
         self, tx: ReadTransaction, keys: list[TaskKey]

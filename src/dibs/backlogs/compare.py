@@ -11,6 +11,7 @@ from dibs.backlogs.words import Words, stamp
 from dibs.core import checks
 from dibs.core import events as e
 from dibs.core.evolve import evolve
+from dibs.core.instants import Instant
 from dibs.core.model import (
     AGENT,
     COMPLETE,
@@ -31,9 +32,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dibs.core.instants import Instant
+    from dibs.backlogs.item import Dialect
     from dibs.core.ledger import Entry
-    from dibs.core.model import State
+    from dibs.core.model import Actor, State, Token
+    from dibs.stores.transaction import ReadTransaction
 
     Keys = Callable[[str], TaskKey | None]
 
@@ -87,7 +89,24 @@ class Ground(Value):
     past: Callable[[Task], Past]
     waits: Callable[[Task], frozenset[TaskKey]]
     words: Words
+    actor: Callable[[str], Actor | None]
+    """Who is called so."""
     heals: bool = False
+
+
+def ground_of(tx: ReadTransaction, dialect: Dialect, keys: Keys) -> Ground:
+    """What items of a dialect are compared on, in one look at the board."""
+    return Ground(
+        board=tx.board.uid,
+        epoch=tx.board.epoch,
+        now=tx.now,
+        keys=keys,
+        past=lambda task: past_of(tx.events_of(task.id)),
+        waits=lambda task: frozenset(one.key for one in tx.dependencies(task.id)),
+        words=dialect.words,
+        actor=tx.actor_named,
+        heals=dialect.heals,
+    )
 
 
 class Verdict(Value):
@@ -96,8 +115,6 @@ class Verdict(Value):
     listed: Listed | None = None
     write: bool = False
     healed: bool = False
-    lost: int = 0
-    """The epoch of its token, if only the file knows it."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -114,10 +131,10 @@ class Judging:
         self.item, self.task, self.key, self.ground = item, task, key, ground
         self.problems: list[Problem] = []
         self.pointer = self.own_pointer()
+        self.worker = self.at_work()
 
     def verdict(self) -> Verdict:
         item, task = self.item, self.task
-        lost = self.lost_epoch()
         said, state, note = self.of_state()
         healed = self.heals(state)
         if healed:
@@ -137,17 +154,18 @@ class Judging:
             after=self.after(),
             note=note,
             lease=self.lease(),
+            token=self.lost_token(),
+            compared_with=0 if task is None else task.events,
         )
         return Verdict(
             listed=listed if task is None or self.is_news(listed, task) else None,
             write=healed or self.is_behind(),
             healed=healed,
-            lost=lost,
             problems=tuple(self.problems),
         )
 
-    def tell(self, what: str, choice: str) -> None:
-        self.problems.append(Problem(self.item.path, what, choice, self.item.line))
+    def tell(self, what: str, choice: str, *, warns: bool = False) -> None:
+        self.problems.append(Problem(self.item.path, what, choice, self.item.line, warns))
 
     # Ownership.
 
@@ -156,8 +174,19 @@ class Judging:
         if pointer is None or pointer.board == self.ground.board:
             return pointer
         held = f", held by {pointer.actor}" if pointer.held else ""
-        self.tell(f"it names another board, {pointer.board}{held}", "that is not followed")
+        if self.is_held_elsewhere():
+            held = (
+                f", where {pointer.actor} holds it until {stamp(self.item.expires or Instant(0))}"
+            )
+        what = f"it names another board, {pointer.board}{held}"
+        self.tell(what, "that is not followed", warns=self.is_held_elsewhere())
         return None
+
+    def is_held_elsewhere(self) -> bool:
+        """The file names a live lease of another board: a second clone has one of its own."""
+        pointer, until = self.item.pointer, self.item.expires
+        other = pointer is not None and pointer.held and pointer.board != self.ground.board
+        return other and until is not None and until >= self.ground.now
 
     def is_lost(self) -> bool:
         """The file knows a token above the task's own: the board's record of it was lost."""
@@ -166,15 +195,35 @@ class Judging:
         known = (0, 0) if self.task is None else tuple(self.task.token)
         return tuple(self.pointer.token) > known
 
-    def lost_epoch(self) -> int:
-        if not self.is_lost() or self.pointer is None:
-            return 0
-        epoch = self.pointer.token.epoch
-        return epoch if epoch >= self.ground.epoch else 0
+    def lost_token(self) -> Token | None:
+        """That token, if the board could still give it out once more."""
+        if self.pointer is None or not self.is_lost():
+            return None
+        return self.pointer.token if self.pointer.token.epoch >= self.ground.epoch else None
+
+    def at_work(self) -> Actor | None:
+        """Who works on it by the file alone, if the board knows the name. A person is never guessed dead."""
+        item, task = self.item, self.task
+        free = task is None or (task.lease is None and task.state == OPEN)
+        if not item.is_claimed or not free or item.lock is not None:
+            return None
+        named = (self.ground.actor(name) for name in item.owner.split(", "))
+        known = [actor for actor in named if actor is not None]
+        people = [actor for actor in known if actor.is_human]
+        return next(iter(people or ([] if item.gone else known)), None)
+
+    def is_in_question(self) -> bool:
+        """Somebody works on it by the file alone whom the board does not know."""
+        item, task = self.item, self.task
+        free = task is None or (task.lease is None and task.state == OPEN)
+        claimed = item.is_claimed and item.lock is None and not item.gone
+        return claimed and free and self.worker is None
 
     def lease(self) -> StatedLease | None:
-        """A live lease that only the file knows."""
-        pointer, until = self.pointer, self.item.expires
+        """A live lease that only the file knows; or that of who works on it there."""
+        pointer, until, worker = self.pointer, self.item.expires, self.worker
+        if worker is not None:
+            return StatedLease(worker.name, worker.kind, "" if worker.is_human else None)
         if pointer is None or not pointer.held or not self.is_lost():
             return None
         if until is None or until < self.ground.now or self.item.state not in (OPEN, IN_PROGRESS):
@@ -191,11 +240,21 @@ class Judging:
 
     def locked(self) -> str:
         lock = self.item.lock
+        if lock is None and self.is_in_question():
+            self.ask()
+            return f"{self.item.owner} (its file says {self.item.said})"
         if lock is None:
             return ""
         if lock.problem or lock.since is None:
             return f"{lock.holder} ({lock.problem or 'since when is unknown'})"
         return f"{lock.holder} since {stamp(lock.since)}"
+
+    def ask(self) -> None:
+        who = self.item.owner
+        self.tell(
+            f"it says {self.item.said} by {who}, whom nobody has registered: is {who} at work on it?",
+            f"nobody else begins it; dibs actor set {who} --kind human (or agent) makes it {who}'s",
+        )
 
     # State.
 
@@ -205,6 +264,8 @@ class Judging:
         if task is None:
             return item.said, None if item.state == IN_PROGRESS else item.state, self.had_it()
         kept = task.item.said if task.item else item.said
+        if self.worker is not None or self.is_in_question():
+            return item.said, None, ""
         if self.ground.words.agrees(item.said, task.state):
             return (item.said if item.state == OPEN else kept), None, ""
         if self.behind_on_state() is not None and not self.is_lost():
@@ -221,7 +282,11 @@ class Judging:
         item = self.item
         if item.state != IN_PROGRESS or self.lease() is not None or item.lock is not None:
             return ""
+        if self.is_in_question():
+            return ""
         who = f" by {item.owner}" if item.owner else ""
+        if not self.ground.heals and not self.is_held_elsewhere():
+            self.tell(f"it says {item.said}{who}, and nobody is at work on it", "it is open here")
         return f"its file says {item.said}{who}, and no live lease stands behind that"
 
     def behind_on_state(self) -> bool | None:
@@ -232,14 +297,17 @@ class Judging:
         """A claim in the file that nobody stands behind is put right there, too."""
         item, task = self.item, self.task
         claimed = item.owner != "" and item.state in (OPEN, IN_PROGRESS)
-        stale = claimed and item.lock is None and self.lease() is None
+        person = self.ground.actor(item.owner)
+        if self.is_held_elsewhere() or (person is not None and person.is_human):
+            return False
+        stale = claimed and item.lock is None and self.lease() is None and not self.is_in_question()
         free = task is None or (task.lease is None and task.state == OPEN)
         return self.ground.heals and stale and free and state in (None, OPEN)
 
     def is_behind(self) -> bool:
         """The board owns a change that the file does not show."""
         item, task = self.item, self.task
-        if task is None or self.is_lost():
+        if task is None or self.is_lost() or self.worker is not None or self.is_in_question():
             return False
         if not self.ground.words.agrees(item.said, task.state):
             behind = bool(self.behind_on_state())
@@ -298,5 +366,6 @@ class Judging:
             or listed.state is not None
             or bool(listed.note)
             or listed.lease is not None
+            or listed.token is not None
             or frozenset(listed.after or ()) != self.ground.waits(task)
         )

@@ -45,7 +45,8 @@ def as_gone(task: Task, why: str = GONE) -> Listed | None:
     assert task.origin_ask_ref is not None, "an item has an origin"
     terms = task.terms
     said = task.item.but(gate=why)
-    return Listed(task.channel, task.origin_ask_ref, task.key, terms.title, terms.priority, said)
+    listed = Listed(task.channel, task.origin_ask_ref, task.key, terms.title, terms.priority, said)
+    return listed.but(compared_with=task.events)
 
 
 def told(error: Exception) -> str:

@@ -6,8 +6,9 @@ and puts records into bytes; it opens nothing.
 
 from __future__ import annotations
 
+from dibs.core.checks import PLACEHOLDERS
 from dibs.core.instants import Duration, Instant, exact
-from dibs.core.model import PRIORITY_DEFAULT, Actor, Task, Token
+from dibs.core.model import IN_PROGRESS, PRIORITY_DEFAULT, Actor, Task, Token
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -93,6 +94,15 @@ class Item(Value):
     """When the lease that the pointer names ends, as the file states it."""
     line: int = 0
     problems: tuple[Problem, ...] = ()
+    gone: bool = False
+    """By its tool's own rule whoever has it works on it no more."""
+
+    @property
+    def is_claimed(self) -> bool:
+        """Somebody is at work on it by the file alone: no lease of a board stands behind that."""
+        by_hand = self.pointer is None or not self.pointer.held
+        named = self.owner != "" and self.owner.casefold() not in PLACEHOLDERS
+        return self.state == IN_PROGRESS and named and by_hand
 
 
 class Step(Value):

@@ -34,6 +34,8 @@ class Report(Value):
     written: int = 0
     unwritten: int = 0
     brought_back: int = 0
+    adopted: tuple[str, ...] = ()
+    """Items on which somebody known was at work by the file alone: they have leases now."""
     healed: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     proposals: tuple[str, ...] = ()
@@ -51,6 +53,9 @@ def summary(report: Report) -> str:
         (report.written, "file written", "files written"),
     )
     told = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
+    if report.adopted:
+        noun = "claim" if len(report.adopted) == 1 else "claims"
+        told.append(f"{len(report.adopted)} {noun} adopted: {several(report.adopted)}")
     if report.healed:
         noun = "claim" if len(report.healed) == 1 else "claims"
         told.append(f"{len(report.healed)} stale {noun} healed: {several(report.healed)}")

@@ -7,7 +7,8 @@ import time
 from os.path import exists, getmtime, join
 
 from dibs.backlogs import files
-from dibs.backlogs.compare import Ground, judge, past_of
+from dibs.backlogs.backlog import COMPARED
+from dibs.backlogs.compare import ground_of, judge
 from dibs.backlogs.cycles import broken_cycles
 from dibs.backlogs.found import wrong_in
 from dibs.backlogs.gone import GONE, as_gone, missing, told
@@ -102,7 +103,12 @@ class Syncing:
         self.gone: set[TaskKey] = set()
         self.unwritten = 0
         self.healed: list[Item] = []
+        self.adopted: list[str] = []
+        self.writes: set[str] = set()
+        """Files that would be written for what is not on the board yet."""
         self.entries = 0
+        self.outdated: set[str] = set()
+        """Refs of items whose tasks changed after they were compared."""
 
     def run(self) -> Report:
         with self.board.read() as tx:
@@ -125,6 +131,7 @@ class Syncing:
             changed=self.changed,
             written=written,
             brought_back=self.brought_back,
+            adopted=tuple(self.adopted),
             healed=tuple(f"{item.id} ({item.owner or 'nobody'})" for item in self.healed),
             unwritten=self.unwritten,
             problems=tuple(self.problems),
@@ -156,7 +163,10 @@ class Syncing:
             self.problems += problems
             self.fresh[path] = items
             print_ = (seen.mtime_ns, seen.ctime_ns, seen.size, seen.inode)
-            again = any(item.lock is not None or problem_of_time(problems) for item in items)
+            again = any(
+                item.lock is not None or item.is_claimed or problem_of_time(problems)
+                for item in items
+            )
             self.files[path] = File(print_, read_at, tuple(map(noted, items)), again)
 
     def unreadable(self, path: str, error: Exception) -> None:
@@ -205,7 +215,6 @@ class Syncing:
         with self.board.read() as tx:
             self.load(tx, dialect, len(fresh))
             verdicts = [(self.candidate(item), self.judged(tx, dialect, item)) for item in fresh]
-        lost = max((verdict.lost for _, verdict in verdicts), default=0)
         self.total += sum(verdict.listed is not None for _, verdict in verdicts)
         new = [(one, verdict) for one, verdict in verdicts if one.task is None]
         known = [v.listed for one, v in verdicts if one.task is not None and v.listed]
@@ -213,7 +222,6 @@ class Syncing:
             self.added += len(new)
             self.changed += len(known)
         else:
-            self.outdo(lost)
             before = self.changed
             self.execute([first_of(verdict) for _, verdict in new])
             with self.board.read() as tx:
@@ -222,6 +230,7 @@ class Syncing:
             self.execute(second)
             self.changed = before  # they are new, not changed
             self.execute(known)
+            self.compare_again(dialect, fresh)
         self.doubled_ids(verdicts)
         self.after_judging(verdicts)
 
@@ -255,9 +264,12 @@ class Syncing:
             task = self.rows.get(one.item.ref) or self.rows.get(one.item.id)
             if verdict.healed:
                 self.healed.append(one.item)
-            back = verdict.listed is not None and verdict.listed.lease is not None
-            if (verdict.write or back) and task is not None:
-                self.shows.add(task.key)
+            stated = verdict.listed.lease if verdict.listed is not None else None
+            if stated is not None and stated.token is None:
+                self.adopted.append(f"{one.item.id} ({stated.actor})")
+            if verdict.write or stated is not None:
+                self.writes.add(one.item.path)
+                self.shows |= {task.key} if task is not None else set()
 
     def load(self, tx: ReadTransaction, dialect: Dialect, many: int) -> None:
         """The tasks of this backlog, by ref: all at once, if many are asked for."""
@@ -292,19 +304,7 @@ class Syncing:
     def judged(self, tx: ReadTransaction, dialect: Dialect, item: Item) -> Verdict:
         task = self.rows.get(item.ref) or self.rows.get(item.id)
         key = task.key if task else key_of(item.id)[0]
-        return judge(item, task, key, self.ground(tx, dialect))
-
-    def ground(self, tx: ReadTransaction, dialect: Dialect) -> Ground:
-        return Ground(
-            board=tx.board.uid,
-            epoch=tx.board.epoch,
-            now=tx.now,
-            keys=self.key_of_id,
-            past=lambda task: past_of(tx.events_of(task.id)),
-            waits=lambda task: frozenset(one.key for one in tx.dependencies(task.id)),
-            words=dialect.words,
-            heals=dialect.heals,
-        )
+        return judge(item, task, key, ground_of(tx, dialect, self.key_of_id))
 
     def key_of_id(self, id_: str) -> TaskKey | None:
         """An id that a file names: the key of its task, or the one that it will have."""
@@ -320,7 +320,7 @@ class Syncing:
         keys = (self.key_of_id(id_) for id_ in one.item.after)
         after = tuple(dict.fromkeys(key for key in keys if key is not None))
         plain = verdict.listed.but(state=None, note="", lease=None, scope=None, constraints=None)
-        return plain.but(after=after)
+        return plain.but(after=after, token=None, compared_with=None)
 
     def without_cycles(
         self, dialect: Dialect, fresh: list[Item], counts: dict[str, str]
@@ -347,11 +347,21 @@ class Syncing:
                 choice = f"its task is {task.key}" if task else "it gets a key of its own"
                 self.problems.append(Problem(one.item.path, what, choice))
 
-    def outdo(self, lost: int) -> None:
-        """Tokens that only files know were given out: the next ones are above them."""
-        if lost:
-            assert self.who is not None, "who takes something in is somebody"
-            self.board.execute(self.who, c.Sync((), lost))
+    def compare_again(self, dialect: Dialect, fresh: list[Item]) -> None:
+        """Items whose tasks changed meanwhile; what still does is left to the next sync."""
+        for _ in range(COMPARED):
+            refs, self.outdated = self.outdated, set()
+            again = [item for item in fresh if item.ref in refs]
+            if not again:
+                return
+            with self.board.read() as tx:
+                self.load(tx, dialect, len(fresh))
+                news = [self.judged(tx, dialect, item).listed for item in again]
+            self.execute([listed for listed in news if listed is not None])
+        for item in fresh:
+            if item.ref in self.outdated:
+                self.files[item.path] = self.files[item.path].but(again=True)
+        self.outdated = set()
 
     def execute(self, listed: list[Listed]) -> None:
         for start in range(0, len(listed), BATCH):
@@ -359,6 +369,7 @@ class Syncing:
             assert self.who is not None, "who takes something in is somebody"
             outcome = self.board.execute(self.who, c.Sync(batch))
             self.entries += len(outcome.entries)
+            self.outdated |= set(outcome.outdated)
             verbs = [entry.verb for entry in outcome.entries]
             self.added += verbs.count("added")
             self.brought_back += verbs.count("brought_back")
@@ -384,11 +395,11 @@ class Syncing:
     def write(self) -> int:
         """Files that are behind, and those of tasks that changed."""
         shows = (self.shows | self.behind) - self.gone
-        if not shows:
-            return 0
         if self.options.check:
             with self.board.read() as tx:
-                return self.backlog.behind(tx, sorted(shows))
+                return len(self.writes | self.backlog.behind(tx, sorted(shows)))
+        if not shows:
+            return 0
         before = self.backlog.written
         with self.board.read() as tx:
             said = self.backlog.show_now(tx, sorted(shows), frozenset())

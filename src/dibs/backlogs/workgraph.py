@@ -141,6 +141,7 @@ class Workgraph(Plain):
         fields, title = task.fields, title_of(task.fields)
         state, pointer = state_of(fields), pointer_in(fields)
         odd = oddities(fields, title, state, pointer) + task.doubled()
+        owner, lock = text_of(fields.get("assigned")), self._lock(fields, state, pointer)
         return Item(  # every field, in its order: by name each would cost more than its reading
             self.channel,
             task.id,
@@ -151,17 +152,23 @@ class Workgraph(Plain):
             said(fields),
             priority_of(fields.get("priority")),
             "",
-            text_of(fields.get("assigned")),
+            owner,
             tuple(dict.fromkeys(ids(fields, "after", "blocked_by"))),
             (),
             (),
             gate_of(fields, state, now),
-            self._lock(fields, state, pointer),
+            lock,
             pointer,
             instant_of(fields.get("lease_expires_at")) if pointer else None,
             task.line,
             tuple([Problem(path, what, choice, task.line) for what, choice in odd]),
+            lock is None and self._is_agent(owner),
         )
+
+    def _is_agent(self, name: str) -> bool:
+        """One that workgraph has started: it calls them `agent-7`, and keeps a registry of them."""
+        known = self._registry is not None and name in self._registry.agents
+        return known or (name.startswith("agent-") and name[6:].isdigit())
 
     def _lock(self, fields: Fields, state: State | None, pointer: Pointer | None) -> Lock | None:
         """A claim counts while the registry knows that its agent lives: else it is stale.

@@ -99,6 +99,7 @@ class Wrk(Plain):
         self.compare_with_folder(path, said, problems)
         pointer = pointer_in(document, path, problems)
         since = locked_since(document.text("locked_at"))
+        lock, owner = self.lock(document, pointer, path, now, problems), document.text("locked_by")
         item = Item(
             channel=self.channel,
             ref=id_,
@@ -110,14 +111,15 @@ class Wrk(Plain):
             priority=PRIORITIES.get(
                 document.text("priority").casefold(), priority_of(document.text("priority"))
             ),
-            owner=document.text("locked_by").strip(),
+            owner=owner.strip(),
             after=document.texts("blocked_by"),
             scope=document.texts("scope"),
             constraints=known_actions(document.texts("constraints"), path, problems),
             gate=gate_of(document) if state else f"its status {said!r} is unknown",
-            lock=self.lock(document, pointer, path, now, problems),
+            lock=lock,
             pointer=pointer,
             expires=until(since, pointer.ttl) if pointer else None,
+            gone=lock is None,
         )
         return [item], problems
 

@@ -8,7 +8,7 @@ from dibs.core import board_events, refusals
 from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Decision
-from dibs.core.model import AGENT, HUMAN, Actor, ActorId, Caller, Session, folded
+from dibs.core.model import AGENT, HUMAN, Actor, ActorId, Caller, Place, Session, folded
 from dibs.core.refusals import refused
 
 TYPE_CHECKING = False
@@ -34,7 +34,14 @@ def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[C
     session = who.session
     if who.person and known is not None and session.partition("/")[0]:
         session = own_session(tx, known, session)
-    return Caller(actor, session, who.harness, who.behind), known is None
+    return Caller(actor, session, who.harness, who.behind, place_of(who)), known is None
+
+
+def place_of(who: Identity) -> Place | None:
+    place = who.place
+    if place is None or "/" in who.session:
+        return None
+    return Place(place.host, place.worktree, place.branch)
 
 
 def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:

@@ -25,7 +25,6 @@ from dibs.core.model import (
     LoggedRefusal,
     Task,
     TaskKey,
-    Token,
     folded,
     folded_key,
 )
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from dibs.board.settings import Settings
     from dibs.core.facts import Death
-    from dibs.core.model import Session, TaskId
+    from dibs.core.model import TaskId
     from dibs.stores.store import Question, Store
     from dibs.stores.transaction import ReadTransaction, WriteTransaction
 
@@ -80,10 +79,9 @@ BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume, c.Approve, c.Reopen
 class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
     """What its holder left behind is looked up before the transaction, then it is tried again."""
 
-    def __init__(self, token: Token, holder: Session) -> None:
-        super().__init__(holder.worktree)
-        self.token = token
-        self.holder = holder
+    def __init__(self, ending: e.Ending) -> None:
+        super().__init__(ending.worktree)
+        self.ending = ending
 
 
 class Plan(Value):
@@ -145,8 +143,7 @@ class Board(Opened):
             except LookFirst as look:
                 from dibs.board.left_behind import left_by
 
-                machine = self.store.machine
-                left = left_by(look.holder, look.token, machine, self.repository)
+                left = left_by(look.ending, self.store.machine, self.repository)
                 seen = seen.but(left=left)
             except LookAtProcesses as look:
                 from dibs.board.liveness import lives
@@ -191,7 +188,7 @@ class Board(Opened):
             seen = look(self)
         with self.read() as tx:
             caller, _ = caller_of(tx, who, self.settings)
-            facts = facts_for(tx, caller, command, self.settings, seen)
+            facts = facts_for(tx, caller, command, self.settings, seen).but(is_plan=True)
             return Plan(decide(facts, command, tx.now), facts, tx.now)
 
     def _renew(self, who: Identity, command: c.Command) -> Outcome | None:
@@ -234,8 +231,8 @@ class Board(Opened):
                     tx.touch()
                 return known
             asked.begins(tx.board.seq)
-            if isinstance(command, c.Sync) and command.lost:
-                is_new = begun_anew(tx, caller, REBUILT, command.lost, is_new=is_new)
+            if isinstance(command, c.Sync):
+                is_new = self._above_the_files(tx, caller, command, is_new=is_new)
             facts = facts_for(tx, caller, command, self.settings, seen)
             look_at_processes(facts)
             decision = decide(facts, command, tx.now)
@@ -243,7 +240,7 @@ class Board(Opened):
             if refusal is not None:
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
-                look_first(decision, seen.left, tx)
+                look_first(decision, seen.left)
                 for unknown in ((caller.actor,) if is_new else ()) + facts.newcomers:
                     register(tx, caller, unknown)
                 session = session_at(who, caller, command, decision)
@@ -255,6 +252,15 @@ class Board(Opened):
         if refusal is not None:
             raise Refused(refusal)
         return outcome
+
+    def _above_the_files(
+        self, tx: WriteTransaction, caller: Caller, command: c.Sync, *, is_new: bool
+    ) -> bool:
+        """Tokens that only item files know were given out by this board: the next ones are above them."""
+        from dibs.board.listing import epoch_in_files
+
+        known = epoch_in_files(tx, command)
+        return begun_anew(tx, caller, REBUILT, known, is_new=is_new) if known else is_new
 
     def _write(
         self,
@@ -336,6 +342,10 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
     named = actors_named(tx, task, events)
     keys = {other.id: other.key for other in changed}
     outcome = Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
+    outcome = outcome.but(repeats=decision.repeats)
+    if facts.matches:
+        refs = tuple(match.listed.ref for match in facts.matches if match.outdated)
+        outcome = outcome.but(outdated=refs)
     return outcome.but(said=overlapping(facts, tx.now)) if facts.beside else outcome
 
 
@@ -370,14 +380,12 @@ def carried_out(tx: WriteTransaction, change: Change, caller: Caller, entries: l
     return task
 
 
-def look_first(decision: Decision, left: Left | None, tx: ReadTransaction) -> None:
+def look_first(decision: Decision, left: Left | None) -> None:
     """Before a lease is taken from its holder: what lies where it worked."""
     for event in decision.events:
         ending = taken_by(event)
         if left is None and ending and ending.worktree:
-            session = tx.session(ending.actor, ending.session or "")
-            if session and session.worktree:
-                raise LookFirst(ending.token, session)
+            raise LookFirst(ending)
 
 
 # What was asked before, and what is told of it.

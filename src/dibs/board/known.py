@@ -117,14 +117,17 @@ def found(tx: ReadTransaction, key: TaskKey) -> Task:
 def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Command) -> Facts:
     caller, lease = facts.caller, task.lease
     to: str = getattr(command, "to", "")
-    another = lease is not None and lease.bound and not lease.held_by(caller)
     facts = facts.but(
         task=task,
         actors=actors_named(tx, task),
         receiver=tx.actor_named(to) if to else None,
         former=former_lease(tx, task, caller),
-        holder_session=tx.session(lease.actor, lease.session or "") if lease and another else None,
     )
+    former = facts.former
+    if former is not None and command.verb in c.REPEATED and former.cause == command.verb:
+        entries = tx.events_of(task.id)
+        since = tuple(entry.event for entry in entries if entry.seq >= former.seq)
+        facts = facts.but(since=since)
     if is_silent(lease, tx.now, facts.rules):
         facts = facts.but(idle=is_watched(tx, task))
     if caller.actor.is_human and isinstance(command, STARTS):
@@ -228,7 +231,6 @@ def with_swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Facts:
     last = tx.last_ended_lease(task.id)
     if last is None or last.cause not in SWEPT or last.session is None:
         return facts
-    session = tx.session(last.actor, last.session)
     seen = facts.left
     left = seen if seen is not None and seen.token == last.token else Left(last.token)
     swept = Ending(
@@ -240,8 +242,9 @@ def with_swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Facts:
         expires=last.expires,
         renewals=last.renewals,
         late=last.ended > last.expires,
-        worktree=session.worktree if session else "",
-        branch=session.branch if session else "",
+        host=last.host,
+        worktree=last.worktree,
+        branch=last.branch,
         uncommitted=left.uncommitted,
         not_looked_at=left.not_looked_at,
     )

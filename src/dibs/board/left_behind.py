@@ -17,7 +17,8 @@ from dibs.git_runner import TIMED_OUT, Tree, git
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.locate import Repository
-    from dibs.core.model import Session, Token
+    from dibs.core.event import Ending
+    from dibs.core.model import Token
     from dibs.machine import Machine
 
 FILES = 20
@@ -30,15 +31,16 @@ STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules
 """A submodule has a configuration of its own, which is not ours."""
 
 
-def left_by(holder: Session, token: Token, machine: Machine, repository: Repository | None) -> Left:
-    """Which files the holder did not commit; or why nobody looked."""
-    if holder.host != machine.host():
-        return Left(token, not_looked_at=f"it is on the host {quoted(holder.host)}")
+def left_by(ending: Ending, machine: Machine, repository: Repository | None) -> Left:
+    """Which files a holder did not commit where its lease says that it worked; or why nobody looked."""
+    token = ending.token
+    if ending.host != machine.host():
+        return Left(token, not_looked_at=f"it is on the host {quoted(ending.host)}")
     if repository is None:
         return Left(token, not_looked_at="the caller is in no repository")
-    if not isabs(holder.worktree) or not isdir(holder.worktree):
+    if not isabs(ending.worktree) or not isdir(ending.worktree):
         return Left(token, not_looked_at="the folder is not there")
-    tree = own_tree(holder.worktree, repository)
+    tree = own_tree(ending.worktree, repository)
     if tree is None:
         return Left(token, not_looked_at="it is not a work tree of this repository")
     return uncommitted(token, tree)

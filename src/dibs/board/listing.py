@@ -22,6 +22,24 @@ def facts_for_sync(tx: ReadTransaction, facts: Facts, command: c.Sync, settings:
     return facts.but(matches=matches, newcomers=tuple(matching.newcomers))
 
 
+def epoch_in_files(tx: ReadTransaction, command: c.Sync) -> int:
+    """The highest epoch of a token that files state and the board does not know; 0 without one."""
+    epochs = [1] if command.rebuilt else [0]
+    for listed in command.items:
+        if listed.token is not None:
+            task = task_of(tx, listed)
+            known = (0, 0) if task is None else tuple(task.token)
+            if tuple(listed.token) > known and listed.token.epoch >= tx.board.epoch:
+                epochs.append(listed.token.epoch)
+    return max(epochs)
+
+
+def task_of(tx: ReadTransaction, listed: Listed) -> Task | None:
+    """By its ref; or by its id, if the item had nothing better before."""
+    found = (tx.task_of_origin(listed.channel, ref) for ref in (listed.ref, *listed.also))
+    return next((task for task in found if task is not None), None)
+
+
 class Matching:
     """Finds the tasks of items, and gives ids, keys and uids to those that are new."""
 
@@ -34,7 +52,7 @@ class Matching:
         self.newcomers: list[Actor] = []
 
     def match(self, listed: Listed) -> Match:
-        task = self.task_of(listed)
+        task = task_of(self._tx, listed)
         causes = self.causes(listed)
         if task is not None:
             after = frozenset(one.key for one in self._tx.dependencies(task.id))
@@ -44,14 +62,6 @@ class Matching:
             key, uid = self.free_key(listed.key), self.free_uid(listed.uid)
             match = Match(listed, None, TaskId(self._last), key, uid, causes=causes)
         return match.but(holder=self.holder(listed))
-
-    def task_of(self, listed: Listed) -> Task | None:
-        """By its ref; or by its id, if the item had nothing better before."""
-        for ref in (listed.ref, *listed.also):
-            task = self._tx.task_of_origin(listed.channel, ref)
-            if task is not None:
-                return task
-        return None
 
     def causes(self, listed: Listed) -> dict[TaskKey, State]:
         found: dict[TaskKey, State] = {}

@@ -164,8 +164,8 @@ def widened(tx: ReadTransaction, facts: Facts, task: Task, command: c.TaskComman
     if isinstance(command, c.Retry):
         held = (other for other in tx.downstream(task.id) if other.lease is not None)
         wider = about(tx, facts, held)
-        session = facts.holder_session
-        return wider.but(sessions={**wider.sessions, task.id: session}) if session else wider
+        own = about(tx, wider, (task,))
+        return wider.but(sessions={**wider.sessions, **own.sessions})
     if isinstance(command, c.Drop):
         waiting = tx.dependants(task.id, NAMED_AS_WAITING)
         return facts.but(waiting=tuple(one.key for one in waiting if one.state not in FINAL))

@@ -34,10 +34,14 @@ class Outcome(Value):
     actor: Actor | None = None
     """The actor that was set."""
     replayed: bool = False
+    repeats: e.Event | None = None
+    """What the caller had done before: this is the same success again."""
     keys: Mapping[TaskId, TaskKey] = {}
     """Of the tasks that were changed beside the one that the command is about."""
     said: tuple[str, ...] = ()
     """What a person should know about the item files that belong to it."""
+    outdated: tuple[str, ...] = ()
+    """Refs of items whose tasks changed after their files were compared: nothing was taken in of them."""
 
     @property
     def late(self) -> bool:

@@ -33,6 +33,7 @@ def answered(outcome: Outcome, refusal: Refusal | None) -> str:
             "count": len(entries),
             "refusal": ledger.plain(refusal),
             "actor": outcome.actor and outcome.actor.id,
+            "outdated": outcome.outdated,
         }
     )
 
@@ -97,7 +98,8 @@ def replay(
     if answer["task"] is None:
         actor = tx.actor(answer["actor"]) if answer["actor"] else None
         named = actors_named(tx, None, events)
-        return outcome.but(actor=actor, actors=named, skewed=tx.skewed)
+        outdated = tuple(answer["outdated"])
+        return outcome.but(actor=actor, actors=named, skewed=tx.skewed, outdated=outdated)
     task: Task = ledger.build(Task, answer["task"])
     current = tx.task(task.key)
     named = actors_named(tx, task, events) | actors_named(tx, current)

@@ -15,14 +15,15 @@ from dibs.core.decide import decide
 from dibs.core.instants import Instant, iso
 from dibs.core.ledger import Entry
 from dibs.core.model import (
+    NOWHERE,
     Actor,
     ActorId,
     Allowance,
     EndedLease,
     KeptNote,
     LoggedRefusal,
+    Place,
     Process,
-    Session,
     Task,
     TaskKey,
     Token,
@@ -48,7 +49,8 @@ class TaskView(Value):
     actors: Mapping[ActorId, Actor]
     notes: tuple[KeptNote, ...] = ()
     ended: tuple[EndedLease, ...] = ()
-    session: Session | None = None
+    place: Place = NOWHERE
+    """Where its work lies: that of its lease, or of the last one."""
     after: tuple[Linked, ...] = ()
     before: tuple[Linked, ...] = ()
     receipts: tuple[Receipt, ...] = ()
@@ -140,14 +142,14 @@ def show(board: Board, key: TaskKey) -> TaskView:
         ids = {note.actor for note in notes} | {lease.actor for lease in ended}
         for actor_id in ids | {one.by for one in redactions.values()}:
             named.setdefault(actor_id, tx.actor(actor_id))
-        session = (
-            tx.session(lease.actor, lease.session) if lease and lease.session is not None else None
-        )
+        place = lease.place if lease else NOWHERE
+        if lease is None and ended:
+            place = Place(ended[-1].host, ended[-1].worktree, ended[-1].branch)
         after, before = tuple(tx.dependencies(task.id)), tuple(tx.dependants(task.id))
         receipts = tuple(receipt(one) for one in tx.receipts_of(task.id)) if task.channel else ()
         allowed = [one for one in tx.allowances() if one.task == task.key] if task.scope else []
         return TaskView(
-            *(task, tx.now, named, notes, ended, session, after, before, receipts, redactions),
+            *(task, tx.now, named, notes, ended, place, after, before, receipts, redactions),
             allowed=tuple((one, tx.actor(one.actor)) for one in allowed),
         )
 
@@ -378,9 +380,11 @@ def fits(entry: Entry, wanted: LogFilter, actor: Actor | None) -> bool:
 
 
 def is_forced(entry: Entry) -> bool:
-    """A person acted against another's lease, an assignment or a gate."""
+    """A person acted against another's lease, an assignment, a gate or the number of attempts."""
     if entry.verb == e.Forced.verb:
         return True
+    if entry.verb in (e.Reset.verb, e.Retried.verb):
+        return bool(entry.event.named()["forced"])
     if entry.verb not in (e.Dropped.verb, e.Unassigned.verb) or not entry.event.takes:
         return False
     ending: e.Ending | None = entry.event.named()["ending"]

@@ -71,6 +71,7 @@ PLACEHOLDERS = frozenset(
         "nil",
         "undefined",
         "default",
+        "auto",
         "todo",
         "tbd",
         "placeholder",

@@ -44,6 +44,10 @@ class HoldersCommand(TaskCommand):
     token: Token | None = None
 
 
+REPEATED = ("complete", "submit", "fail", "drop", "release")
+"""Verbs that a holder may give again: its answer may have been lost on the way."""
+
+
 class Add(Command):
     """A new task; or, for an origin that is known already, one more delivery of the same request.
 
@@ -188,8 +192,11 @@ class Unpark(TaskCommand):
 
 
 class Renew(HoldersCommand):
+    """`here`: with a commit, which says where the work lies."""
+
     verb = "renew"
     ttl: Duration | None = None
+    here: bool = False
 
 
 class Stop(HoldersCommand):
@@ -197,11 +204,15 @@ class Stop(HoldersCommand):
 
 
 class Release(HoldersCommand):
-    """`rest`: a try that did not succeed; the task rests so long, and attempts used up fail it."""
+    """`rest`: a try that did not succeed; the task rests so long, and attempts used up fail it.
+
+    `tried`: what kept the lease gives it back, not its holder: the attempt counts.
+    """
 
     verb = "release"
     note: str = ""
     rest: Duration | None = None
+    tried: bool = False
 
 
 class Handoff(HoldersCommand):
@@ -255,13 +266,17 @@ class Drop(HoldersCommand):
 
 
 class AddStint(TaskCommand):
-    """A person tells of a period of work that was not recorded: her own, or that of `actor`."""
+    """A person tells of a period of work that was not recorded: her own, or that of `actor`.
+
+    `backdated`: the work is older than its task.
+    """
 
     verb = "add_stint"
     started: Instant
     ended: Instant
     actor: str = ""
     yes: bool = False
+    backdated: bool = False
     reason: str = ""
 
 
@@ -273,6 +288,7 @@ class AmendStint(Command):
     started: Instant | None = None
     ended: Instant | None = None
     yes: bool = False
+    backdated: bool = False
     reason: str = ""
 
 
@@ -317,11 +333,11 @@ class Sweep(Command):
 
 
 class Sync(Command):
-    """Takes in what item files say. `lost`: the highest epoch of a token that only files know."""
+    """Takes in what item files say. `rebuilt`: the board was lost, and was made again under its id."""
 
     verb = "sync"
     items: tuple[Listed, ...]
-    lost: int = 0
+    rebuilt: bool = False
 
 
 class Pause(Command):

@@ -54,39 +54,48 @@ class Decision(Value):
     renews: bool = False
     refusal: Refusal | None = None
     others: tuple[Change, ...] = ()
+    repeats: Event | None = None
+    """What the caller did before, if it does the same again."""
 
 
 def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
     """The events that the command leads to, or its refusal."""
     case = Case(facts, command, now)
     verb = command.verb
+    if facts.since:
+        from dibs.core.repeating import again, repeats_itself
+
+        if repeats_itself(case):
+            return again(case)
     own = verb in ON_OWN_LEASE and (case.holds or case.may_bind)
     for guard in ON_OWN_LEASE[verb] if own else GUARDS[verb]:
         refusal = guard(case)
         if refusal is not None:
             return deny(case, refusal)
-    if verb == "sync":
-        from dibs.core.mirroring import sync
-
-        return sync(case, command)  # type: ignore[arg-type]
-    if verb in OF_PERIODS:
-        from dibs.core.approving import ACTS as APPROVALS
-
-        return APPROVALS[verb](case, command)
-    if verb in OF_MANY:
-        from dibs.core.recovery import ACTS as MANY
-
-        return MANY[verb](case, command)
-    if verb in OF_STINTS:
-        from dibs.core.stinting import ACTS as CORRECTIONS
-
-        return CORRECTIONS[verb](case, command)
-    decision = ACTS[verb](case, command)
+    decision = act_of(verb)(case, command)
     if not facts.working:
         return decision
     from dibs.core.stinting import one_at_a_time
 
     return one_at_a_time(case, decision)
+
+
+def act_of(verb: str) -> Callable[..., Decision]:
+    """What is seldom done is loaded when it is."""
+    if verb in ACTS:
+        return ACTS[verb]
+    if verb == "sync":
+        from dibs.core.mirroring import ACTS as ALL
+    elif verb in OF_REQUESTS:
+        from dibs.core.requesting import ACTS as ALL
+    elif verb in OF_PERIODS:
+        from dibs.core.approving import ACTS as ALL
+    elif verb in OF_MANY:
+        from dibs.core.recovery import ACTS as ALL
+    else:
+        assert verb in OF_STINTS, verb
+        from dibs.core.stinting import ACTS as ALL
+    return ALL[verb]
 
 
 def deny(case: Case, refusal: Refusal) -> Decision:
@@ -109,12 +118,22 @@ def go_on(case: Case, ttl: Duration | None, *, start: bool) -> Decision:
     lease = e.lease_of(case.task)
     events = [*extend(case, ttl)]
     if case.may_bind:
-        events.append(e.Bound(session=case.caller.holding_session))
+        events.append(e.Bound(case.caller.holding_session, case.caller.place))
+    else:
+        events += placed(case)
     if start and case.task.state == OPEN:
         events.append(e.Started())
     elif start and lease.bound and lease.stint is None:
         events.append(e.Resumed())
     return Decision(tuple(events), renews=True)
+
+
+def placed(case: Case) -> tuple[Event, ...]:
+    """Where the holder works now, if that is known and is not where it was."""
+    place = case.caller.place
+    if place is None or not place.worktree or place == e.lease_of(case.task).place:
+        return ()
+    return (e.Placed(place),)
 
 
 def begin(
@@ -133,6 +152,7 @@ def begin(
         reason=reason or why,
         ending=ending,
         former=None if ending else swept,
+        place=case.caller.place,
     )
     starts = (e.Started(),) if start and case.task.state == OPEN else ()
     return Decision((event, *starts))
@@ -185,7 +205,8 @@ def for_another(
 
 
 def renew(case: Case, command: c.Renew) -> Decision:
-    return Decision(extend(case, command.ttl), renews=True)
+    here = placed(case) if command.here else ()
+    return Decision((*extend(case, command.ttl), *here), renews=True)
 
 
 def stop(case: Case, _command: c.Stop) -> Decision:
@@ -216,7 +237,8 @@ def given_back(case: Case, command: c.Release) -> e.Released:
     """After a try that did not succeed the task rests, or fails if that was the last one."""
     note, ending, task = command.note.strip(), end(case), case.task
     if command.rest is None:
-        return e.Released(ending=ending, note=note)
+        untried = task.state == IN_PROGRESS and not command.tried
+        return e.Released(ending=ending, note=note, untried=untried)
     if task.state == IN_PROGRESS and task.attempts >= task.terms.max_attempts:
         return e.Released(ending=ending, note=note, gives_up=True)
     return e.Released(ending=ending, note=note, rests_until=later(case.now, command.rest))
@@ -276,50 +298,6 @@ def reject(_case: Case, command: c.Reject) -> Decision:
 
 
 # Describing.
-
-
-def add(case: Case, command: c.Add) -> Decision:
-    """A new task; or, for an origin that is known already, a receipt: its task is the answer."""
-    if case.facts.task is not None:
-        return Decision((received(command, case.facts.first),))
-    added = e.Added(
-        uid=case.facts.fresh_uid,
-        key=command.key or case.facts.fresh_key,
-        terms=command.terms,
-        scope=command.scope,
-        channel=command.channel,
-        origin_ask_ref=command.origin_ask_ref,
-        after=case.facts.on,
-        waits_on=open_ones(case, case.facts.on),
-        url=command.url,
-        digest=command.digest,
-        delivery=command.delivery,
-    )
-    return Decision((added,))
-
-
-def received(command: c.Add, first: str) -> e.Received:
-    """Nothing of the task changes: what was asked first holds."""
-    differs = bool(first and command.digest and first != command.digest)
-    return e.Received(digest=command.digest, delivery=command.delivery, differs=differs)
-
-
-def intake(case: Case, _command: c.Intake) -> Decision:
-    """One change for each origin: a new task, and a receipt for every delivery but its first."""
-    found: dict[int, list[Event]] = {}
-    for place, asked in enumerate(case.facts.asked):
-        ask = asked.ask
-        if asked.before is not None:
-            first = case.facts.asked[asked.before]
-            found[asked.before].append(received(ask, first.first or first.ask.digest))
-        elif asked.task is not None:
-            found[place] = [received(ask, asked.first)]
-        else:
-            terms, origin = ask.terms, (ask.channel, ask.origin_ask_ref)
-            added = e.Added(asked.uid, asked.key, terms, ask.scope, *origin)
-            found[place] = [added.but(url=ask.url, digest=ask.digest, delivery=ask.delivery)]
-    changes = (Change(case.facts.asked[place].task, tuple(all_)) for place, all_ in found.items())
-    return Decision(others=tuple(changes))
 
 
 def edit(case: Case, command: c.Edit) -> Decision:
@@ -421,9 +399,8 @@ def open_ones(case: Case, keys: tuple[TaskKey, ...]) -> int:
 
 def end(case: Case) -> e.Ending | None:
     """How the lease stands as it ends, and where its work lies."""
-    session, left = case.facts.holder_session, case.facts.left
-    silent = case.death is not None or case.facts.idle
-    ending = ending_of(case.task, case.now, session, silent=silent)
+    left, silent = case.facts.left, case.death is not None or case.facts.idle
+    ending = ending_of(case.task, case.now, silent=silent)
     if ending is None or left is None or left.token != ending.token:
         return ending
     return ending.but(uncommitted=left.uncommitted, not_looked_at=left.not_looked_at)
@@ -437,6 +414,7 @@ def started_first(case: Case) -> tuple[Event, ...]:
 OF_THE_BOARD = (
     "set_actor", "set_clock", "set_settings", "move_board", "restore_board", "pause", "resume",
 )  # fmt: skip
+OF_REQUESTS = ("add", "intake")
 OF_PERIODS = ("approve", "reopen")
 OF_MANY = ("retry", "reset", "sweep")
 OF_STINTS = ("add_stint", "amend_stint", "report_usage")
@@ -444,7 +422,7 @@ OF_STINTS = ("add_stint", "amend_stint", "report_usage")
 ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, allowed) | {
     act.__name__.rstrip("_"): act
     for act in (
-        add, intake, edit, scope, allow, depend, note, redact, claim, next_, start, takeover, force, assign, unassign, park, unpark,
+        edit, scope, allow, depend, note, redact, claim, next_, start, takeover, force, assign, unassign, park, unpark,
         renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
     )
 }  # fmt: skip

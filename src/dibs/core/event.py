@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.core.instants import Duration, Instant
-from dibs.core.model import IN_PROGRESS, OPEN, ActorId, Lease, Task, Token
+from dibs.core.model import IN_PROGRESS, NOWHERE, OPEN, ActorId, Lease, Place, Task, Token
 from dibs.core.values import Value
 
 TYPE_CHECKING = False
@@ -32,6 +32,7 @@ class Ending(Value):
     renewals: int
     late: bool
     stint: Stint | None = None
+    host: str = ""
     worktree: str = ""
     branch: str = ""
     uncommitted: tuple[str, ...] | None = None
@@ -45,6 +46,9 @@ class Event(Value):
     verb: ClassVar[str]
     cause: ClassVar[str] = ""
     """Why a lease ended, if the event ends one."""
+
+    moves: ClassVar[bool] = False
+    """Whether it may leave its task in another state, or with another holder."""
 
     @property
     def takes(self) -> bool:
@@ -66,6 +70,48 @@ class TellsOnly(TaskEvent):
         return task
 
 
+class Received(TellsOnly):
+    """The same request was delivered once more. `differs`: with another payload than the first."""
+
+    verb = "received"
+    digest: str = ""
+    delivery: str = ""
+    differs: bool = False
+
+
+class Noted(TellsOnly):
+    """A note; `late` names the verb of a former holder whose text was kept."""
+
+    verb = "noted"
+    note: str
+    late: str = ""
+
+
+class Redacted(TellsOnly):
+    """The text of the note of event `of` was removed. That event keeps its digest."""
+
+    verb = "redacted"
+    of: int
+    reason: str = ""
+
+
+class Acknowledged(TellsOnly):
+    """A former holder said that it knows that it lost the lease `lost`."""
+
+    verb = "acknowledged"
+    lost: Token
+
+
+class Allowed(TellsOnly):
+    """A person let somebody touch paths that the task reserves, for a while."""
+
+    verb = "allowed"
+    paths: tuple[str, ...]
+    to: ActorId
+    until: Instant
+    reason: str
+
+
 class LeaseBegun(TaskEvent):
     """A new lease, fresh in every field; `ending` tells of the one that it replaced, if any.
 
@@ -79,6 +125,8 @@ class LeaseBegun(TaskEvent):
     reason: str = ""
     ending: Ending | None = None
     former: Ending | None = None
+    place: Place | None = None
+    moves = True
     is_attempt: ClassVar[bool] = True
     """Whether the new holder of a task in progress tries anew, or goes on with the same attempt."""
 
@@ -96,6 +144,7 @@ class LeaseBegun(TaskEvent):
             ttl=self.ttl,
             reason=self.reason,
             stint=at if in_progress and self.session is not None else None,
+            place=self.place or NOWHERE,
         )
         return task.but(
             token=self.token,
@@ -111,6 +160,7 @@ class LeaseBegun(TaskEvent):
 class EndsLease(TaskEvent):
     """An event after which no lease runs."""
 
+    moves = True
     state: ClassVar[State]
     ending: Ending | None = None
 

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 from dibs.core.event import (
+    Acknowledged,
+    Allowed,
     Ending,  # noqa: F401 - one vocabulary: what an event is, and all of them
     EndsLease,
     Event,
     LeaseBegun,
+    Noted,
+    Received,
+    Redacted,
     Stint,
     TaskEvent,
-    TellsOnly,
     begun_anew,
     lease_of,
     without_a_lease,
@@ -29,11 +33,11 @@ from dibs.core.model import (
     REVIEW,
     ActorId,
     Mirrored,
+    Place,
     Task,
     TaskId,
     TaskKey,
     Terms,
-    Token,
 )  # fmt: skip
 
 TYPE_CHECKING = False
@@ -75,15 +79,6 @@ class Added(Event):
         )
 
 
-class Received(TellsOnly):
-    """The same request was delivered once more. `differs`: with another payload than the first."""
-
-    verb = "received"
-    digest: str = ""
-    delivery: str = ""
-    differs: bool = False
-
-
 class Edited(TaskEvent):
     verb = "edited"
     terms: Terms
@@ -122,27 +117,15 @@ class Synced(TaskEvent):
     state: State | None = None
     note: str = ""
 
+    @property
+    def moves(self) -> bool:  # type: ignore[override]
+        return self.state is not None
+
     def evolve(self, task: Task, at: Instant) -> Task:
         task = task.but(terms=self.terms, scope=self.scope, item=self.item)
         if self.state is None:
             return task
         return begun_anew(task).but(state=self.state, attempts=task.attempts)
-
-
-class Noted(TellsOnly):
-    """A note; `late` names the verb of a former holder whose text was kept."""
-
-    verb = "noted"
-    note: str
-    late: str = ""
-
-
-class Redacted(TellsOnly):
-    """The text of the note of event `of` was removed. That event keeps its digest."""
-
-    verb = "redacted"
-    of: int
-    reason: str = ""
 
 
 class Claimed(LeaseBegun):
@@ -180,16 +163,38 @@ class BroughtBack(LeaseBegun):
     cause = "restore"
 
 
+class Adopted(LeaseBegun):
+    """Somebody was at work on it by its item file alone. Since when is not known: no stint opens."""
+
+    verb = "adopted"
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        begun = super().evolve(task.but(state=IN_PROGRESS), at)
+        return begun.but(lease=lease_of(begun).but(stint=None))
+
+
 class Bound(TaskEvent):
     """A session of the assignee took up the lease that was made for it."""
 
     verb = "bound"
     session: str
+    place: Place | None = None
 
     def evolve(self, task: Task, at: Instant) -> Task:
         stint = at if task.state == IN_PROGRESS else None
-        lease = lease_of(task).but(session=self.session, stint=stint)
+        place = self.place or lease_of(task).place
+        lease = lease_of(task).but(session=self.session, stint=stint, place=place)
         return task.but(lease=lease, assignee=None, preferred=None)
+
+
+class Placed(TaskEvent):
+    """The holder goes on with it in another worktree, or on another branch."""
+
+    verb = "placed"
+    place: Place
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(lease=lease_of(task).but(place=self.place))
 
 
 class Started(TaskEvent):
@@ -233,17 +238,23 @@ class Renewed(TaskEvent):
 
 
 class Released(EndsLease):
-    """Given back; after a try that did not succeed with a rest, or, if that was the last one, failed."""
+    """Given back; after a try that did not succeed with a rest, or, if that was the last one, failed.
+
+    `untried`: its holder gave it back by itself, and that is no attempt.
+    """
 
     verb = "released"
     cause = "release"
     note: str = ""
     rests_until: Instant | None = None
     gives_up: bool = False
+    untried: bool = False
 
     def evolve(self, task: Task, at: Instant) -> Task:
         state = FAILED if self.gives_up else without_a_lease(task)
-        return task.but(state=state, lease=None, assignee=None, rests_until=self.rests_until)
+        attempts = max(0, task.attempts - self.untried)
+        freed = task.but(state=state, lease=None, assignee=None, attempts=attempts)
+        return freed.but(rests_until=self.rests_until)
 
 
 class LeaseEnded(EndsLease):
@@ -286,23 +297,6 @@ class Unassigned(EndsLease):
         return task.but(state=without_a_lease(task), lease=None, assignee=None)
 
 
-class Acknowledged(TellsOnly):
-    """A former holder said that it knows that it lost the lease `lost`."""
-
-    verb = "acknowledged"
-    lost: Token
-
-
-class Allowed(TellsOnly):
-    """A person let somebody touch paths that the task reserves, for a while."""
-
-    verb = "allowed"
-    paths: tuple[str, ...]
-    to: ActorId
-    until: Instant
-    reason: str
-
-
 class Blocked(EndsLease):
     verb = "blocked"
     cause = "block"
@@ -320,6 +314,7 @@ class Blocked(EndsLease):
 
 class Unblocked(TaskEvent):
     verb = "unblocked"
+    moves = True
     note: str = ""
 
     def evolve(self, task: Task, at: Instant) -> Task:
@@ -339,6 +334,7 @@ class Submitted(EndsLease):
 
 class Accepted(TaskEvent):
     verb = "accepted"
+    moves = True
     note: str = ""
 
     def evolve(self, task: Task, at: Instant) -> Task:
@@ -347,6 +343,7 @@ class Accepted(TaskEvent):
 
 class Rejected(TaskEvent):
     verb = "rejected"
+    moves = True
     note: str = ""
 
     def evolve(self, task: Task, at: Instant) -> Task:
@@ -374,6 +371,7 @@ class Retried(EndsLease):
     cause = "retry"
     reason: str = ""
     raised: bool = False
+    forced: bool = False
 
     @property
     def takes(self) -> bool:
@@ -387,13 +385,17 @@ class Retried(EndsLease):
 
 
 class Reset(EndsLease):
-    """As if nobody had ever worked on it; `of` names the task whose reset led here, if another's."""
+    """As if nobody had ever worked on it; `of` names the task whose reset led here, if another's.
+
+    `forced`: a person ended a live lease of another.
+    """
 
     verb = "reset"
     cause = "reset"
     reason: str = ""
     of: str = ""
     overruled: bool = False
+    forced: bool = False
 
     @property
     def takes(self) -> bool:
@@ -438,7 +440,7 @@ class Unparked(TaskEvent):
 
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
-    Received, Edited, Scoped, Depended, Synced, Noted, Redacted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack,
-    Bound, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Allowed, Blocked, Unblocked, Submitted, Accepted,
+    Received, Edited, Scoped, Depended, Synced, Noted, Redacted, Claimed, TakenOver, Forced, Assigned, HandedOff, BroughtBack, Adopted,
+    Bound, Placed, Started, Resumed, Stopped, Renewed, Released, LeaseEnded, Unassigned, Acknowledged, Allowed, Blocked, Unblocked, Submitted, Accepted,
     Rejected, Completed, Failed, Retried, Reset, Dropped, Parked, Unparked,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dibs.core.event import Ending, Event, Stint, TaskEvent, lease_of
 from dibs.core.instants import Instant
-from dibs.core.model import EndedLease, EndedStint, Lease, Session, Task
+from dibs.core.model import EndedLease, EndedStint, Lease, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def ended_lease(event: Event, at: Instant, seq: int) -> EndedLease | None:
         seq=seq,
         stint_started=started,
         stint_ended=ended,
+        host=ending.host,
+        worktree=ending.worktree,
+        branch=ending.branch,
     )
 
 
@@ -90,9 +93,7 @@ def stint_until(lease: Lease, end: Instant) -> Stint | None:
     return None if lease.stint is None else Stint(lease.stint, max(lease.stint, end))
 
 
-def ending_of(
-    task: Task, now: Instant, session: Session | None = None, *, silent: bool = False
-) -> Ending | None:
+def ending_of(task: Task, now: Instant, *, silent: bool = False) -> Ending | None:
     """How the task's lease stands as it ends, with the stint that ends with it.
 
     The dead, and those who are watched and were silent, worked until their last sign of life, though
@@ -111,6 +112,7 @@ def ending_of(
         renewals=lease.renewals,
         late=not lease.live(now),
         stint=stint_until(lease, lease.renewed if silent else sign_of_life(lease, now)),
-        worktree=session.worktree if session else "",
-        branch=session.branch if session else "",
+        host=lease.place.host,
+        worktree=lease.place.worktree,
+        branch=lease.place.branch,
     )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dibs.core.commands import Add, Command
-    from dibs.core.event import Ending
+    from dibs.core.event import Ending, Event
     from dibs.core.model import Approval, KeptProcess, Process, State
     from dibs.core.worked import Worked
 
@@ -102,6 +102,10 @@ class Match(Value):
     holder: ActorId | None = None
     """Who had the lease that only the file knows."""
 
+    @property
+    def outdated(self) -> bool:
+        return self.listed.is_outdated(self.task)
+
 
 class Asked(Value):
     """A request that is taken in, and the task of its origin, if there is one already."""
@@ -150,7 +154,8 @@ class Facts(Value):
     """Which of them live, looked up before the transaction; nothing of those that cannot be seen."""
     former: EndedLease | None = None
     """The last lease of this task that the caller's session held, if it holds none now."""
-    holder_session: Session | None = None
+    since: tuple[Event, ...] = ()
+    """The event that ended it, and what came after; only if the same verb is given again."""
     left: Left | None = None
     fresh_uid: str = ""
     fresh_key: TaskKey = TaskKey("")
@@ -206,6 +211,8 @@ class Facts(Value):
     """If hours are to be approved."""
     newcomers: tuple[Actor, ...] = ()
     """Who is to be registered beside the caller."""
+    is_plan: bool = False
+    """Nothing will be done: what a person confirms or explains then need not be given yet."""
 
 
 class Case(Value):

@@ -44,7 +44,7 @@ def caller_has_the_right(case: Case) -> Refusal | None:
 def reason_is_given(case: Case) -> Refusal | None:
     """A reason is given, where one is needed."""
     right = RIGHTS.get(case.command.verb)
-    if right is None or not right.reason or not right.applies(case):
+    if right is None or not right.reason or case.facts.is_plan or not right.applies(case):
         return None
     given = case.command.named()["reason"].strip()
     return None if given else refusals.reason_missing(typed(case))
@@ -329,7 +329,7 @@ def new_holder_fits(case: Case) -> Refusal | None:
 def many_are_confirmed(case: Case) -> Refusal | None:
     """One task is meant, or it was said that all of them are."""
     many = [task.key for task in case.facts.many]
-    if len(many) <= 1 or case.command.named()["yes"]:
+    if len(many) <= 1 or case.command.named()["yes"] or case.facts.is_plan:
         return None
     return refusals.unconfirmed(typed(case), many)
 

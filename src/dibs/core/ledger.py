@@ -19,6 +19,7 @@ from dibs.core.model import (
     EndedStint,
     Lease,
     Mirrored,
+    Place,
     Task,
     TaskId,
     Terms,
@@ -42,7 +43,7 @@ EVENTS: list[type[e.Event]] = [e.Added, *e.TASK_EVENTS, *BOARD_EVENTS]
 BY_VERB = {kind.verb: kind for kind in EVENTS}
 NESTED = {
     "ending": e.Ending, "former": e.Ending, "stint": e.Stint, "terms": Terms, "lease": Lease,
-    "item": Mirrored,
+    "item": Mirrored, "place": Place,
 }  # fmt: skip
 TOKENS = ("token", "lost")
 USAGE = "usage_reported"

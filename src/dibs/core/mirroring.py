@@ -10,15 +10,19 @@ from dibs.core import commands as c
 from dibs.core import events as e
 from dibs.core.decide import Change, Decision
 from dibs.core.facts import Case, Match
-from dibs.core.model import COMPLETE, OPEN, Mirrored, Task, Terms
+from dibs.core.model import COMPLETE, HUMAN, OPEN, Mirrored, Task, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dibs.core.model import State
 
 
 def sync(case: Case, _command: c.Sync) -> Decision:
-    changes = (taken_in(case, match) for match in case.facts.matches)
+    """What changed after its file was compared with it is left alone: the caller compares again."""
+    matches = (match for match in case.facts.matches if not match.outdated)
+    changes = (taken_in(case, match) for match in matches)
     return Decision(others=tuple(change for change in changes if change.events))
 
 
@@ -74,23 +78,26 @@ def waits(match: Match) -> tuple[e.TaskEvent, ...]:
 
 
 def brought_back(case: Case, match: Match, task: Task) -> tuple[e.TaskEvent, ...]:
-    """A lease that only the file knows, of the same holder, as a new one."""
-    stated, holder = match.listed.lease, match.holder
-    if stated is None or holder is None or not is_lost(task, match):
+    """A lease that only the file knows, of the same holder, as a new one; or who works on it there."""
+    stated, holder, rules = match.listed.lease, match.holder, case.facts.rules
+    if stated is None or holder is None or not is_free(task, match):
         return ()
-    begun = e.BroughtBack(
-        token=task.token.next_in(case.facts.epoch),
-        actor=holder,
-        session=stated.session,
-        ttl=stated.ttl,
-        reason=f"its file knew the lease {stated.token}",
-    )
+    token = task.token.next_in(case.facts.epoch)
+    ttl = stated.ttl or (rules.ttl_human if stated.kind == HUMAN else rules.ttl_agent)
+    if stated.token is None:
+        item = match.listed.item
+        why = f"its file says {item.said}" if item else ""
+        return (e.Adopted(token, holder, stated.session, ttl, reason=why),)
+    if tuple(stated.token) <= tuple(task.token):
+        return ()
+    why = f"its file knew the lease {stated.token}"
+    begun = e.BroughtBack(token, holder, stated.session, ttl, reason=why)
     started = stated.started and stated.session is not None
     return (begun, e.Started()) if started else (begun,)
 
 
-def is_lost(task: Task, match: Match) -> bool:
-    stated = match.listed.lease
-    assert stated is not None, "asked only of a stated lease"
-    free = task.lease is None and (new_state(match, task) or task.state) == OPEN
-    return free and tuple(stated.token) > tuple(task.token)
+def is_free(task: Task, match: Match) -> bool:
+    return task.lease is None and (new_state(match, task) or task.state) == OPEN
+
+
+ACTS: dict[str, Callable[..., Decision]] = {"sync": sync}

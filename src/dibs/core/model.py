@@ -115,6 +115,17 @@ class Process(Value):
     started: int
 
 
+class Place(Value):
+    """Where work lies."""
+
+    host: str = ""
+    worktree: str = ""
+    branch: str = ""
+
+
+NOWHERE = Place()
+
+
 class Session(Value):
     """One run of an actor: where it works, and the process behind it, if one is known.
 
@@ -165,6 +176,8 @@ class Caller(Value):
     in_harness: str = ""
     behind: LeaseProcess | None = None
     """The process that is to stand behind its lease, if it states one."""
+    place: Place | None = None
+    """Where it works; nothing for a subagent: its parent knows where that lies."""
 
     @property
     def holding_session(self) -> str:
@@ -193,6 +206,8 @@ class Lease(Value):
     stint: Instant | None = None
     suspect: Instant | None = None
     """When a sweep first saw that it had expired."""
+    place: Place = NOWHERE
+    """Where its work lies: said at claim, start and commit."""
 
     @property
     def expires(self) -> Instant:
@@ -305,16 +320,28 @@ class Listed(Value):
     note: str = ""
     """Who had it, if the file says that somebody has."""
     lease: StatedLease | None = None
+    token: Token | None = None
+    """What the file states, if it was above the task's own: the board's record of it was lost."""
+    compared_with: int | None = None
+    """How many events the task had when its file was compared with it; 0: there was no task."""
+
+    def is_outdated(self, task: Task | None) -> bool:
+        """Whether the task has changed since: then nothing follows from the comparison."""
+        now = 0 if task is None else task.events
+        return self.compared_with not in (None, now)
 
 
 class StatedLease(Value):
-    """A lease of this board that only the file of a task knows any more."""
+    """A lease of this board that only the file of a task knows any more.
+
+    Without a token: somebody works on it by the file alone, for as long as an ordinary lease.
+    """
 
     actor: str
     kind: Kind
     session: str | None
-    ttl: Duration
-    token: Token
+    ttl: Duration | None = None
+    token: Token | None = None
     started: bool = False
     """Whether the file says that it is worked on, not only held."""
 
@@ -340,6 +367,9 @@ class EndedLease(Value):
     tokens: int | None = None
     cost: int | None = None
     spending: str = ""
+    host: str = ""
+    worktree: str = ""
+    branch: str = ""
 
 
 class EndedStint(Value):

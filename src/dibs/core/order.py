@@ -122,6 +122,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         g.state_allows_it,
         g.nobody_holds_it_live,
         g.caller_has_the_right,
+        g.reason_is_given,
         g.attempts_are_left,
     ),
     "reset": (

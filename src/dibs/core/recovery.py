@@ -68,7 +68,7 @@ def ended(case: Case, task: Task) -> e.Ending | None:
         and is_silent(task.lease, case.now, case.facts.rules)
     )
     silent = idle or death_of(task, case.facts) is not None
-    return ending_of(task, case.now, session, silent=silent)
+    return ending_of(task, case.now, silent=silent)
 
 
 # Retry.
@@ -81,7 +81,8 @@ def retry(case: Case, command: c.Retry) -> Decision:
     events: tuple[e.TaskEvent, ...] = ()
     if task.state != OPEN or task.lease is not None:
         raised = command.force and used_up
-        events = (e.Retried(ending=ended(case, task), reason=reason, raised=raised),)
+        again = e.Retried(ended(case, task), reason, raised, forced=command.force)
+        events = (again,)
     left = [other for other in case.facts.many if is_left(case, other)]
     ends = (
         Change(other, (lease_ended(case, other, "retry", may_give_up=False),)) for other in left
@@ -113,6 +114,7 @@ def affected(named: Iterable[Task], downstream: Iterable[Task], command: c.Reset
 def reset(case: Case, command: c.Reset) -> Decision:
     """The named tasks are kept from others in the same step, if that is asked."""
     keys = {key.casefold() for key in command.tasks}
+    interrupted = case.interrupted
     changes = []
     for task in case.facts.many:
         is_named = task.key.casefold() in keys
@@ -121,6 +123,7 @@ def reset(case: Case, command: c.Reset) -> Decision:
             reason=command.reason.strip(),
             of="" if is_named else command.tasks[0],
             overruled=is_anothers(task, case.caller),
+            forced=task in interrupted,
         )
         changes.append(
             Change(task, (anew, *(kept_from_others(case, command, task) if is_named else ())))
@@ -133,7 +136,8 @@ def kept_from_others(case: Case, command: c.Reset, task: Task) -> tuple[e.TaskEv
     token, reason = task.token.next_in(case.facts.epoch), command.reason.strip()
     if command.mine:
         ttl = rules.ttl_for(caller.actor)
-        return (e.Claimed(token, caller.actor.id, caller.holding_session, ttl, reason),)
+        mine = e.Claimed(token, caller.actor.id, caller.holding_session, ttl, reason)
+        return (mine.but(place=caller.place),)
     if command.to:
         receiver = case.subject
         return (e.Assigned(token, receiver.id, None, rules.ttl_for(receiver), reason),)

@@ -10,7 +10,7 @@ from dibs.core import events as e
 from dibs.core.decide import Change, Decision
 from dibs.core.evolve import evolve, sign_of_life, stint_until
 from dibs.core.facts import Case, Stints
-from dibs.core.instants import SECOND, Instant, brief, iso
+from dibs.core.instants import MINUTE, SECOND, Instant, brief, iso
 from dibs.core.model import ActorId, EndedStint
 from dibs.core.refusals import Refusal, bad_argument, unknown_actor
 from dibs.core.stint_events import StintAdded, StintAmended, UsageReported
@@ -156,6 +156,21 @@ def is_over(case: Case, new: EndedStint) -> Refusal | None:
     return Refusal("bad_period", message, told(new) | {"now": iso(case.now)})
 
 
+def is_of_the_tasks_time(case: Case, new: EndedStint) -> Refusal | None:
+    """It does not start before its task existed, to the minute, unless a person says that it did."""
+    old, created = around(case).numbered, case.task.created
+    first = created - created % MINUTE
+    earliest = first if old is None else min(first, old.started)
+    if new.started >= earliest or case.command.named()["backdated"]:
+        return None
+    key = case.task.key
+    message = (
+        f"it would start at {iso(new.started)}, before {key} existed ({iso(created)}); if the work is "
+        "older than its task, say --backdated"
+    )
+    return Refusal("bad_period", message, told(new) | {"task": key, "created_at": iso(created)})
+
+
 def is_alone(case: Case, new: EndedStint) -> Refusal | None:
     """No other stint of this actor on this task, over or open, has a part of this time."""
     if new.started == new.ended:
@@ -266,10 +281,13 @@ def told(stint: EndedStint) -> dict[str, object]:
 
 
 QUESTIONS: dict[str, tuple[Question, ...]] = {
-    "add_stint": (ends_after_it_starts, is_not_empty, is_over, is_alone, is_not_approved, is_confirmed),
-    "amend_stint": (
-        counts_still, is_another, ends_after_it_starts, is_over, is_alone, is_not_approved,
+    "add_stint": (
+        ends_after_it_starts, is_not_empty, is_over, is_of_the_tasks_time, is_alone, is_not_approved,
         is_confirmed,
+    ),
+    "amend_stint": (
+        counts_still, is_another, ends_after_it_starts, is_over, is_of_the_tasks_time, is_alone,
+        is_not_approved, is_confirmed,
     ),
     "report_usage": (is_the_callers, counts_still),
 }  # fmt: skip

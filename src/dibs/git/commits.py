@@ -64,7 +64,7 @@ def renewed(board: Board, who: Identity, seen: Look, key: str) -> str:
     """A commit is a sign of life. That it could not be written down is no reason against it."""
     task = next(task for task in seen.known.mine if task.key == key)
     try:
-        board.execute(who, Renew(task.key))
+        board.execute(who, Renew(task.key, here=True))
     except Refused as problem:
         return f"the lease of {task.key} was not renewed: {problem}"
     return ""

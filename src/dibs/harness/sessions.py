@@ -148,7 +148,7 @@ def end(board: Board, event: Heard, who: Identity, environment: Mapping[str, str
 
 def give_back(board: Board, who: Identity, key: TaskKey, note: str) -> None:
     try:
-        board.execute(who, c.Release(key, note=note))
+        board.execute(who, c.Release(key, note=note, tried=True))
     except Refused as problem:
         if problem.code not in OUT_OF_REACH:
             raise

@@ -188,13 +188,13 @@ def outcome(outcome: Outcome, warnings: Iterable[str]) -> Payload:
 
 
 def view(shown: TaskView) -> Payload:
-    session = shown.session
+    place = shown.place
     return answer(
         task=task(shown.task, shown.actors, shown.now)
         | {
-            "worktree": session.worktree or None if session else None,
-            "branch": session.branch or None if session else None,
-            "host": session.host or None if session else None,
+            "worktree": place.worktree or None,
+            "branch": place.branch or None,
+            "host": place.host or None,
             "url": shown.url or None,
         },
         waits_for=[{"key": one.key, "state": one.state} for one in shown.after],
@@ -246,6 +246,9 @@ def ended(lease: EndedLease, actors: Actors) -> Payload:
         "cause": lease.cause,
         "lost": lease.lost,
         "acknowledged": lease.acknowledged,
+        "host": lease.host or None,
+        "worktree": lease.worktree or None,
+        "branch": lease.branch or None,
     }
 
 

@@ -10,6 +10,7 @@ from dibs.core.model import (
     Lease,
     LeaseProcess,
     Mirrored,
+    Place,
     Process,
     Session,
     Task,
@@ -106,14 +107,25 @@ def task_of(row: Row) -> Task:
     (
         _board, id_, uid, key, created, updated, creator, title, priority, audience, tier,
         capabilities, constraints, max_attempts, not_before, billable, charge_code, scope, channel, ref, state, epoch,
-        number, holder, session, acquired, renewed, ttl, _expires, renewals, reason, stint, suspect, assignee,
-        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, said, gate,
+        number, holder, session, acquired, renewed, ttl, _expires, renewals, reason, stint, suspect, host,
+        worktree, branch, assignee,        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, said, gate,
         locked, head, events, version,
     ) = row  # fmt: skip
     lease = (
         None
         if holder is None
-        else Lease(holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect)
+        else Lease(
+            holder,
+            session,
+            acquired,
+            renewed,
+            ttl,
+            renewals,
+            reason,
+            stint,
+            suspect,
+            Place(host, worktree, branch),
+        )
     )
     terms = Terms(
         title,
@@ -172,7 +184,7 @@ def work_columns(task: Task) -> Columns:
 
 
 def lease_columns(lease: Lease) -> Columns:
-    holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect = lease
+    holder, session, acquired, renewed, ttl, renewals, reason, stint, suspect, place = lease
     return {
         "holder": holder,
         "session": session,
@@ -184,10 +196,11 @@ def lease_columns(lease: Lease) -> Columns:
         "reason": reason,
         "stint": stint,
         "suspect": suspect,
+        **place.named(),
     }
 
 
-NO_LEASE: Columns = dict.fromkeys(("holder", "expires", *Lease.fields[1:]))
+NO_LEASE: Columns = dict.fromkeys(("holder", "expires", *Lease.fields[1:-1], *Place.fields))
 
 
 def ended_lease_of(row: Row) -> EndedLease:

@@ -362,7 +362,7 @@ class Work:
         by = self._stopped(status)
         if by:
             note = f"interrupted by {signal.Signals(by).name}; the command {ended(status)}"
-            return c.Release(key, token=token, note=note)
+            return c.Release(key, token=token, note=note, tried=True)
         if status == 0:
             kind = c.Submit if self.options.submit else c.Complete
             return kind(key, token=token, note=self.options.note or f"the command {ended(status)}")
@@ -419,10 +419,11 @@ class Work:
     def _give_back(self, note: str) -> None:
         """This lease and no other: the token says which. What stands in the way is not ours to say."""
         rest = rest_after(self.task.attempts) if self.options.on_fail == RELEASE else None
+        command = c.Release(
+            self.task.key, token=self.token, note=note[:2000], rest=rest, tried=True
+        )
         with suppress(Refused):
-            self.board.execute(
-                self.who, c.Release(self.task.key, token=self.token, note=note[:2000], rest=rest)
-            )
+            self.board.execute(self.who, command)
 
 
 def ended(status: int) -> str:

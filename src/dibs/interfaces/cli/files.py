@@ -117,7 +117,7 @@ def make_board(call: Call, found: Backlog) -> None:
     if call["board"] is not None and not made:
         raise bad_argument("--board is for a board that is to be built anew; there is one here")
     if made and lost:
-        board.execute(call.who(), c.Sync((), lost=1))
+        board.execute(call.who(), c.Sync((), rebuilt=True))
     keep_uid(call.place, views.uid(board))
 
 

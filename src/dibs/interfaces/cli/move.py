@@ -77,7 +77,7 @@ def reset(call: Call) -> Answer:
             to=checks.actor_name(call["assign"]) if call["assign"] else "",
             mine=call["mine"],
             park=call["park"],
-            yes=call["yes"] or call["dry_run"],
+            yes=call["yes"],
             reason=call.reason,
         ),
     )

@@ -109,7 +109,7 @@ def linked(tasks: tuple[Linked, ...], done: str) -> str:
 def lease(view: TaskView) -> list[str]:
     held, now = view.task.lease, view.now
     if held is None:
-        return [field("holder", "nobody")]
+        return [field("holder", "nobody"), *where(view, "work is in")]
     lines = [
         field("holder", holder_of(view.task, view.actors)),
         field("lease", f"{until(view.task, now)} (ttl {exact(held.ttl)}, token {view.task.token})"),
@@ -119,11 +119,16 @@ def lease(view: TaskView) -> list[str]:
         lines.append(field("working", f"since {brief(held.stint, now)}"))
     if held.reason:
         lines.append(field("reason", safe(held.reason)))
-    session = view.session
-    if session is not None and session.worktree:
-        branch = f", branch {session.branch}" if session.branch else ""
-        lines.append(field("works in", f"{session.worktree}{branch}"))
-    return lines
+    return lines + where(view, "works in")
+
+
+def where(view: TaskView, name: str) -> list[str]:
+    """Where its work lies, or lay when its last lease ended."""
+    place = view.place
+    if not place.worktree:
+        return []
+    branch = f", branch {place.branch}" if place.branch else ""
+    return [field(name, safe(f"{place.worktree}{branch}"))]
 
 
 def ago(instant: Instant, now: Instant) -> str:

@@ -43,6 +43,8 @@ def outcome(outcome: Outcome) -> tuple[str, ...]:
     task = outcome.task
     if task is None:
         return ()
+    if outcome.repeats is not None:
+        return (f"{task.key} {sentence(outcome, task, outcome.repeats)}",)
     if not outcome.entries:
         return (unchanged(outcome, task),)
     own = zip(outcome.entries, outcome.events)
@@ -126,6 +128,9 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
             said.append(f"dibs did not look for uncommitted files there: {ending.not_looked_at}")
     said += [f"{key} is stopped: one stint at a time; its lease is kept" for key in outcome.stopped]
     said += outcome.said
+    if outcome.repeats is not None:
+        kept = "your new text is kept as a note" if outcome.entries else "nothing was changed"
+        said.append(f"you did this before: {kept}")
     if outcome.replayed:
         said.append("this was answered before: the same request id gives the same answer")
     if outcome.current is not None and not holds_now(outcome):

@@ -18,6 +18,8 @@ from dibs.interfaces.sheets import hms, money
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from dibs.board.outcome import Outcome
     from dibs.board.stints import Before, Touched
 
@@ -90,7 +92,7 @@ def add(call: Call) -> Answer:
     now = views.now(call.board)
     started = zones.moment(zone, call["since"], "--from", now)
     ended = zones.moment(zone, call["until"], "--to", now, started)
-    command = c.AddStint(key, started, ended, name, yes=call["yes"], reason=call.reason)
+    command = c.AddStint(key, started, ended, name, **confirmed(call))
     new = EndedStint(0, actor.id, started, ended, "added") if actor else None
     return carried_out(call, command, zone, None, new)
 
@@ -103,9 +105,13 @@ def amend(call: Call) -> Answer:
     started = None if since is None else zones.moment(zone, since, "--from", now, old.started)
     begins = old.started if started is None else started
     ended = None if until is None else zones.moment(zone, until, "--to", now, begins)
-    command = c.AmendStint(old.seq, started, ended, yes=call["yes"], reason=call.reason)
+    command = c.AmendStint(old.seq, started, ended, **confirmed(call))
     new = old.but(started=begins, ended=old.ended if ended is None else ended)
     return carried_out(call, command, zone, before, new)
+
+
+def confirmed(call: Call) -> dict[str, Any]:
+    return {"yes": call["yes"], "backdated": call["backdated"], "reason": call.reason}
 
 
 def carried_out(
@@ -216,7 +222,7 @@ LIST, ADD, AMEND, USAGE = (f"stint {action}" for action in ACTIONS)
 HOMES = {
     "since": (LIST, ADD, AMEND), "until": (LIST, ADD, AMEND), "tz": (LIST, ADD, AMEND),
     "week": (LIST,), "month": (LIST,), "actor": (LIST, ADD),
-    "reason": (ADD, AMEND), "yes": (ADD, AMEND),
+    "reason": (ADD, AMEND), "yes": (ADD, AMEND), "backdated": (ADD, AMEND),
     "tokens": (USAGE,), "cost": (USAGE,), "source": (USAGE,),
 }  # fmt: skip
 """With which action each option goes."""
@@ -235,6 +241,7 @@ VERBS = {
             argument("--actor", metavar="NAME", help="list: only this one; add: whose it is"),
             argument("--reason", metavar="TEXT", default="", help="add, amend: why"),
             argument("--yes", action="store_true", help="add, amend: write it; else it is only shown"),
+            argument("--backdated", action="store_true", help="add, amend: the work is older than its task"),
             argument("--tokens", metavar="N", help="usage: how many tokens"),
             argument("--cost", metavar="AMOUNT", help="usage: what it cost, 1.25"),
             argument("--source", metavar="WORD", help=f"usage: {', '.join(CERTAINTIES)}"),

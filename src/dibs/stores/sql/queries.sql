@@ -9,8 +9,8 @@ paused_why, ticket
 board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
 constraints, max_attempts, not_before, billable, charge_code, scope, channel, origin_ask_ref, state,
 token_epoch, token_number, holder, session, acquired, renewed, ttl, expires, renewals, reason, stint,
-suspect, assignee, author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, item_said,
-item_gate, item_locked, head, events, version
+suspect, host, worktree, branch, assignee, author, preferred, parked_by, blocked_on, attempts, rests_until,
+waits_on, item_said, item_gate, item_locked, head, events, version
 
 -- part: event
 seq, task, position, at, actor, session, token_epoch, token_number, verb, cause, facts, digest
@@ -27,7 +27,7 @@ forks, actor, session
 
 -- part: ended_lease
 token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause, lost,
-acknowledged, seq, stint_started, stint_ended, tokens, cost, spending
+acknowledged, seq, stint_started, stint_ended, tokens, cost, spending, host, worktree, branch
 
 -- part: stint
 seq, actor, started, ended, source, amends, tokens, cost, spending
@@ -207,7 +207,7 @@ UPDATE task
 SET updated = :updated, state = :state, token_epoch = :token_epoch,
     token_number = :token_number, holder = :holder, session = :session, acquired = :acquired, renewed = :renewed, ttl = :ttl,
     expires = :expires, renewals = :renewals, reason = :reason, stint = :stint,
-    suspect = :suspect, assignee = :assignee, author = :author, preferred = :preferred,
+    suspect = :suspect, host = :host, worktree = :worktree, branch = :branch, assignee = :assignee, author = :author, preferred = :preferred,
     parked_by = :parked_by, blocked_on = :blocked_on, attempts = :attempts,
     rests_until = :rests_until, head = :head, events = :events,
     version = CASE version WHEN :version THEN version + 1 END
@@ -407,10 +407,12 @@ ORDER BY task.id
 -- name: add_ended_lease
 INSERT INTO ended_lease
     (board, task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals,
-     ended, cause, lost, acknowledged, seq, stint_started, stint_ended, spending)
+     ended, cause, lost, acknowledged, seq, stint_started, stint_ended, spending,
+     host, worktree, branch)
 VALUES
     (:board, :task, :token_epoch, :token_number, :actor, :session, :acquired, :renewed, :expires,
-     :renewals, :ended, :cause, :lost, 0, :seq, :stint_started, :stint_ended, '')
+     :renewals, :ended, :cause, :lost, 0, :seq, :stint_started, :stint_ended, '',
+     :host, :worktree, :branch)
 
 -- name: acknowledge_lease
 UPDATE ended_lease SET acknowledged = 1
@@ -559,7 +561,8 @@ SELECT key FROM task WHERE board = :board AND (
     (holder IS NOT NULL AND (expires IS NULL OR expires <> renewed + ttl))
     OR (holder IS NULL AND (session IS NOT NULL OR acquired IS NOT NULL OR renewed IS NOT NULL
         OR ttl IS NOT NULL OR expires IS NOT NULL OR renewals IS NOT NULL OR reason IS NOT NULL
-        OR stint IS NOT NULL OR suspect IS NOT NULL))
+        OR stint IS NOT NULL OR suspect IS NOT NULL OR host IS NOT NULL OR worktree IS NOT NULL
+        OR branch IS NOT NULL))
     OR (item_said IS NULL AND (item_gate IS NOT NULL OR item_locked IS NOT NULL))
 ) ORDER BY id LIMIT 100
 

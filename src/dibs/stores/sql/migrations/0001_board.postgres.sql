@@ -105,7 +105,7 @@ EXECUTE FUNCTION dibs.refuse('a note is never deleted');
 
 CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
     task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause,
-    lost, seq, stint_started, stint_ended
+    lost, seq, stint_started, stint_ended, host, worktree, branch
     ON dibs.ended_lease FOR EACH ROW
 EXECUTE FUNCTION dibs.refuse('an ended lease never changes');
 

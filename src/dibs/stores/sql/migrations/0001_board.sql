@@ -104,6 +104,9 @@ CREATE TABLE task (
     reason         TEXT,
     stint          INTEGER,
     suspect        INTEGER,  -- when a sweep first saw that it had expired
+    host           TEXT,     -- where its work lies
+    worktree       TEXT,
+    branch         TEXT,
     --
     assignee       INTEGER,
     author         INTEGER,
@@ -133,9 +136,10 @@ CREATE TABLE task (
     CHECK ((item_said IS NULL) = (item_locked IS NULL)),
     CHECK (CASE WHEN holder IS NULL
         THEN coalesce(acquired, renewed, ttl, expires, renewals, suspect) IS NULL
-            AND coalesce(session, reason) IS NULL AND state <> 'in_progress'
+            AND coalesce(session, reason, host, worktree, branch) IS NULL AND state <> 'in_progress'
         ELSE coalesce(expires = renewed + ttl AND renewed >= acquired AND renewals >= 0, 1 = 0)
-            AND reason IS NOT NULL AND state IN ('open', 'in_progress', 'blocked') END),
+            AND reason IS NOT NULL AND host IS NOT NULL AND worktree IS NOT NULL AND branch IS NOT NULL
+            AND state IN ('open', 'in_progress', 'blocked') END),
     CHECK (stint IS NULL OR (state = 'in_progress' AND session IS NOT NULL))
 ) STRICT;
 
@@ -188,6 +192,9 @@ CREATE TABLE ended_lease (
     tokens       INTEGER CHECK (tokens >= 0),
     cost         INTEGER CHECK (cost >= 0),  -- in millionths
     spending     TEXT    NOT NULL CHECK (spending IN ('', 'actual', 'estimated', 'unknown')),
+    host         TEXT    NOT NULL,  -- where its work was when it ended
+    worktree     TEXT    NOT NULL,
+    branch       TEXT    NOT NULL,
     PRIMARY KEY (board, task, token_epoch, token_number),
     FOREIGN KEY (board, task) REFERENCES task (board, id),
     CHECK ((stint_started IS NULL) = (stint_ended IS NULL) AND coalesce(stint_ended >= stint_started, 1 = 1))

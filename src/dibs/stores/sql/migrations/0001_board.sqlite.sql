@@ -51,7 +51,7 @@ BEGIN SELECT raise(ABORT, 'a note is never deleted'); END;
 
 CREATE TRIGGER an_ended_lease_never_changes BEFORE UPDATE OF
     task, token_epoch, token_number, actor, session, acquired, renewed, expires, renewals, ended, cause,
-    lost, seq, stint_started, stint_ended
+    lost, seq, stint_started, stint_ended, host, worktree, branch
     ON ended_lease
 BEGIN SELECT raise(ABORT, 'an ended lease never changes'); END;
 
