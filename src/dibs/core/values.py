@@ -19,7 +19,7 @@ else:
         return lambda cls: cls
 
 
-_GETTERS = [_tuplegetter(place, "") for place in range(40)]
+_GETTERS = [_tuplegetter(place, "") for place in range(64)]
 """One for each place: a field is read by its place, whatever the class."""
 
 OFTEN = 100

@@ -8,7 +8,7 @@ from os.path import dirname, join
 FOLDER = join(dirname(__file__), "sql")
 
 FINGERPRINTS = {
-    1: 0x69B9B162,
+    1: 0x2331C373,
 }
 """Of each migration: a fingerprint of all tables and rules that were made up to it.
 
