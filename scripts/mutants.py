@@ -138,6 +138,7 @@ TABLE = [
     ("others may write to the user's folder", "stores/owners.py", "if mode & (stat.S_IWGRP | stat.S_IWOTH):", "if False:", TRUST + "a_file_of_the_user_that_others_can_write_is_refused"),
     ("a board names any file by its id", "board/user.py", "if not self.has_boards or not is_board_id(uid):", "if not self.has_boards:", TRUST + "a_board_cannot_name_a_file_by_its_id"),
     ("an agent sets what is started", "interfaces/cli/config.py", "    check_person(call)\n    call.refuse_request_id()\n    setting =", "    call.refuse_request_id()\n    setting =", TRUST + "an_agent_changes_no_setting"),
+    ("the run of an agent is a person's", "interfaces/cli/config.py", "    if run:\n", "    if False:\n", TRUST + "the_run_of_an_agent_changes_no_setting_whatever_it_says"),
     ("an agent adopts", "interfaces/cli/config.py", "    check_person(call)\n    call.refuse_request_id()\n    board, wrong", "    call.refuse_request_id()\n    board, wrong", TRUST + "an_agent_changes_no_setting"),
     ("nobody is asked before adopting", "interfaces/cli/config.py", "    confirm(call, lines)\n", "", TRUST + "a_person_adopts_what_she_has_seen"),
     ("a setting is written unchecked", "board/configure.py", "        check(toml_files.parse(after, where), where)\n", "", TRUST + "what_is_wrong_is_not_written"),
@@ -595,7 +596,7 @@ TABLE = [
     Mutant("setup: a refused change is not taken back", "board/file_changes.py", "for undo in reversed(self._undo):", "for undo in ():", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
     Mutant("setup: what the killed wrote stays", "board/file_changes.py", "        remove_left_behind(path)\n", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
     Mutant("setup: a hook is kept twice", "git/install.py", " or is_same(join(self.folder, name), path)", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
-    Mutant("setup: a board that was begun is one", "interfaces/cli/setup_all.py", "state == MISSING and not call.place.url", "not board_folder(call) and not call.place.url", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("setup: a board that was begun is one", "interfaces/cli/setup_all.py", "state == MISSING and not call.place.server", "not board_folder(call) and not call.place.server", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
     Mutant("output: a lost output is nothing", "interfaces/cli/main.py", "    return code or lost", "    return code", f"{CLI}::test_a_change_whose_output_cannot_be_written_is_73_and_was_made"),
     Mutant("output: a warning keeps the answer back", "interfaces/cli/main.py", '    with suppress_output_errors():\n        print(f"dibs: warning', '    if True:\n        print(f"dibs: warning', f"{CLI}::test_a_warning_that_cannot_be_written_keeps_no_answer_back"),
     # Paths, guards and hours.

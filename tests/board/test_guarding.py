@@ -249,10 +249,14 @@ def test_a_path_is_what_it_is_within_the_repository(tree, tmp_path):
         assert forms(outside) == [], outside
 
 
-def test_a_bare_repository_inside_another_work_tree_is_itself(tree):
+def test_a_bare_repository_inside_another_work_tree_is_none(tree, tmp_path):
+    """It may have been committed."""
     git(tree.folder, "init", "-q", "--bare", "shared.git")
     found = find_repository(str(tree.folder / "shared.git" / "hooks"))
-    assert (found.worktree, found.common_dir) == ("", str(tree.folder / "shared.git"))
+    assert found.worktree == str(tree.folder)
+    git(tmp_path, "init", "-q", "--bare", "shared.git")
+    found = find_repository(str(tmp_path / "shared.git" / "hooks"))
+    assert (found.worktree, found.common_dir) == ("", str(tmp_path / "shared.git"))
     inside = find_repository(str(tree.folder / ".git" / "hooks"))
     assert inside.worktree == str(tree.folder)
 

@@ -16,7 +16,7 @@ from dibs.stores.postgres_health import is_local, tls
 from kit.boards import database_apart, new_address
 from kit.harnesses import edit, hook, said
 from kit.listening import Listener
-from kit.repositories import Repo, git
+from kit.repositories import DIBS, Repo, git
 
 AS = ("--as", "ana")
 A = ("--agent", "codex", "--session", "s1")
@@ -164,6 +164,20 @@ def test_an_agent_changes_no_setting(shop, mark, words):
     assert (shop.folder / ".git/dibs/settings.toml").read_text() == before
 
 
+def test_the_run_of_an_agent_changes_no_setting_whatever_it_says(shop, tmp_path):
+    """No harness is known, and the variables of the run are gone."""
+    shop.add()
+    out = tmp_path / "out"
+    script = f"env -u DIBS_RUN -u DIBS_AGENT -u DIBS_TASK {DIBS} config agents.evil.command true --as ana"
+    shop.run("run", "T-1", *A, "--", "sh", "-c", f"{script} > {out} 2>&1; echo $? >> {out}")
+    assert out.read_text().endswith("\n1\n"), out.read_text()
+    assert not shop.config.exists()
+    key = shop.add()
+    script = f"{DIBS} config agents.good.command true > {out} 2>&1; echo $? >> {out}"
+    shop.run("run", key, *AS, "--", "sh", "-c", script)
+    assert out.read_text().endswith("\n0\n"), "a person's own run: " + out.read_text()
+
+
 # Forwarding records.
 
 
@@ -250,10 +264,13 @@ def test_an_address_from_a_file_may_not_be_weaker_than_the_environment(monkeypat
 
 
 def test_only_an_address_from_a_file_asks_for_safe_ways_to_log_in(monkeypatch):
-    assert parse_kept("postgresql://h/x", "url").options(5)["require_auth"] == "scram-sha-256,none"
-    assert "require_auth" not in parse("postgresql://h/x").options(5)
+    assert (
+        parse_kept("postgresql://h/x", "url").options(5, "dibs")["require_auth"]
+        == "scram-sha-256,none"
+    )
+    assert "require_auth" not in parse("postgresql://h/x").options(5, "dibs")
     monkeypatch.setenv("PGREQUIREAUTH", "md5")
-    assert "require_auth" not in parse_kept("postgresql://h/x", "url").options(5)
+    assert "require_auth" not in parse_kept("postgresql://h/x", "url").options(5, "dibs")
 
 
 SECRETS = [
@@ -291,6 +308,13 @@ def test_what_an_agent_writes_beside_the_board_starts_nothing(shop, tmp_path):
     assert "agents.evil, notify.command ignored" in ran.err
     assert "dibs config --adopt" in ran.err
     assert not (tmp_path / "seen").exists()
+
+
+def test_beside_a_refusal_in_json_there_is_no_warning(shop):
+    beside(shop, PLANTED)
+    assert shop.fails(2, "show", "T-9", "--json").error["code"] == "unknown_task"
+    assert "agents.evil, notify.command ignored" in shop.fails(2, "show", "T-9").err
+    assert "ignored" in shop.ok("list", "--json").err
 
 
 def test_what_a_server_keeps_starts_nothing(tmp_path):

@@ -58,9 +58,9 @@ def test_everything_that_dibs_makes_beside_a_board_goes_and_the_folder_with_it(c
         "---\nid: KABC-TSK-0001\ntitle: x\nstate: Ready\n---\n"
     )
     repo.ok("init")
-    (place / "settings.toml").write_text(
-        '[agents.one]\ncommand = ["true"]\n[notify]\ncommand = ["true"]\n'
-    )
+    repo.ok("config", "ttl_agent", "1h")
+    repo.ok("config", "agents.one.command", "true")
+    repo.ok("config", "notify.command", "true")
     repo.ok("sync", *PERSON)
     key = repo.add("x")
     log_dir = str(place / "dispatch")

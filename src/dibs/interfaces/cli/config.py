@@ -6,7 +6,7 @@ import os
 import sys
 
 from dibs.board import configure, settings
-from dibs.board.identity import harness_of
+from dibs.board.identity import Surroundings, agents_run, harness_of
 from dibs.board.settings import Settings
 from dibs.board.toml_files import parse
 from dibs.core.display import safe
@@ -16,6 +16,7 @@ from dibs.interfaces.cli import say
 from dibs.interfaces.cli.arguments import argument
 from dibs.interfaces.cli.call import Answer, Call, Verb
 from dibs.interfaces.surfaces import USAGE
+from dibs.machine import this_machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,6 +186,19 @@ def check_person(call: Call) -> None:
     agent = call["agent"] or os.environ.get("DIBS_AGENT")
     if agent and call["person"] is None:
         raise refused("people_only", "settings are for people", actor=agent)
+    run = run_of_agent(call)
+    if run:
+        what = f"settings are for people, and this is part of the {run}"
+        raise refused("in_harness", what, variable=run)
+
+
+def run_of_agent(call: Call) -> str:
+    """The `dibs run` of an agent that this is part of; without a board, as the environment says."""
+    try:
+        return call.agents_run()
+    except Refused:
+        around = Surroundings(os.environ, this_machine())
+        return agents_run(around, None)
 
 
 def adopt(call: Call) -> Answer:

@@ -108,11 +108,18 @@ def carry_out(name: str, rest: list[str]) -> int:
         call.close()
         if call.skewed:
             warn(SKEW)
-        if call.ignored and name not in verbs.GROUPS["inner"]:
-            from dibs.core.display import safe
-
-            warn(safe(call.ignored))
+        if name not in verbs.GROUPS["inner"]:
+            warn_of_ignored(call)
     return print_or_tell(answer, as_json=call["json"])
+
+
+def warn_of_ignored(call: Call) -> None:
+    """Settings that do not count where they are. Beside a refusal in JSON, nothing else is on stderr."""
+    refused_in_json = call["json"] and sys.exc_info()[0] is not None
+    if call.ignored and not refused_in_json:
+        from dibs.core.display import safe
+
+        warn(safe(call.ignored))
 
 
 def split(given: list[str]) -> tuple[str, list[str]]:
