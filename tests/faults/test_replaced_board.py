@@ -169,7 +169,7 @@ def test_a_run_ends_its_work_when_its_board_is_gone(repo, tmp_path, replace):
 )
 @pytest.mark.parametrize(("replace", "code"), [(make_another, 74), (delete, 2)])
 def test_who_waits_is_told_that_the_board_is_gone(repo, tmp_path, verb, replace, code):
-    (folder_of(repo) / "settings.toml").write_text('[agents.codex]\ncommand = ["false"]\n')
+    repo.personal(repo.json("init")["board"], '[agents.codex]\ncommand = ["false"]\n')
     repo.ok("park", "T-1", *ANA)
     repo.ok("park", "T-2", *ANA)
     waiting = repo.start(*verb)
