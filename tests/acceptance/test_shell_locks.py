@@ -278,7 +278,7 @@ def test_the_lock_that_another_sessions_script_wrote_is_not_given_back(queue, st
     said = queue.sh("release_wrk WRK-157")
     assert said.code == 4 and not said.out, said.err
     assert "the lock in the file of WRK-157 stays" in said.err
-    assert ("WRK-157 is locked by old since" in said.err) == (status != "blocked")
+    assert ('WRK-157 is locked by "old since' in said.err) == (status != "blocked")
     assert path.read_text() == before
 
 
@@ -323,7 +323,7 @@ def test_a_lock_older_than_two_hours_is_released_with_a_warning(queue):
 def test_a_lock_younger_than_two_hours_is_not(queue):
     path = queue.put(locked_by="old", locked_at=ago(7000))
     said = queue.sh("claim_wrk WRK-157")
-    assert said.code == 4 and "WRK-157 is locked by old since" in said.err
+    assert said.code == 4 and 'WRK-157 is locked by "old since' in said.err
     assert lock(path)[0] == "old"
 
 

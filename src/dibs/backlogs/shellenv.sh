@@ -46,9 +46,7 @@ _dibs_wrk() (
         *claim*) dibs claim "$@" --reserve --ttl 2h </dev/null || _dibs_code=$? ;;
         *)
             _dibs_said=$(dibs release "$@" </dev/null) || _dibs_code=$?
-            case $_dibs_code$_dibs_said in
-                0*": nothing to do") _dibs_in_file "$@" || _dibs_code=$? ;;
-            esac
+            [ "$_dibs_code" -ne 0 ] || _dibs_in_file "$@" || _dibs_code=$?
             [ -z "$_dibs_said" ] || [ "$_dibs_code" -ne 0 ] || printf '%s\n' "$_dibs_said"
             ;;
     esac
@@ -60,7 +58,7 @@ _dibs_wrk() (
     exit 1
 )
 
-# dibs has no lease to give back; but another script may have locked the item in its file. What is this
+# dibs has no lease to give back any more; but another script may have locked the item in its file. What is this
 # session's own can be claimed, and given back then; of another session's, the claim says whose it is.
 _dibs_in_file() {
     _dibs_id=$1

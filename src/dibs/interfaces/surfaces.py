@@ -109,7 +109,7 @@ SURFACES = {
     "people_only": Surface(REFUSED, "ask a person to do it"),
     "foreign_repository": Surface(
         REFUSED,
-        "look at who put it there; if you trust it: git config --global --add safe.directory {path}",
+        "look at who put it there; if you trust it, name {path} as safe.directory in your own configuration of git",
     ),
     "in_harness": Surface(REFUSED, "act as the agent that you are: --agent NAME"),
     "parent_only": Surface(REFUSED, "leave it to the session {parent}"),

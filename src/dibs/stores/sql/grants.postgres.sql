@@ -8,8 +8,9 @@ GRANT UPDATE (name, kind, tier, capabilities, zone) ON dibs.actor TO {role};
 GRANT UPDATE (host, worktree, branch, boot, namespace, pid, pid_started, watched) ON dibs.session TO {role};
 GRANT UPDATE (updated, title, priority, audience, tier, capabilities, constraints, max_attempts, not_before,
     billable, charge_code, scope, state, token_epoch, token_number, holder, session, acquired, renewed, ttl,
-    expires, renewals, reason, stint, suspect, assignee, author, preferred, parked_by, blocked_on, attempts,
-    rests_until, waits_on, item_said, item_gate, item_locked, head, events, version) ON dibs.task TO {role};
+    expires, renewals, reason, host, worktree, branch, stint, suspect, assignee, author, preferred, parked_by,
+    blocked_on, attempts, rests_until, waits_on, item_said, item_gate, item_locked, head, events, version)
+    ON dibs.task TO {role};
 GRANT UPDATE (host, boot, namespace, pid, pid_started, runs, command, command_started, forks, over)
     ON dibs.lease_process TO {role};
 GRANT UPDATE (epoch, floor, seq, actors, tasks, keys, head, events, paused_by, paused_why)
