@@ -410,6 +410,7 @@ TABLE = [
     ("a rest is always the same", "workers/run.py", "uniform(1 - JITTER, 1 + JITTER)", "uniform(1, 1)", RUN + "a_rest_doubles_up_to_an_hour_and_is_never_quite_the_same"),
     ("a rest grows for ever", "workers/run.py", "min(HOUR, MINUTE <<", "max(MINUTE, MINUTE <<", RUN + "a_rest_doubles_up_to_an_hour_and_is_never_quite_the_same"),
     ("a failed try does not rest", "workers/run.py", "note=why, rest=rest_after(self.task.attempts))", "note=why)", RUN + "D4_a_try_that_did_not_succeed_is_given_back_and_rests_until_there_are_no_more"),
+    ("a hold that may not end keeps its lease", "interfaces/hold.py", "            also(error, self._let_go)\n            raise\n\n    def _abandon", "            raise\n\n    def _abandon", LIBRARY + "an_end_that_is_refused_is_raised_and_the_lease_is_let_go"),
     ("a refused end keeps the lease", "workers/run.py", "                if problem.code not in TRY_AGAIN:\n                    self._give_back(", "                if problem.code not in TRY_AGAIN:\n                    str(", RUN + "an_end_that_the_rules_refuse_gives_the_task_back"),
     ("a failed start keeps the claim", "workers/run.py", '            self._give_back(f"not started: {error}")\n', "", RUN + "D8_a_command_that_turns_out_to_be_none_gives_the_claim_back"),
     ("an end is not tried again", "workers/run.py", "self.machine.boottime() >= until or self._is_told_to_end():", "True:", RUN + "an_end_that_cannot_be_written_down_is_tried_again"),

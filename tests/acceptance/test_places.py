@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from kit.repositories import git
@@ -62,8 +64,6 @@ def test_a_commit_says_where_the_work_lies(repo, tree):
     repo.ok("setup", "git")
     (tree.folder / "new.py").write_text("x = 1\n")
     around = tree.environment(DIBS_AGENT="codex", DIBS_SESSION="s1")
-    import subprocess
-
     who = ("-c", "user.name=T", "-c", "user.email=t@example.org")
     for words in (("add", "new.py"), ("commit", "-q", "-m", "new")):
         subprocess.run(["git", *who, *words], cwd=tree.folder, env=around, check=True)
@@ -77,8 +77,8 @@ def test_a_takeover_points_to_the_former_holders_worktree_and_never_to_ones_own(
     repo.ok("claim", other, *CODEX)
     (tree.folder / "half.py").write_text("x = 1\n")
     ran = repo.ok("takeover", key, "--force", "--reason", "urgent", *ANA)
-    assert f"its work lies in {tree.folder} on branch tree" in ran.err
-    assert "not committed there: half.py" in ran.err
+    assert f'its work lies in "{tree.folder}" on branch "tree"' in ran.err
+    assert 'not committed there: "half.py"' in ran.err
     assert place(repo, key) == at(repo)
 
 
@@ -105,7 +105,7 @@ def test_what_a_sweep_freed_still_says_where_its_work_lies(repo, tree):
     for _ in range(2):
         repo.ok("sweep", "--grace", "0s", *ANA)
     ran = repo.ok("claim", key, *CLAUDE)
-    assert f"its work lies in {tree.folder} on branch tree" in ran.err
+    assert f'its work lies in "{tree.folder}" on branch "tree"' in ran.err
 
 
 # A release by hand is no attempt.

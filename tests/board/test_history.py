@@ -162,7 +162,7 @@ def test_41_a_head_changes_with_every_event_and_with_nothing_else(bench):
         codex.do(command)
     heads.append(head(bench.board))
     assert len({one.digest for one in heads}) == len(heads)
-    codex.refused(c.Complete(K))
+    codex.refused(c.Renew(K))
     assert head(bench.board) == heads[-1]
     assert faults(bench, *heads) == ()
 
@@ -188,7 +188,7 @@ def roll_back(bench, seq: int) -> None:
     bench.tamper(
         f"UPDATE task SET state = 'in_progress', holder = 2, session = 's1', acquired = {START},"
         f" renewed = {START}, ttl = 7200000000, expires = {START} + 7200000000, renewals = 0,"
-        f" reason = '', stint = {START} WHERE id = 1;"
+        f" reason = '', stint = {START}, host = 'testhost', worktree = '', branch = '' WHERE id = 1;"
         "UPDATE task SET parked_by = NULL WHERE id = 2;"
         f"UPDATE task SET events = ({last}), head = (SELECT digest FROM event WHERE event.task ="
         f" task.id AND position = ({last})) WHERE id IN ({tail});"

@@ -160,10 +160,11 @@ def test_a_timesheet_of_many_stints_is_that_of_each(apart):
     codex.do(c.Release("T-1"))
     apart.change(
         "INSERT INTO ended_lease (board, task, token_epoch, token_number, actor, acquired, renewed,"
-        " expires, renewals, ended, cause, lost, acknowledged, seq, stint_started, stint_ended, spending)"
+        " expires, renewals, ended, cause, lost, acknowledged, seq, stint_started, stint_ended, spending,"
+        " host, worktree, branch)"
         " WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
         f" SELECT 1, 1, 9, i, 1 + i % 2, 0, 0, 0, 0, 0, 'c', 0, 0, 1000 + i, {START} + i,"
-        f" {START} + 2 * i, '' FROM n"
+        f" {START} + 2 * i, '', '', '', '' FROM n"
     )
 
     def one_day(since, until):
