@@ -79,6 +79,7 @@ MANY = "tests/interfaces/test_many_tasks.py::test_"
 CORRECTIONS = "tests/board/test_corrections.py::test_"
 ADOPTING = "tests/backlogs/test_adopting.py::test_"
 FILES_VERBS = "tests/interfaces/test_files_verbs.py::test_"
+PLACES = "tests/acceptance/test_places.py::test_"
 ANSWERS = "tests/acceptance/test_lost_answers.py::test_"
 
 
@@ -157,6 +158,14 @@ TABLE = [
     ("a dry run needs a reason", "core/guards.py", "not right.reason or case.facts.is_plan or", "not right.reason or", MANY + "a_dry_run_needs_neither_a_reason_nor_a_yes"),
     ("a dry run needs a yes", "core/guards.py", 'case.command.named()["yes"] or case.facts.is_plan', 'case.command.named()["yes"]', MANY + "a_dry_run_needs_neither_a_reason_nor_a_yes"),
     ("hours before the task are accepted", "core/stinting.py", "is_over, is_of_the_tasks_time, is_alone, is_not_approved,", "is_over, is_alone, is_not_approved,", CORRECTIONS + "hours_before_the_task_existed_are_accepted_only_if_that_is_said"),
+    ("a lease has no place", "core/event.py", "place=self.place or NOWHERE", "place=NOWHERE", PLACES + "two_leases_of_one_session_have_two_places"),
+    ("who goes on elsewhere stays where it was", "core/decide.py", "        events += placed(case)\n", "        pass\n", PLACES + "who_goes_on_in_another_worktree_says_so_by_claim_and_start"),
+    ("a subagent moves its parent's lease", "board/callers.py", 'if place is None or "/" in who.session:', "if place is None:", PLACES + "a_subagent_elsewhere_does_not_move_the_lease_of_its_parent"),
+    ("a commit has no place", "git/commits.py", "Renew(task.key, here=True)", "Renew(task.key)", PLACES + "a_commit_says_where_the_work_lies"),
+    ("a place ends with its lease", "core/evolve.py", "worktree=ending.worktree,\n        branch=ending.branch,", 'worktree="",\n        branch="",', PLACES + "the_place_stays_after_the_end_of_the_lease"),
+    ("a release by hand is an attempt", "core/events.py", "task.attempts - self.untried", "task.attempts", PLACES + "what_is_given_back_by_hand_counts_as_no_attempt"),
+    ("what was reserved takes an attempt back", "core/decide.py", "untried = task.state == IN_PROGRESS and not command.tried", "untried = not command.tried", PLACES + "what_was_only_reserved_was_no_attempt_either"),
+    ("a run that is stopped is no attempt", "core/decide.py", "untried = task.state == IN_PROGRESS and not command.tried", "untried = task.state == IN_PROGRESS", PLACES + "what_an_interrupted_run_gives_back_counts_as_an_attempt"),
     # The ledger.
     ("the chain forgets what was before", "core/ledger.py", 'digest_of(f"{head}\\n{said}")', "digest_of(said)", LEDGER),
     ("a digest is not compared", "core/ledger.py", "if entry.digest != chain(head, entry):", "if False:", LEDGER),

@@ -373,7 +373,7 @@ def test_001_a_lease_of_another_clone_is_shown_and_not_followed(backlog, tmp_pat
     other.ok("init", "--new")
     said = other.ok("sync", *ANA).out
     assert "it names another board" in said
-    assert "held by codex" in said
+    assert "where codex holds it until" in said
     other.ok("claim", KEY, *CLAUDE)
 
 

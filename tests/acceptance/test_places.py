@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 
 import pytest
 
 from kit.repositories import git
+from kit.running import Running, here
 
 CODEX = ("--agent", "codex", "--session", "s1")
 CHILD = ("--agent", "codex", "--session", "s1/sub")
@@ -126,6 +128,16 @@ def test_what_is_given_back_by_hand_counts_as_no_attempt(repo):
 def test_what_a_run_gives_back_counts_as_an_attempt(repo):
     key = repo.add()
     repo.run("run", key, "--on-fail", "release", *CODEX, "--", "false")
+    task = repo.json("show", key)["task"]
+    assert (task["state"], task["attempts"]) == ("open", 1)
+
+
+def test_what_an_interrupted_run_gives_back_counts_as_an_attempt(repo):
+    key = repo.add()
+    with Running(repo, key, f"{here('it')}; sleep 600", *CODEX) as run:
+        run.pid_of("it")
+        run.send(signal.SIGTERM)
+        run.ended()
     task = repo.json("show", key)["task"]
     assert (task["state"], task["attempts"]) == ("open", 1)
 

@@ -23,9 +23,10 @@ from kit.boards import Bench
 from kit.postgres import server
 
 NO_LEASE = """state = 'open', holder = NULL, session = NULL, acquired = NULL, renewed = NULL, ttl = NULL,
-    expires = NULL, renewals = NULL, reason = NULL, stint = NULL, suspect = NULL"""
+    expires = NULL, renewals = NULL, reason = NULL, stint = NULL, suspect = NULL, host = NULL, worktree = NULL,
+    branch = NULL"""
 ANOTHER_LEASE = """holder = 2, session = 's2', acquired = 1, renewed = 1, ttl = 1000000, expires = 1000001,
-    renewals = 0, reason = ''"""
+    renewals = 0, reason = '', host = '', worktree = '', branch = ''"""
 
 
 FORGED = """INSERT INTO dibs.event SELECT event.board, board.seq + 1, task, position + 100, at, actor, session,
@@ -170,8 +171,9 @@ REPAIR = Path(__file__).parents[2] / "docs" / "how-to" / "use-postgresql.md"
         FORGED.replace("board.seq + 1", "board.seq + 2"),
         (
             "INSERT INTO dibs.ended_lease (board, task, token_epoch, token_number, actor, acquired, renewed, expires,"
-            " renewals, ended, cause, lost, acknowledged, seq, spending) SELECT board, id, token_epoch, token_number,"
-            " holder, acquired, renewed, expires, 0, renewed, 'x', 0, 0, 1, '' FROM dibs.task"
+            " renewals, ended, cause, lost, acknowledged, seq, spending, host, worktree, branch) SELECT board, id,"
+            " token_epoch, token_number, holder, acquired, renewed, expires, 0, renewed, 'x', 0, 0, 1, '', '', '', ''"
+            " FROM dibs.task"
         ),
         "INSERT INTO dibs.actor SELECT board, id + 2, 'x', kind, tier, capabilities, zone FROM dibs.actor",
         "INSERT INTO dibs.actor_name SELECT board, 'new', 'new', 1 FROM dibs.board",
