@@ -130,7 +130,7 @@ TABLE = [
     ("a move accepts no server", "board/moving.py", "        accept(board, target)\n", "", TRUST + "a_record_of_a_move_leads_nobody_to_a_server_that_they_have_not_accepted"),
     ("an option leads elsewhere", "stores/address.py", "elif name not in HARMLESS:", "elif False:", TRUST + "an_address_from_a_file_has_no_option_that_weakens_it"),
     ("protection may be weaker", "stores/address.py", "            refuse_weaker(what, name, value)\n", "            pass\n", TRUST + "an_address_from_a_file_has_no_option_that_weakens_it"),
-    ("a password is given to any server", "stores/address.py", 'wanted["require_auth"] = SAFE_AUTH', "pass", TRUST + "only_an_address_from_a_file_asks_for_safe_ways_to_log_in"),
+    ("a password is given to any server", "stores/address.py", 'wanted["require_auth"] = SAFE_AUTH', "pass", TRUST + "a_server_from_a_file_gets_no_password_in_the_clear"),
     ("a password ends at a slash", "stores/address.py", r'r"(\w+://)(?:(.*)@)?([^@]*)"', r'r"(\w+://)(?:([^/?]*)@)?(.*)"', TRUST + "no_secret_of_an_address_is_shown"),
     ("a client key is shown", "stores/address.py", '("password", "secret", "scram")', '("password", "secret")', TRUST + "no_secret_of_an_address_is_shown"),
     ("owners are not compared", "stores/owners.py", "if not is_ours(owner):", "if False:", TRUST + "a_repository_of_another_user_is_not_read"),

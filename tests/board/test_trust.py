@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import tomllib
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,7 +16,8 @@ from dibs.stores.address import Address, parse, parse_kept
 from dibs.stores.postgres_health import is_local, tls
 from kit.boards import database_apart, new_address
 from kit.harnesses import edit, hook, said
-from kit.listening import Listener
+from kit.listening import AsksForPassword, Listener
+from kit.postgres import PASSWORD, server
 from kit.repositories import DIBS, Repo, git
 
 AS = ("--as", "ana")
@@ -271,6 +273,40 @@ def test_only_an_address_from_a_file_asks_for_safe_ways_to_log_in(monkeypatch):
     assert "require_auth" not in parse("postgresql://h/x").options(5, "dibs")
     monkeypatch.setenv("PGREQUIREAUTH", "md5")
     assert "require_auth" not in parse_kept("postgresql://h/x", "url").options(5, "dibs")
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_server_from_a_file_gets_no_password_in_the_clear(tmp_path, stated):
+    """Not even one that was accepted: somebody else may answer by now."""
+    passfile = tmp_path / "passfile"
+    passfile.write_text("*:*:*:ana:geheim\n")
+    passfile.chmod(0o600)
+    with AsksForPassword() as asking:
+        repo = Repo.create(tmp_path / "repo")
+        around = (
+            {"PGPASSFILE": str(passfile), "DIBS_URL": asking.address}
+            if stated
+            else {"PGPASSFILE": str(passfile)}
+        )
+        beside(repo, 'write_wait = "1s"\n')
+        if not stated:
+            repo.ok("config", "url", asking.address)
+        assert repo.run("list", **around).code in (2, 75)
+    assert any(b"geheim" in sent for sent in asking.connections) is stated, asking.connections
+
+
+def test_a_server_from_a_file_can_ask_for_a_password_by_scram(tmp_path):
+    known = server().node
+    if known is None:
+        pytest.skip("the server is somebody else's")
+    name = urlsplit(server().new_database()).path
+    passfile = tmp_path / "passfile"
+    passfile.write_text(f"*:*:*:postgres:{PASSWORD}\n")
+    passfile.chmod(0o600)
+    repo = Repo.create(tmp_path / "repo")
+    repo.ok("config", "url", f"postgresql://postgres@{known.host}:{known.port}{name}")
+    assert "the board is made" in repo.ok("init", PGPASSFILE=str(passfile)).out
+    repo.fails(2, "list", PGPASSFILE=os.devnull)
 
 
 SECRETS = [

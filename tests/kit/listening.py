@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 
@@ -35,8 +36,26 @@ class Listener:
             except OSError:
                 return
             with line:
-                line.settimeout(1)
-                try:
-                    self.connections.append(line.recv(64))
-                except OSError:
-                    self.connections.append(b"")
+                line.settimeout(3)
+                self.connections.append(b"")
+                with contextlib.suppress(OSError):
+                    self.connections[-1] = self._talk(line)
+
+    def _talk(self, line: socket.socket) -> bytes:
+        return line.recv(64)
+
+
+class AsksForPassword(Listener):
+    """A server that speaks just enough to ask for a password in the clear; what it gets is kept."""
+
+    SSL, GSS = 80877103, 80877104
+
+    def _talk(self, line: socket.socket) -> bytes:
+        while True:
+            length = int.from_bytes(line.recv(4))
+            rest = line.recv(length - 4)
+            if int.from_bytes(rest[:4]) not in (self.SSL, self.GSS):
+                break
+            line.sendall(b"N")
+        line.sendall(b"R" + (8).to_bytes(4) + (3).to_bytes(4))
+        return line.recv(200)
