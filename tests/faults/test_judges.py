@@ -203,7 +203,7 @@ WRONG = {
     "a token of a lease that was given back is accepted": [
         CLAIM_A,
         op((20, 30), "a", "release", (1, None, 0)),
-        op((40, 50), "a", "release", (1, None, 0), stated=1),
+        op((40, 50), "a", "renew", (1, "a", 1), stated=1),
     ],
     "a token of one's own former lease is accepted": [
         CLAIM_A,

@@ -14,6 +14,7 @@ from dibs.board import moving, views
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
 from dibs.board.persist import was_cut_off
+from dibs.board.user import User
 from dibs.core import commands as c
 from dibs.core.instants import SECOND
 from dibs.core.model import TaskKey, Terms
@@ -483,7 +484,7 @@ def test_nobody_waits_without_end_for_a_server_that_is_silent(
     ana = Identity("ana", True, "")
     board_with(node.url(database), tasks=1)
     store = PostgresStore(Address(proxy.url(database)), wait=0.2)
-    near, _ = create_at(Place(folder))
+    near, _ = create_at(Place(folder, user=User(str(tmp_path / "config"))))
     near.execute(ana, c.Add(Terms("one")))
     near.settings = near.settings.but(write_wait=SECOND // 5)
     to = f"{proxy.url(database)}#new"

@@ -65,6 +65,8 @@ class State:
     latest: int = 0
     former: frozenset[str] = frozenset()
     failed: bool = False
+    left_by: tuple[str, str] | None = None
+    """The session and the verb that ended the last lease, while nothing has happened since."""
 
 
 # The rules: what may be answered to an operation, and what the task is afterwards.
@@ -77,7 +79,7 @@ def possible(task: State, op: Operation) -> list[tuple[str, State]]:
     if op.verb == "sweep":
         return sweeping(task, op)
     if op.verb == "retry":
-        return [("", replace(task, failed=False))] * task.failed
+        return [("", replace(task, failed=False, left_by=None))] * task.failed
     return holding(task, op)
 
 
@@ -106,16 +108,20 @@ def taking(task: State, op: Operation) -> list[tuple[str, State]]:
 
 def holding(task: State, op: Operation) -> list[tuple[str, State]]:
     mine, was_mine = task.holder == op.session, op.session in task.former
+    if task.left_by == (op.session, op.verb) and op.stated in (None, task.token):
+        return [("", task)]  # a holder that repeats itself gets the same success
     if op.stated is not None and (op.stated != task.token or task.holder is None):
         return [("token_ahead" if op.stated > task.token else "lease_lost", task)]
     if op.verb == "release":
         if mine:
-            return [("", ended(task))]
+            return [("", ended(task, op))]
         return [("held" if task.holder and not was_mine else "", task)]
     if mine:
         if op.verb == "renew":
             return [("", renewed(task, op))]
-        return [("", replace(ended(task), **{"failed" if op.verb == "fail" else "final": True}))]
+        return [
+            ("", replace(ended(task, op), **{"failed" if op.verb == "fail" else "final": True}))
+        ]
     if was_mine:
         return [("lease_lost", task)]
     if task.failed:
@@ -134,8 +140,9 @@ def renewed(task: State, op: Operation) -> State:
     return replace(task, renewals=task.renewals + 1, **bounds)
 
 
-def ended(task: State) -> State:
-    return State(None, task.token, former=task.former | {task.holder})
+def ended(task: State, by: Operation | None = None) -> State:
+    left_by = (by.session, by.verb) if by is not None else None
+    return State(None, task.token, former=task.former | {task.holder}, left_by=left_by)
 
 
 # The first judge: is there an order?
