@@ -65,6 +65,8 @@ class State:
     latest: int = 0
     former: frozenset[str] = frozenset()
     failed: bool = False
+    last: tuple[str, str] | None = None
+    """Who ended the last lease by which verb, until something else happens to the task."""
 
 
 # The rules: what may be answered to an operation, and what the task is afterwards.
@@ -77,7 +79,7 @@ def possible(task: State, op: Operation) -> list[tuple[str, State]]:
     if op.verb == "sweep":
         return sweeping(task, op)
     if op.verb == "retry":
-        return [("", replace(task, failed=False))] * task.failed
+        return [("", replace(task, failed=False, last=None))] * task.failed
     return holding(task, op)
 
 
@@ -106,16 +108,19 @@ def taking(task: State, op: Operation) -> list[tuple[str, State]]:
 
 def holding(task: State, op: Operation) -> list[tuple[str, State]]:
     mine, was_mine = task.holder == op.session, op.session in task.former
+    if task.last == (op.session, op.verb) and op.stated in (None, task.token):
+        return [("", task)]  # its answer may have been lost: it is given again
     if op.stated is not None and (op.stated != task.token or task.holder is None):
         return [("token_ahead" if op.stated > task.token else "lease_lost", task)]
     if op.verb == "release":
         if mine:
-            return [("", ended(task))]
+            return [("", ended(task, op))]
         return [("held" if task.holder and not was_mine else "", task)]
     if mine:
         if op.verb == "renew":
             return [("", renewed(task, op))]
-        return [("", replace(ended(task), **{"failed" if op.verb == "fail" else "final": True}))]
+        end = {"failed" if op.verb == "fail" else "final": True}
+        return [("", replace(ended(task, op), **end))]
     if was_mine:
         return [("lease_lost", task)]
     if task.failed:
@@ -134,8 +139,10 @@ def renewed(task: State, op: Operation) -> State:
     return replace(task, renewals=task.renewals + 1, **bounds)
 
 
-def ended(task: State) -> State:
-    return State(None, task.token, former=task.former | {task.holder})
+def ended(task: State, op: Operation | None = None) -> State:
+    """By its holder's own verb, or by a sweep."""
+    last = (op.session, op.verb) if op is not None else None
+    return State(None, task.token, former=task.former | {task.holder}, last=last)
 
 
 # The first judge: is there an order?
