@@ -52,6 +52,11 @@ RIGHT = {
         op((80, 90), "b", "complete", (2, None, 0)),
         op((95, 99), "a", "claim", "final"),
     ],
+    "a release that is given again": [
+        CLAIM_A,
+        op((20, 30), "a", "release", (1, None, 0), stated=1),
+        op((40, 50), "a", "release", (1, None, 0), stated=1),
+    ],
     "two at once, either may win": [
         op((0, 10), "a", "claim", "held"),
         op((0, 10), "b", "claim", (1, "b", 0)),
@@ -140,6 +145,13 @@ WRONG = {
         CLAIM_A,
         op((900, 910), "a", "renew", (1, "a", 1)),
         swept((2100, 2110), 1),
+    ],
+    "released again although somebody held it since": [
+        CLAIM_A,
+        op((20, 30), "a", "release", (1, None, 0), stated=1),
+        op((40, 50), "b", "claim", (2, "b", 0)),
+        op((60, 70), "b", "release", (2, None, 0), stated=2),
+        op((80, 90), "a", "release", (2, None, 0), stated=1),
     ],
     "swept twice": [
         CLAIM_A,
