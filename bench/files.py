@@ -13,11 +13,11 @@ from pathlib import Path
 from measure import Figure, Report, agent, scratch, show, spread
 
 from dibs.backlogs.backlog import Backlog
-from dibs.backlogs.found import dialects_at
+from dibs.backlogs.discover import dialects_at
 from dibs.backlogs.sync import sync
 from dibs.board.locate import Place
-from dibs.core import commands as c
-from dibs.core.model import TaskKey
+from dibs.domain import commands as c
+from dibs.domain.model import TaskKey
 from dibs.opening import create_at
 
 ITEMS = 10_000

@@ -17,10 +17,10 @@ from measure import Figure, Report, agent, make_board, open_board, scratch, show
 from dibs.board.agents import Agent
 from dibs.board.identity import Identity
 from dibs.board.matching import matches
-from dibs.core import commands as c
-from dibs.core.model import TaskKey
-from dibs.core.refusals import Refused
-from dibs.workers.offering import next_task
+from dibs.domain import commands as c
+from dibs.domain.model import TaskKey
+from dibs.domain.refusals import Refused
+from dibs.workers.next import next_task
 from dibs.workers.sweep import sweep
 
 SIZES = (1_000, 100_000, 1_000_000)

@@ -15,8 +15,8 @@ from measure import Figure, Report, scratch, show, spread
 
 from dibs.board.identity import HARNESSES, Identity
 from dibs.board.locate import locate
-from dibs.core import commands as c
-from dibs.core.model import Session, Terms
+from dibs.domain import commands as c
+from dibs.domain.model import Session, Terms
 from dibs.opening import open_at
 
 RUNS = 20

@@ -18,8 +18,8 @@ import apsw
 
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.core import commands as c
-from dibs.core.model import Session, Terms
+from dibs.domain import commands as c
+from dibs.domain.model import Session, Terms
 from dibs.opening import create_at, open_at
 
 DATA = Path(__file__).parent / ".data"

@@ -16,7 +16,6 @@ import files
 import graphs
 import guards
 import hooks
-import intake
 import peer
 import postgres
 import scopes
@@ -26,6 +25,7 @@ import timesheet
 import writers
 from measure import Report, scratch, show
 
+import intake
 from dibs import __version__
 from dibs.machine import this_machine
 

@@ -12,9 +12,9 @@ import time
 from measure import Figure, Report, agent, open_board, scratch, show, spread
 
 from dibs.board.locate import Place
-from dibs.core import commands as c
-from dibs.core.model import Terms
-from dibs.core.scopes import overlap
+from dibs.domain import commands as c
+from dibs.domain.model import Terms
+from dibs.domain.scopes.overlap import overlap
 from dibs.opening import create_at
 
 HELD = 1_000

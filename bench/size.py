@@ -15,7 +15,7 @@ import time
 
 from measure import Figure, Report, agent, make_board, open_board, profile, scratch, show, spread
 
-from dibs.core import commands as c
+from dibs.domain import commands as c
 
 SIZES = (1_000, 100_000, 1_000_000)
 CLAIMS = 150

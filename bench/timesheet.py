@@ -17,10 +17,10 @@ import apsw
 from measure import Figure, Report, agent, make_board, open_board, scratch, show, spread
 
 from dibs.board import stints
-from dibs.core import commands as c
-from dibs.core.asked import Asked
-from dibs.core.instants import DAY, HOUR
-from dibs.interfaces import zones
+from dibs.domain import commands as c
+from dibs.domain.instants import DAY, HOUR
+from dibs.timesheets import zones
+from dibs.timesheets.query import SheetQuery
 
 STINTS = 1_000_000
 TASKS = 1_000
@@ -98,7 +98,7 @@ def aggregated(folder: str, query: str) -> float:
 
 def added_up(folder: str) -> float:
     board = open_board(folder)
-    asked = Asked(SINCE, SINCE + YEAR, ZONE, ("actor", "week"))
+    asked = SheetQuery(SINCE, SINCE + YEAR, ZONE, ("actor", "week"))
     began = time.perf_counter()
     sheet = stints.summed(board, asked, zones.local_days(ZONE))
     took = time.perf_counter() - began

@@ -13,9 +13,9 @@ import time
 from measure import Figure, Report, agent, open_board, scratch, show
 
 from dibs.board.locate import Place
-from dibs.board.upkeep import verify
-from dibs.core import commands as c
-from dibs.core.model import Terms
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain.model import Terms
 from dibs.opening import create_at
 
 WRITERS = (2, 8, 32, 64)

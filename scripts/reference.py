@@ -14,23 +14,25 @@ from pathlib import Path
 from dibs.board.agents import AGENT, Agent
 from dibs.board.identity import HARNESSES
 from dibs.board.settings import PERSONAL, SETTINGS, Settings, field_of
-from dibs.core import approving, checks, model, stinting
-from dibs.core.commands import TYPED
-from dibs.core.guards import caller_is_no_subagent
-from dibs.core.instants import exact
-from dibs.core.order import GUARDS, ON_OWN_LEASE
-from dibs.core.rights import PARENT_ONLY, RIGHTS
-from dibs.core.states import MOVES, SAME
-from dibs.interfaces.cli import verbs
-from dibs.interfaces.surfaces import EXITS, HTTP, MCP, SURFACES
-from dibs.stores.schema import computed
+from dibs.cli import verbs
+from dibs.domain import checks, model
+from dibs.domain.commands import TYPED
+from dibs.domain.decide import approval, stints
+from dibs.domain.guard_order import GUARDS, ON_OWN_LEASE
+from dibs.domain.guards import caller_is_no_subagent
+from dibs.domain.instants import exact
+from dibs.domain.rights import PARENT_ONLY, RIGHTS
+from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
+from dibs.domain.states import MOVES, SAME
+from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP
+from dibs.storage.fingerprint import computed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.core.guards import Guard
+    from dibs.domain.guards import Guard
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
-QUERIES = Path(__file__).parent.parent / "src/dibs/stores/queries.py"
+QUERIES = Path(__file__).parent.parent / "src/dibs/storage/queries.py"
 GENERATED = "<!-- Written by scripts/reference.py. To renew it: make docs -->"
 
 
@@ -90,7 +92,7 @@ def from_(sources: tuple[str, ...]) -> str:
 def questions(verb: str) -> tuple[Guard, ...]:
     """Subagents are asked about only where they may not act."""
     everybody = verb not in PARENT_ONLY
-    asked_later = (stinting.QUESTIONS | approving.QUESTIONS).get(verb, ())
+    asked_later = (stints.QUESTIONS | approval.QUESTIONS).get(verb, ())
     guards = GUARDS[verb] + asked_later
     return tuple(g for g in guards if g is not caller_is_no_subagent or not everybody)
 
@@ -188,7 +190,7 @@ def errors() -> list[str]:
         "",
         *table(
             ("code", "exit", "HTTP", "MCP", "what to do next"),
-            [(f"`{name}`", s.exit, s.http, s.mcp, s.advice) for name, s in SURFACES.items()],
+            [(f"`{name}`", s.exit, s.http, s.mcp, s.advice) for name, s in ERROR_MAP.items()],
         ),
     ]  # fmt: skip
 
@@ -309,6 +311,10 @@ def settings() -> list[str]:
                 ("`DIBS_URL`", "the address of a board on a server, in place of a folder"),
                 ("`DIBS_TASK`, `DIBS_TOKEN`", "set by `dibs run` for its command: task and token"),
                 ("`DIBS_RUN`", "set by `dibs run`: marks all processes of that run"),
+                (
+                    "`DIBS_HOOK_SECONDS`",
+                    f"how long a hook waits for a server: 1 to {HOOK_TIMEOUT_MAX} seconds, else {HOOK_TIMEOUT}",
+                ),
                 ("`DIBS_DEBUG`", "if set, a bug in dibs prints its traceback"),
                 ("`NO_COLOR`", "if set, nothing is coloured"),
             ],
@@ -376,7 +382,7 @@ def fingerprints() -> str:
 def main() -> int:
     stale = []
     if QUERIES.read_text(encoding="utf-8") != fingerprints():
-        stale.append("src/dibs/stores/queries.py")
+        stale.append("src/dibs/storage/queries.py")
         if "--check" not in sys.argv:
             QUERIES.write_text(fingerprints(), encoding="utf-8")
     for name in PAGES:

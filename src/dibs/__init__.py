@@ -7,8 +7,7 @@
             ...
             lease.check()
 
-The public names are those in `__all__`. They are loaded when they are first asked for: the command
-line starts without them.
+The public names are those in `__all__`. They are imported lazily: the command line starts without them.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.core.refusals import Refusal, Refused
-    from dibs.interfaces.hold import Lease
-    from dibs.interfaces.library import Board, open_board
-    from dibs.interfaces.records import (
+    from dibs.domain.refusals import Refusal, Refused
+    from dibs.library.board import Board, open_board
+    from dibs.library.lease import Lease
+    from dibs.library.records import (
         Answer,
         Changed,
         Event,
@@ -60,12 +59,12 @@ _RECORDS = (
     "Task",
 )
 _PLACES = {
-    "Board": "dibs.interfaces.library",
-    "Lease": "dibs.interfaces.hold",
-    "Refusal": "dibs.core.refusals",
-    "Refused": "dibs.core.refusals",
-    "open_board": "dibs.interfaces.library",
-} | dict.fromkeys(_RECORDS, "dibs.interfaces.records")
+    "Board": "dibs.library.board",
+    "Lease": "dibs.library.lease",
+    "Refusal": "dibs.domain.refusals",
+    "Refused": "dibs.domain.refusals",
+    "open_board": "dibs.library.board",
+} | dict.fromkeys(_RECORDS, "dibs.library.records")
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The way in from the shell: `dibs`, or `python -m dibs`."""
+"""The entry point of the command line: `dibs`, or `python -m dibs`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import gc
 import os
 import sys
 
-# A command ends before there is anything to collect, and its process with it.
+# A command is short: its process exits before garbage collection would pay off.
 gc.disable()
 
-from dibs.interfaces.cli.main import main  # noqa: E402 - after the line above
+from dibs.cli.main import main  # noqa: E402 - after gc.disable()
 
 
 def start() -> None:
-    """Runs one command, and leaves without taking the interpreter apart piece by piece."""
+    """Runs one command and exits without the cost of interpreter shutdown."""
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:

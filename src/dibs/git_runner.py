@@ -1,9 +1,9 @@
-"""The only place that starts git: with a timeout, and with everything off by which it starts programs.
+"""The only place that starts git: with a timeout, and with every feature off by which git runs programs.
 
 A repository's configuration can name programs: hooks, a file system monitor, filters, diff and credential
-helpers. Its objects can be replaced by others. None of that is obeyed here, whoever's repository it is.
+helpers. Its objects can be replaced by others. All of that is disabled here, for every repository.
 
-Guards run before every commit: `posix_spawn` costs a third of what `subprocess` costs to load.
+Guards run before every commit: `posix_spawn` costs a third of loading `subprocess`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 import time
 
-from dibs.core.values import Value
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECONDS = 60
-"""How long git may take, unless somebody says otherwise."""
+"""Default timeout of git."""
 
 CHUNK = 1 << 16
 TIMED_OUT, NO_GIT, NO_STATUS = 124, 127, 1
@@ -29,42 +29,41 @@ OFF = (
     *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "log.showSignature=false"),
 )
-"""Options of git itself, before every command but `config`, which starts nothing."""
+"""Global options of git before every command except `config`, which runs no programs."""
 
 FIXED = {
-    "GIT_OPTIONAL_LOCKS": "0",  # nothing is written only because somebody looked
+    "GIT_OPTIONAL_LOCKS": "0",  # read-only commands write nothing
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": os.devnull,
     "GIT_TERMINAL_PROMPT": "0",
 }
 OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-"""Objects that are missing are not fetched, which would start helpers."""
+"""Does not fetch missing objects, which would start helpers."""
 
 OBJECTS_ONLY = (
     "--version", "rev-parse", "rev-list", "log", "merge-base", "diff-tree", "ls-tree",
-    "interpret-trailers",
 )  # fmt: skip
 FILTER = ("clean", "smudge", "process", "required")
 
 EMPTY = "DIBS_EMPTY"
-"""A variable without a value: `--config-env` takes names of settings that contain `=`."""
+"""An empty variable: `--config-env` accepts setting names that contain `=`."""
 
 CONFIGURED = (
     "GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
     "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_",
 )  # fmt: skip
-"""How variables begin with which the caller chose a git and its configuration."""
+"""Prefixes of the variables by which the caller chose a git and its configuration."""
 
 REDIRECTS = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH", "GIT_SHALLOW_FILE", "GIT_NAMESPACE",
     "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 )  # fmt: skip
-"""Variables with which git names the repository to its hooks. Nothing else of git's is passed on."""
+"""Variables by which git names the repository to its hooks. No other variable of git is passed on."""
 
 
 class Tree(Value):
-    """A work tree and its git directory, both stated: git looks for neither."""
+    """A work tree and its git directory, both explicit: git searches for neither."""
 
     git_dir: str
     work_tree: str
@@ -81,26 +80,42 @@ def git(
     seconds: float = SECONDS,
     errors: bool = False,
     checkout: bool = False,
+    fed: bytes = b"",
 ) -> tuple[int, bytes]:
-    """Exit code and output, with the complaints in it if `errors`.
+    """Exit code and output, including stderr if `errors`. `fed` is the standard input.
 
-    In the repository around the current directory, or the one that git named to a hook; or in `tree`.
-    `checkout`: files are written as the repository is configured to have them, which takes its filters,
-    and what must be fetched.
+    Runs in the repository around the current directory, the one that git named to a hook, or `tree`.
+    `checkout`: writes files as the repository configures them, which runs its filters and fetches what is
+    missing.
     """
     options = () if reads_objects_only(words) else tuple(drivers_off(tree, filters=not checkout))
     where = tree.options if tree is not None else ()
     around = environment(tree is None, checkout)
-    return start((*OFF, *options, *where, *words), around, seconds, errors)
+    return start((*OFF, *options, *where, *words), around, seconds, errors, fed)
+
+
+def edit_trailers(*words: str, comment: str) -> tuple[int, bytes]:
+    """`git interpret-trailers` without any configuration: `trailer.*.command` would start programs.
+
+    `comment`: what lines of comment start with in the message, as the repository is configured.
+    """
+    around = {
+        name: value
+        for name, value in environment(redirects=False).items()
+        if not name.startswith("GIT_CONFIG")
+    }
+    around |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    options = ("-c", f"core.commentChar={comment}", f"--git-dir={os.devnull}")
+    return start((*OFF, *options, "interpret-trailers", *words), around, SECONDS, errors=False)
 
 
 def reads_objects_only(words: tuple[str, ...]) -> bool:
-    """Whether no file of a work tree is read or written, so that no filter could be run."""
+    """Whether the command neither reads nor writes files of a work tree, so that no filter could run."""
     return words[0] in OBJECTS_ONLY or words[:2] == ("diff", "--cached")
 
 
 def config(*words: str, tree: Tree | None = None, folder: str = "") -> tuple[int, bytes]:
-    """What `git config` says: of the repository around the current directory, of `tree`, or of `folder`."""
+    """Runs `git config` for the repository around the current directory, for `tree`, or for `folder`."""
     where = ("-C", folder) if folder else () if tree is None else tree.options
     around = environment(tree is None and not folder)
     return start((*where, "config", *words), around, SECONDS, errors=False)
@@ -112,7 +127,7 @@ def line(*words: str) -> str:
 
 
 def setting(name: str) -> str:
-    """A setting, as the caller's git sees it; "" if there is none."""
+    """The value of a setting as the caller's git sees it; "" if unset."""
     return text_of(*config("--get", name))
 
 
@@ -121,7 +136,7 @@ def text_of(status: int, out: bytes) -> str:
 
 
 def drivers_off(tree: Tree | None, *, filters: bool) -> Iterator[str]:
-    """Options that switch off every hook that a configuration names, and the filters too if asked to."""
+    """Options that disable every configured hook, and with `filters` also the filters."""
     _, names = config("--list", "--name-only", "-z", tree=tree)
     for name in dict.fromkeys(os.fsdecode(names).split("\0")):
         section, _, rest = name.partition(".")
@@ -133,7 +148,7 @@ def drivers_off(tree: Tree | None, *, filters: bool) -> Iterator[str]:
 
 
 def environment(redirects: bool, checkout: bool = False) -> dict[str, str]:
-    """The caller's, of git's own variables only what is needed. `redirects`: also which repository."""
+    """The caller's environment, with few variables of git. `redirects`: also the repository."""
     kept = CONFIGURED + REDIRECTS if redirects else CONFIGURED
     around = {
         name: value
@@ -146,10 +161,16 @@ def environment(redirects: bool, checkout: bool = False) -> dict[str, str]:
 
 
 def start(
-    words: tuple[str, ...], around: dict[str, str], seconds: float, errors: bool
+    words: tuple[str, ...], around: dict[str, str], seconds: float, errors: bool, fed: bytes = b""
 ) -> tuple[int, bytes]:
-    """Starts git in a process group of its own, and kills that when the time is over."""
+    """Starts git in its own process group, and kills the group after the timeout."""
     ours, theirs = os.pipe()
+    given = file_with(fed) if fed else -1
+    source = (
+        (os.POSIX_SPAWN_DUP2, given, 0)
+        if fed
+        else (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+    )
     complaints = (
         (os.POSIX_SPAWN_DUP2, 1, 2)
         if errors
@@ -161,18 +182,31 @@ def start(
             ["git", *words],
             around,
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, theirs, 1),  # first: one of the others may take its place
+                (os.POSIX_SPAWN_DUP2, theirs, 1),  # first: another one may reuse its number
                 complaints,
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                source,
             ],
             setpgroup=0,
         )
-    except (OSError, ValueError):  # not there; or a word that holds a NUL
+    except (OSError, ValueError):  # not installed, or an argument contains NUL
         os.close(ours)
         return NO_GIT, b""
     finally:
         os.close(theirs)
+        if fed:
+            os.close(given)
     return output_of(child, ours, seconds)
+
+
+def file_with(text: bytes) -> int:
+    """A descriptor to read the text from. A file, not a pipe: git may write before it has read all."""
+    from fcntl import F_DUPFD_CLOEXEC, fcntl
+    from tempfile import TemporaryFile
+
+    with TemporaryFile() as file:
+        file.write(text)
+        file.seek(0)
+        return fcntl(file, F_DUPFD_CLOEXEC, 3)  # not 0 to 2, which git gets new ones for
 
 
 def output_of(child: int, end: int, seconds: float) -> tuple[int, bytes]:
@@ -188,7 +222,7 @@ def output_of(child: int, end: int, seconds: float) -> tuple[int, bytes]:
 
 
 def read_until(end: int, deadline: float) -> bytes | None:
-    """All that is written there; nothing if it did not end in time."""
+    """Reads to the end of the stream; None after the deadline."""
     from select import POLLIN, poll
 
     poller = poll()
@@ -213,5 +247,5 @@ def kill(child: int) -> None:
 def exit_code(child: int) -> int:
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    except ChildProcessError:  # whoever uses the library ignores its children
+    except ChildProcessError:  # the program that uses the library ignores SIGCHLD
         return NO_STATUS

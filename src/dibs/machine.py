@@ -1,6 +1,6 @@
-"""This machine: its clocks, its boot, its processes. One adapter for each system.
+"""This machine: its clocks, its boot, its processes. One adapter per operating system.
 
-Nothing here decides anything. Tests put another machine in its place.
+Nothing here makes decisions. Tests substitute another machine.
 """
 
 from __future__ import annotations
@@ -9,35 +9,35 @@ import os
 import sys
 import time
 
-from dibs.core.instants import SECOND, Instant
-from dibs.core.model import Process
+from dibs.domain.instants import SECOND, Instant
+from dibs.domain.model import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NANOSECONDS = 1_000
-"""In a microsecond."""
+"""Nanoseconds per microsecond."""
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 UNKNOWN = "unknown"
-"""A boot or a pid namespace that cannot be told from here. It is the same as no other."""
+"""A boot or pid namespace that cannot be determined. It equals no other."""
 
 OWN_BOOT = "container "
-"""Before a boot id that is not the kernel's: a container's file lies over the kernel's."""
+"""Prefix of a boot id that is not the kernel's: a container has mounted a file over the kernel's."""
 
 FIRST_PIDS, FIRST_TIME = "pid:[4026531836]", "time:[4026531834]"
-"""The namespaces that a kernel starts with. Their numbers are part of its interface."""
+"""The kernel's initial namespaces. Their numbers are part of its interface."""
 
 
 def is_certain(boot: str) -> bool:
-    """Whether it is the kernel's own id of this boot: then another one is another boot."""
+    """Whether it is the kernel's own boot id: then a different id means a different boot."""
     return boot != UNKNOWN and not boot.startswith(OWN_BOOT)
 
 
 class Linux:
-    """Linux: everything is read from `/proc`; `CLOCK_BOOTTIME` counts sleep."""
+    """Linux: reads everything from `/proc`; `CLOCK_BOOTTIME` includes sleep."""
 
     def __init__(self) -> None:
         self._boot = ""
@@ -47,15 +47,15 @@ class Linux:
         return wall_clock()
 
     def boottime(self) -> int:
-        """Microseconds since boot, sleep included; the same in every time namespace."""
+        """Microseconds since boot, including sleep; the same in every time namespace."""
         return (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._time_shift()) // NANOSECONDS
 
     def knows_boottime(self) -> bool:
-        """Whether `boottime` is the host's: a time namespace shows its offset in `/proc` alone."""
+        """Whether `boottime` is the host's: only `/proc` shows the offset of a time namespace."""
         return self._has_proc() and self._own_time() is not None
 
     def boot(self) -> str:
-        """The same for as long as this process lives."""
+        """The boot id; constant for the life of this process."""
         self._boot = self._boot or self._find_boot()
         return self._boot
 
@@ -67,18 +67,18 @@ class Linux:
         return f"{OWN_BOOT}{found}" if over else found
 
     def _has_proc(self) -> bool:
-        """Whether `/proc` is there, and numbers processes as this one is numbered."""
+        """Whether `/proc` is mounted and belongs to this process's pid namespace."""
         try:
             return os.readlink("/proc/self") == str(os.getpid())
         except OSError:
             return False
 
     def namespace(self) -> str:
-        """The pid namespace: a pid of another one says nothing here."""
+        """The pid namespace: pids of another one mean nothing here."""
         return _link("/proc/self/ns/pid") if self._has_proc() else UNKNOWN
 
     def sees_host(self) -> bool:
-        """Whether this is no container, no chroot, and no time namespace of its own."""
+        """Whether this is neither a container nor a chroot, and has no time namespace of its own."""
         mounts = (line.split(" ", 5) for line in _read("/proc/self/mountinfo").splitlines())
         return (
             self.namespace() == FIRST_PIDS
@@ -87,13 +87,13 @@ class Linux:
         )
 
     def _time_shift(self) -> int:
-        """By how many nanoseconds `CLOCK_BOOTTIME` is ahead here of what it is on the host."""
+        """Nanoseconds by which `CLOCK_BOOTTIME` is ahead of the host's here."""
         if self._shift is None:
             self._shift = self._own_time() or 0
         return self._shift
 
     def _own_time(self) -> int | None:
-        """The same; nothing if it cannot be told. The kernel shows it for children alone."""
+        """The same; None if unknown. The kernel shows it only for child processes."""
         own = _link("/proc/self/ns/time")
         if own in (FIRST_TIME, UNKNOWN):
             return 0
@@ -112,24 +112,24 @@ class Linux:
         return Process(self.boot(), self.namespace(), pid, self._started(stat))
 
     def started(self, pid: int) -> int | None:
-        """When a process was started, also if it has ended and was not reaped yet."""
+        """The start time of a process, also of a zombie."""
         stat = self._stat(pid)
         return None if stat is None else self._started(stat)
 
     def _started(self, stat: list[str]) -> int:
-        """In ticks since boot, on the host's clock. The kernel shows it on the reader's."""
+        """Ticks since boot on the host's clock. The kernel shows it on the reader's clock."""
         ticks = os.sysconf("SC_CLK_TCK")
         return int(stat[19]) - round(self._time_shift() * ticks / 1_000_000_000)
 
     def own_process(self) -> Process:
-        """This process; where `/proc` says nothing of it, a name that nobody else has."""
+        """This process; where `/proc` does not show it, a unique name."""
         found = self.process(os.getpid())
         return found or Process(UNKNOWN, UNKNOWN, os.getpid(), self.boottime())
 
     def lives(self, process: Process) -> bool | None:
-        """Whether a process of this boot and namespace lives; nothing if that cannot be told."""
+        """Whether a process of this boot and namespace is alive; None if unknown."""
         if self._stat(process.pid) is None and _is_there(process.pid):
-            return None  # somebody else's, and hidden
+            return None  # another user's, and hidden
         found = self.process(process.pid)
         shifted = found is not None and abs(found.started - process.started) == 1
         return None if shifted and self._time_shift() else found == process
@@ -149,7 +149,7 @@ class Linux:
         return int(stat[1]) if stat else 0
 
     def words(self, pid: int) -> list[str]:
-        """The command line of a process, as far as this user may look."""
+        """The command line of a process, if this user may read it."""
         return _read(f"/proc/{pid}/cmdline").split("\0")[:-1]
 
     def is_stopped(self, pid: int) -> bool:
@@ -157,17 +157,18 @@ class Linux:
         return stat is not None and stat[0] in "Tt"
 
     def carrying(self, mark: str) -> list[Process]:
-        """The processes whose environment holds DIBS_RUN=mark, as far as this user may look."""
+        """Processes with DIBS_RUN=mark in their environment, as far as this user may read it."""
         wanted = f"DIBS_RUN={mark}"
         return self._alive(
             pid for pid in self._pids() if wanted in _read(f"/proc/{pid}/environ").split("\0")
         )
 
     def in_session(self, leader: int, started: int, forks: int) -> list[Process]:
-        """The processes of the session that `leader` began, which was started at `started`.
+        """The processes of the session led by `leader`, which was started at `started`.
 
-        None, if the number may have been given to somebody else since: a number is free again when
-        its last process is gone, and is given again when all others were. `forks` counted then.
+        Empty if the session id may have been reused: an id is free once its last process is gone, and is
+        reused
+        when all other ids were. `forks` is the fork counter at that time.
         """
         known = self.started(leader)
         if known is None:
@@ -180,7 +181,7 @@ class Linux:
         return [found for found in self._alive(members) if found.started >= started]
 
     def forks(self) -> int:
-        """How many processes and threads this kernel has started; 0 if it does not say."""
+        """How many processes and threads this kernel has started; 0 if unknown."""
         lines = (line.split() for line in _read("/proc/stat").splitlines())
         return next((int(words[1]) for words in lines if words[:1] == ["processes"]), 0)
 
@@ -200,7 +201,7 @@ class Linux:
         return [process for pid in pids if (process := self.process(pid)) is not None]
 
     def file_system(self, path: str) -> str:
-        """The type of the file system that `path` is on, or "" if it cannot be told."""
+        """The type of the file system of `path`, or "" if unknown."""
         device = os.stat(path).st_dev
         wanted = f"{os.major(device)}:{os.minor(device)}"
         for line in _read("/proc/self/mountinfo").splitlines():
@@ -213,13 +214,13 @@ class Linux:
         return os.uname().nodename
 
     def _stat(self, pid: int) -> list[str] | None:
-        """Fields of `/proc/PID/stat` from the state on; the name before may hold anything."""
+        """Fields of `/proc/PID/stat` from the state on; the name before it may contain anything."""
         text = _read(f"/proc/{pid}/stat") if self._has_proc() else ""
         return text.rpartition(")")[2].split() if text else None
 
 
 class Darwin(Linux):
-    """macOS: `CLOCK_MONOTONIC_RAW` counts sleep; the rest is asked of `sysctl` and `ps`."""
+    """macOS: `CLOCK_MONOTONIC_RAW` includes sleep; the rest comes from `sysctl` and `ps`."""
 
     def boottime(self) -> int:
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) // NANOSECONDS
@@ -271,7 +272,7 @@ class Darwin(Linux):
         return self.process(pid) if own else None
 
     def in_session(self, leader: int, started: int, forks: int) -> list[Process]:  # noqa: ARG002
-        """Those of the command's process group, while its leader is there to prove that it is."""
+        """Processes of the command's process group, while its leader lives to prove that it is the same."""
         found = self.process(leader) if leader else None
         if found is None or found.started != started:
             return []
@@ -286,12 +287,12 @@ class Darwin(Linux):
 
 
 def wall_clock() -> Instant:
-    """Not by way of nanoseconds: after 2262 they do not fit into 64 bits, and Python gives up."""
+    """Avoids nanoseconds: after 2262 they overflow 64 bits, and Python raises."""
     return Instant(int(time.clock_gettime(time.CLOCK_REALTIME) * SECOND))
 
 
 Machine = Linux
-"""What every system's adapter can do."""
+"""The interface of every adapter."""
 
 
 def this_machine() -> Machine:
@@ -306,7 +307,7 @@ def _link(path: str) -> str:
 
 
 def _is_there(pid: int) -> bool:
-    """Whether a process has this number, although nothing more can be seen of it."""
+    """Whether a process with this pid exists, even if nothing else about it is visible."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,14 +1,14 @@
-"""The composition root: a place, its settings and its store become a board."""
+"""Composition root: builds a board from its location, settings and store."""
 
 from __future__ import annotations
 
 import os
 from os.path import exists, join, lexists
 
-from dibs.board.bounded import lines
+from dibs.board.backends import load_at, settings_in, store_at
+from dibs.board.limited_files import lines
 from dibs.board.locate import Place, locate
-from dibs.board.persist import Opened, persist
-from dibs.board.places import load_at, settings_in, store_at
+from dibs.board.retry import ReadableBoard, retry_on_disconnect
 from dibs.board.settings import STRICT, Settings
 
 TYPE_CHECKING = False
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.backlog import Backlog
     from dibs.board.execute import Board
-    from dibs.core.instants import Duration
+    from dibs.domain.instants import Duration
     from dibs.machine import Machine
 
-    Kind = TypeVar("Kind", bound=Opened)
+    Kind = TypeVar("Kind", bound=ReadableBoard)
 
 
 def open_board(
@@ -30,7 +30,7 @@ def open_board(
     environment: Mapping[str, str] | None = None,
     machine: Machine | None = None,
 ) -> Board:
-    """The board of the repository around `start` (else the current directory)."""
+    """Opens the board of the repository around `start` (default: the current directory)."""
     place = locate(start or os.getcwd(), os.environ if environment is None else environment)
     return open_at(place, machine)
 
@@ -41,17 +41,17 @@ def open_at(
     wait: Duration | None = None,
     deadline: float | None = None,
 ) -> Board:
-    """`wait`: how long for a server that is away, if not for as long as the settings say.
-    `deadline`: by `time.monotonic()`, when a server is waited for no more, whatever is asked of it.
+    """`wait`: how long to retry an unreachable server; by default as long as the
+    settings allow. `deadline`: by `time.monotonic()`, when every wait for a server ends.
     """
     from dibs.board.execute import Board
 
     return _open(Board, place, machine, wait, deadline)
 
 
-def look_at(place: Place, deadline: float | None = None) -> Opened:
-    """The board to look at: what changes it is not loaded."""
-    return _open(Opened, place, None, None, deadline)
+def open_read_only(place: Place, deadline: float | None = None) -> ReadableBoard:
+    """Opens the board for reading only: the code for changes is not loaded."""
+    return _open(ReadableBoard, place, None, None, deadline)
 
 
 def _open(
@@ -65,20 +65,22 @@ def _open(
     board = kind(store_at(place, settings, machine), settings, user=place.user)
     if deadline is not None:
         board.store.deadline = deadline
-    board.settings = persist(board, lambda: settings_in(board.store, settings, place.user), wait)
+    board.settings = retry_on_disconnect(
+        board, lambda: settings_in(board.store, settings, place.user), wait
+    )
     return in_repository(board, place)
 
 
 def place_of(place: Place) -> Board:
-    """A board that may not be there: nothing is read but what stands beside it."""
+    """A board that may not exist: reads only the settings file beside it."""
     from dibs.board.execute import Board
 
     settings = load_at(place)
     return Board(store_at(place, settings), settings, user=place.user)
 
 
-def another(board: Board) -> Board:
-    """The same board through a connection of its own."""
+def second_connection(board: Board) -> Board:
+    """The same board over a second connection."""
     from dibs.board.execute import Board
 
     other = Board(board.store.another(), board.settings, board.backlog, board.user)
@@ -87,29 +89,37 @@ def another(board: Board) -> Board:
 
 
 def create_at(place: Place, machine: Machine | None = None, uid: str = "") -> tuple[Board, bool]:
-    """The board, made if it was not there, with this id if one is given; and whether it was made."""
+    """Opens the board, creating it if needed (with id `uid` if given); also returns
+    whether it was created.
+    """
     from dibs.board.execute import Board
-    from dibs.board.known import fresh_uid
+    from dibs.board.facts.task import fresh_uid
 
     settings = load_at(place)
     board = Board(store_at(place, settings, machine), settings, user=place.user)
     own = uid or fresh_uid()
-    made = persist(board, lambda: board.store.create(own))
-    board.settings = persist(board, lambda: settings_in(board.store, settings, place.user))
+    made = retry_on_disconnect(board, lambda: board.store.create(own))
+    board.settings = retry_on_disconnect(
+        board, lambda: settings_in(board.store, settings, place.user)
+    )
     return in_repository(board, place), made
 
 
 def settings_now(place: Place, board: Board) -> Settings:
-    """Read anew, wherever they are kept: a store asks its server once."""
-    fresh = another(board)
+    """Reads the settings again, wherever they are stored, over a new connection: a
+    store queries its server once.
+    """
+    fresh = second_connection(board)
     try:
-        return persist(fresh, lambda: settings_in(fresh.store, load_at(place), place.user))
+        return retry_on_disconnect(
+            fresh, lambda: settings_in(fresh.store, load_at(place), place.user)
+        )
     finally:
         fresh.store.close()
 
 
 def in_repository(board: Kind, place: Place) -> Kind:
-    """The board with what the repository around it says: how it takes case, its areas, its backlogs."""
+    """Adds what the repository determines: case sensitivity, areas and backlogs."""
     board.repository = place.repository
     if board.settings.ignore_case is None and place.repository is not None:
         board.settings = board.settings.but(ignore_case=place.repository.ignores_case())
@@ -117,7 +127,7 @@ def in_repository(board: Kind, place: Place) -> Kind:
 
 
 def with_areas(board: Kind, place: Place) -> Kind:
-    """`dibs.toml` may name areas; the board's own settings come first."""
+    """Adds the areas that `dibs.toml` names; the board's own settings have precedence."""
     committed, unread = committed_areas(place, board.settings)
     if committed or unread:
         areas = {**committed, **board.settings.areas}
@@ -126,38 +136,40 @@ def with_areas(board: Kind, place: Place) -> Kind:
 
 
 def wrong_in_committed(place: Place, settings: Settings) -> list[str]:
-    """What of `dibs.toml` is not followed."""
+    """The problems in `dibs.toml`: what of it is ignored."""
     root = settings.mirror_root or main_tree(place)
     if not root or not lexists(join(root, COMMITTED)):
         return []
-    from dibs.backlogs.found import wrong_in
+    from dibs.backlogs.discover import wrong_in
 
     return [str(problem) for problem in wrong_in(root)]
 
 
 def committed_proposals(place: Place) -> dict[str, Any]:
-    """What `dibs.toml` says that starts programs or names servers: it counts only once it is adopted."""
+    """Entries of `dibs.toml` that start programs or name servers: they have no
+    effect until a user adopts them.
+    """
     root = main_tree(place)
     if not root or not exists(join(root, COMMITTED)):
         return {}
-    from dibs.backlogs.found import read_file
+    from dibs.backlogs.discover import read_file
     from dibs.board.settings import proposals
 
     return dict(proposals(read_file(root)[0]))
 
 
 def committed_areas(place: Place, settings: Settings) -> tuple[dict[str, tuple[str, ...]], str]:
-    """The areas that `dibs.toml` names; and what is wrong with the first that could not be read."""
+    """The areas that `dibs.toml` names, and the first problem in reading them, or ""."""
     root = settings.mirror_root or main_tree(place)
     if not root or not lexists(join(root, COMMITTED)):
         return {}, ""
-    from dibs.backlogs.found import stated_areas
+    from dibs.backlogs.discover import stated_areas
 
     areas, wrong = stated_areas(root)
     return areas, f"{wrong[0].path}: {wrong[0].what}" if wrong else ""
 
 
-# Backlogs that are files.
+# Backlogs of item files.
 
 
 COMMITTED = "dibs.toml"
@@ -166,11 +178,11 @@ COMMITTED = "dibs.toml"
 MARKS = (
     "_kano/backlog", ".claude/work-queue", ".wg", ".workgraph", "backlog/config.yml", COMMITTED,
 )  # fmt: skip
-"""Where one of these is, there may be a backlog; elsewhere nothing of it is loaded."""
+"""Only where one of these exists may there be a backlog; elsewhere its code is not loaded."""
 
 
 def with_backlog(board: Kind, place: Place) -> Kind:
-    """The board with the item files that belong to it. A kano backlog asks for explicit names."""
+    """Adds the backlog of item files. A kano backlog requires explicit names: strict identity."""
     board.backlog = backlog = backlog_at(place, board.settings)
     if backlog is not None and backlog.is_strict and not board.settings.identity:
         board.settings = board.settings.but(identity=STRICT)
@@ -178,30 +190,30 @@ def with_backlog(board: Kind, place: Place) -> Kind:
 
 
 def backlog_at(place: Place, settings: Settings) -> Backlog | None:
-    """The item files that belong to a board: those of the main work tree, or where a setting says."""
+    """The backlog that belongs to a board: in the main work tree, or where the setting says."""
     root = settings.mirror_root or main_tree(place)
     if not root or not any(exists(join(root, mark)) for mark in MARKS):
         return None
     from dibs.backlogs.backlog import Backlog
-    from dibs.backlogs.found import dialects_at
+    from dibs.backlogs.discover import dialects_at
 
     dialects = dialects_at(root)
     return Backlog(root, place.folder, dialects) if dialects else None
 
 
 def backlog_here(place: Place) -> Backlog | None:
-    """The item files that belong to a board which may not be there yet."""
-    if not place.user.has_boards or not is_here(place):
+    """The backlog of a board that may not exist yet."""
+    if not place.user.has_boards or not has_database(place):
         return backlog_at(place, load_at(place))
-    board = look_at(place)
+    board = open_read_only(place)
     try:
-        return board.backlog  # type: ignore[return-value]  # an `Opened` has no other kind
+        return board.backlog  # type: ignore[return-value]  # an opened board has no other kind
     finally:
         board.store.close()
 
 
 def main_tree(place: Place) -> str:
-    """The main work tree of the repository; the folder around the board, where there is none."""
+    """The main work tree of the repository; without a repository, the folder around the board."""
     repository = place.repository
     if repository is None:
         return os.path.dirname(place.folder)
@@ -211,11 +223,11 @@ def main_tree(place: Place) -> str:
 
 
 KEPT, KEPT_MAX = "board.id", 1 << 10
-"""A file beside the database: which board it is, if item files name it."""
+"""A file beside the database with the id of the board, if item files refer to it."""
 
 
 def keep_uid(place: Place, uid: str) -> None:
-    """So that a board whose database is lost can be built anew from its item files."""
+    """Stores the board id, so that a board with a lost database can be rebuilt from its item files."""
     path = join(place.folder, KEPT)
     if kept(path) == uid:
         return
@@ -227,12 +239,12 @@ def keep_uid(place: Place, uid: str) -> None:
 
 
 def kept_uid(place: Place) -> str:
-    """The id of a board whose database is gone; nothing while it is there."""
-    return "" if is_here(place) else kept(join(place.folder, KEPT))
+    """The id of a board whose database is lost; "" while the database exists."""
+    return "" if has_database(place) else kept(join(place.folder, KEPT))
 
 
-def is_here(place: Place) -> bool:
-    """Whether there is a database in the folder; what a server has is not asked."""
+def has_database(place: Place) -> bool:
+    """Whether the folder has a database, or the board is on a server (which is not contacted)."""
     return bool(place.server) or exists(join(place.folder, "board.db"))
 
 

@@ -16,13 +16,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from dibs.core import commands as c
-from dibs.core.instants import HOUR
-from dibs.core.refusals import Refused
-from dibs.interfaces.cli import verbs
-from dibs.interfaces.cli.arguments import read
-from dibs.interfaces.cli.call import Call
-from dibs.interfaces.surfaces import advice, surface
+from dibs.cli import verbs
+from dibs.cli.arguments import parse_arguments
+from dibs.cli.call import Call
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR
+from dibs.domain.refusals import Refused
+from dibs.output.error_map import advice, mapping_of
 from kit.boards import Bench
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/a-weekend-of-work.md"
@@ -53,14 +53,14 @@ class Weekend:
         """What `dibs` prints, with the exit code if it is not 0."""
         name, *words = shlex.split(line)
         verb = import_module(verbs.MODULES[name]).VERBS[name]
-        call = Call(read(name, verbs.meaning(name), verb.arguments, words))
+        call = Call(parse_arguments(name, verbs.meaning(name), verb.arguments, words))
         call.adopt(self.bench.board)
         try:
             answer = verb.run(call)
         except Refused as problem:
             refusal = problem.refusal
             shown = f"dibs: {refusal.message}\n  next: {advice(refusal)}\n"
-            return f"{shown}exit {surface(refusal).exit}\n"
+            return f"{shown}exit {mapping_of(refusal).exit}\n"
         return "".join(f"{line}\n" for line in answer.lines) or answer.file
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dibs.interfaces.surfaces import SURFACES
+from dibs.output.error_map import ERROR_MAP
 from kit.boards import of_a_file
 from kit.corpus import STORY, TASK
 from kit.item_files import OWNED, changes
@@ -213,7 +213,7 @@ def test_000_a_documented_schema_of_the_other_dialect():
 
 @pytest.mark.parametrize("dialect", ["kano", "WRK"])
 def test_000_documented_names_of_states(dialect):
-    from dibs.backlogs import kano, wrk
+    from dibs.backlogs.formats import kano, wrk
 
     words = kano.WORDS if dialect == "kano" else wrk.WORDS
     stated = {words_in(row["state"])[0]: words_in(row[dialect]) for row in table("States")}
@@ -240,7 +240,7 @@ def test_000_every_refusal_of_the_policy_has_the_exit_that_the_page_says():
     rows = table("Who may move an item")
     for row in rows:
         [code] = words_in(row["refusal"])
-        assert SURFACES[code].exit == int(row["exit"]), code
+        assert ERROR_MAP[code].exit == int(row["exit"]), code
     moves = {state for row in rows for state in words_in(row.get("transition", ""))}
     assert {"InProgress", "Done", "Dropped"} <= moves
 

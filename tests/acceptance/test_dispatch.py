@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dibs.board.upkeep import verify
+from dibs.board.verify import verify
 from kit.dispatching import BEGIN, HOLD, Ground, carrying
 from kit.running import DEADLINE, Running, here, until
 

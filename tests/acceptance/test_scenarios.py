@@ -240,9 +240,9 @@ def test_P5_next_mornings_terminal_is_the_same_person(repo, key):
 
 
 def test_P6_advice_never_contains_a_destructive_command():
-    from dibs.interfaces.surfaces import SURFACES
+    from dibs.output.error_map import ERROR_MAP
 
-    for code, surface in SURFACES.items():
+    for code, surface in ERROR_MAP.items():
         destructive = re.search(
             r"--force|\bdrop\b|\breset\b|\brm\b|\bdelete|\bremove\b|unassign|git |--yes|restore|set-clock",
             surface.advice,

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from dibs.backlogs.wrk import Wrk
-from dibs.core.instants import SECOND, Instant
+from dibs.backlogs.formats.wrk import Wrk
+from dibs.domain.instants import SECOND, Instant
 from kit.backlogs import QUEUE, WRK, difference, replaced
 from kit.repositories import DIBS, Ran, Repo
 from kit.running import as_in_a_terminal, lives, until

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dibs.backlogs.workgraph import WRITES
+from dibs.backlogs.formats.workgraph import WRITES
 from kit.dispatching import BEGIN, HOLD, Ground
 from kit.graphs import node
 from kit.repositories import Repo

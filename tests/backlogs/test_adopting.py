@@ -8,9 +8,9 @@ import pytest
 
 from dibs.backlogs import index
 from dibs.backlogs.report import Options, summary
-from dibs.core import commands as c
-from dibs.core.instants import DAY, HOUR
-from dibs.core.model import HUMAN
+from dibs.domain import commands as c
+from dibs.domain.instants import DAY, HOUR
+from dibs.domain.model import HUMAN
 from kit.backlogs import Yard
 
 GRAPH = ".wg/graph.jsonl"

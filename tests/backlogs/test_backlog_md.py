@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.backlogs.backlog_md import BacklogMd, statuses_in
+from dibs.backlogs.formats.backlog_md import BacklogMd, statuses_in
 from dibs.backlogs.item import Record
-from dibs.board.bounded import Unreadable
-from dibs.core.instants import HOUR, SECOND, Duration, Instant
-from dibs.core.model import (
+from dibs.board.limited_files import Unreadable
+from dibs.domain.instants import HOUR, SECOND, Duration, Instant
+from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
     DROPPED,
@@ -22,8 +22,8 @@ from dibs.core.model import (
     STATES,
     Actor,
     ActorId,
+    ItemSnapshot,
     Lease,
-    Mirrored,
     Task,
     TaskId,
     TaskKey,
@@ -89,7 +89,7 @@ def read(data: bytes = FILE, path: str = PATH, dialect: BacklogMd | None = None)
 
 
 def task(state=OPEN, number: int = 1, lease: Lease | None = None, said: str = "To Do") -> Task:
-    mirrored = Mirrored(said)
+    mirrored = ItemSnapshot(said)
     return Task(
         TaskId(1), "uid", TaskKey("TASK-12"), Terms("Fix: login"), NOW, NOW, ActorId(1),
         state=state, token=Token(1, number), lease=lease, item=mirrored,

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dibs.core import commands as c
-from dibs.core.instants import iso
-from dibs.core.refusals import Refused
+from dibs.domain import commands as c
+from dibs.domain.instants import iso
+from dibs.domain.refusals import Refused
 from kit import soak
 from kit.backlogs import KANO, QUEUE, Yard
 from kit.corpus import STORY, TASK, WRK, CorpusFile, broken, corpus

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dibs.backlogs.cycles import broken_cycles
 from dibs.backlogs.item import Item
-from dibs.core.model import OPEN
+from dibs.domain.model import OPEN
 
 
 def item(id_: str, *after: str, line: int = 1) -> Item:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.backlogs import foreign
-from dibs.backlogs.foreign import FORMATS, beads, github, taskwarrior
-from dibs.backlogs.importing import import_items, number_of
-from dibs.board.bounded import Unreadable
-from dibs.channels.ask import normalised_ref
-from dibs.core.model import BLOCKED, COMPLETE, DROPPED, IN_PROGRESS, OPEN
+from dibs.backlogs.importers import formats
+from dibs.backlogs.importers.formats import FORMATS, beads, github, taskwarrior
+from dibs.backlogs.importers.importing import import_items, number_of
+from dibs.board.limited_files import Unreadable
+from dibs.domain.model import BLOCKED, COMPLETE, DROPPED, IN_PROGRESS, OPEN
+from dibs.intake.request import normalised_ref
 
 UUID = "a360fc44-315c-4366-b70c-ea7e7520b749"
 OTHER = "b1c2d3e4-0000-4000-8000-0123456789ab"
@@ -479,12 +479,12 @@ def test_where_it_breaks_is_told():
 
 
 def test_there_is_a_limit_to_everything(monkeypatch):
-    monkeypatch.setattr(foreign, "ITEMS_MAX", 2)
+    monkeypatch.setattr(formats, "ITEMS_MAX", 2)
     beads(lines(*(ISSUE | {"id": f"b-{n}"} for n in range(2))))
     for form in (lines, listed):
         with pytest.raises(Unreadable):
             beads(form(*(ISSUE | {"id": f"b-{n}"} for n in range(3))))
-    monkeypatch.setattr(foreign, "SIZE_MAX", 10)
+    monkeypatch.setattr(formats, "SIZE_MAX", 10)
     with pytest.raises(Unreadable):
         beads(lines(ISSUE))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.backlogs.found import dialects_at, wrong_in
+from dibs.backlogs.discover import dialects_at, wrong_in
 from kit.backlogs import KANO, TASK, WRK
 from kit.boards import of_a_file
 

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dibs.backlogs.frontmatter import Document, Raw
-from dibs.board.bounded import Unreadable
+from dibs.backlogs.yaml.frontmatter import Document, Raw
+from dibs.board.limited_files import Unreadable
 from kit import soak
 from kit.corpus import TASK, WRK, broken, corpus
 

@@ -8,7 +8,7 @@ import pytest
 
 from dibs.backlogs import files
 from dibs.backlogs.report import summary
-from dibs.core import commands as c
+from dibs.domain import commands as c
 
 GRAPH = ".wg/graph.jsonl"
 
@@ -112,7 +112,7 @@ def test_dependencies_of_both_directions_are_kept(yard):
 
 def test_a_bad_line_does_not_stop_the_rest_and_strict_stops(yard):
     from dibs.backlogs.report import Options
-    from dibs.core.refusals import Refused
+    from dibs.domain.refusals import Refused
 
     graph(yard, line("a"), "{broken", line("b"))
     report = yard.sync()

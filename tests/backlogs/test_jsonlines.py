@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.backlogs.jsonlines import REMOVED, Line, More, Twice
+from dibs.backlogs.formats.json_line import REMOVED, DuplicateKey, Line, More
 from kit import graphs
 
 VALUES = st.recursive(
@@ -113,7 +113,7 @@ def test_a_key_that_stands_there_twice_is_not_changed():
     assert line.value == {"a": 3, "b": 2}
     assert line.with_values({"b": 4}) == '{"a":1,"b":4,"\\u0061":3}'
     for value in (5, REMOVED, 3):
-        with pytest.raises(Twice) as problem:
+        with pytest.raises(DuplicateKey) as problem:
             line.with_values({"a": value})
         assert problem.value.key == "a"
 

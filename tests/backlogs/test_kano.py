@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.core import commands as c
-from dibs.core.instants import HOUR, iso
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR, iso
 from kit.backlogs import STORY, TASK, difference
 
 KEY = "KABSD-TSK-0001"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dibs.backlogs.formats.pointer import pointer_of
 from dibs.backlogs.item import PERSON, UNBOUND, Pointer
-from dibs.backlogs.pointer import pointer_of
-from dibs.core.model import TTL_MAX, TTL_MIN, Token
+from dibs.domain.model import TTL_MAX, TTL_MIN, Token
 
 TOKENS = st.builds(Token, st.integers(0, 10**17), st.integers(0, 10**17))
 POINTERS = st.builds(Pointer, st.just("board-1"), TOKENS) | st.builds(

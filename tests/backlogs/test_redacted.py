@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from dibs.board.views import show
-from dibs.core import commands as c
-from dibs.core.model import TaskKey
+from dibs.board.queries import show
+from dibs.domain import commands as c
+from dibs.domain.model import TaskKey
 from kit.backlogs import difference
 
 SECRET = "hunter2: completed, in progress"

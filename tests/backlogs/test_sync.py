@@ -8,9 +8,9 @@ import pytest
 
 from dibs.backlogs import index
 from dibs.backlogs.report import Options
-from dibs.core import commands as c
-from dibs.core.instants import HOUR
-from dibs.core.model import Listed, Token
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR
+from dibs.domain.model import BacklogItem, Token
 from kit.backlogs import KANO, TASK, Yard, difference
 from kit.boards import of_a_file
 
@@ -119,7 +119,7 @@ def test_a_cycle_in_the_files_ends_and_is_reported(yard):
 
 def test_nobody_begins_an_item_before_what_it_waits_for_is_taken_in(yard):
     """The first half of a sync that was cut: the second half is still to come."""
-    from dibs.backlogs.sync import NOT_YET, Syncing
+    from dibs.backlogs.sync import NOT_YET, SyncPass
 
     yard.kano(KEY, blocked_by=f"[{SECOND_KEY}]")
     yard.kano(SECOND_KEY)
@@ -129,7 +129,7 @@ def test_nobody_begins_an_item_before_what_it_waits_for_is_taken_in(yard):
     class Cut(Exception):  # noqa: N818 - as if the process had ended here
         pass
 
-    class Half(Syncing):
+    class Half(SyncPass):
         def again(self, one, verdict):
             raise Cut
 
@@ -179,7 +179,7 @@ def test_a_file_moves_only_what_nobody_holds(yard):
     yard.sync()
     yard.agent("codex", "s1").claim(KEY)
     task = yard.task(KEY)
-    said = Listed(
+    said = BacklogItem(
         "kano", task.origin_ask_ref, KEY, task.terms.title, 1, task.item, state="complete"
     )
     yard.person("ana").do(c.Sync((said,)))
@@ -387,7 +387,7 @@ def test_what_is_no_item_is_reported_and_left_alone(yard, data):
 
 
 def test_strict_stops_at_what_cannot_be_read(yard):
-    from dibs.core.refusals import Refused
+    from dibs.domain.refusals import Refused
 
     yard.put(f"{KANO}/task/KABSD-TSK-0099_x.md", b"")
     with pytest.raises(Refused):
@@ -467,7 +467,7 @@ def test_a_changed_id_is_told_with_the_key_that_stays(yard):
 
 
 def test_a_broken_item_that_was_never_read_says_why_it_is_no_task(yard):
-    from dibs.core.refusals import Refused
+    from dibs.domain.refusals import Refused
 
     yard.put(f"{KANO}/task/KABSD-TSK-0099_x.md", b"---\nid: X\n")
     with pytest.raises(Refused) as caught:
@@ -544,7 +544,7 @@ def test_what_a_file_said_counts_for_nothing_once_its_task_has_changed(yard):
     yard.kano()
     yard.sync()
     task = yard.task("KABSD-TSK-0001")
-    old = Listed(
+    old = BacklogItem(
         "kano", task.origin_ask_ref, task.key, "an old title", 2, task.item,
         note="nobody stands behind it", token=Token(1, 1), compared_with=task.events,
     )  # fmt: skip

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dibs.backlogs.formats.json_line import Line
+from dibs.backlogs.formats.workgraph import WRITES, Workgraph
+from dibs.backlogs.formats.workgraph_fields import STATES, WORDS, instant_of, stamp
+from dibs.backlogs.formats.workgraph_files import registry_of
 from dibs.backlogs.item import Lock, Pointer
-from dibs.backlogs.jsonlines import Line
 from dibs.backlogs.report import Report, summary
-from dibs.backlogs.workgraph import WRITES, Workgraph
-from dibs.backlogs.workgraph_fields import STATES, WORDS, instant_of, stamp
-from dibs.backlogs.workgraph_files import registry_of
-from dibs.board.bounded import Unreadable
-from dibs.core.instants import HOUR, MINUTE, SECOND, iso
-from dibs.core.model import (
+from dibs.board.limited_files import Unreadable
+from dibs.domain.instants import HOUR, MINUTE, SECOND, iso
+from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
     DROPPED,
@@ -27,7 +27,7 @@ from dibs.core.model import (
     Lease,
     Token,
 )
-from dibs.core.model import STATES as ALL_STATES
+from dibs.domain.model import STATES as ALL_STATES
 from kit import graphs
 from kit.boards import FakeMachine
 from kit.graphs import BOARD, NOW, PATH, file, line, node, record, step
@@ -694,7 +694,7 @@ def test_every_field_that_is_written_is_listed():
 
 @pytest.mark.parametrize("count", [2_000])
 def test_a_large_graph_is_decoded_once(count, monkeypatch):
-    from dibs.backlogs import workgraph
+    from dibs.backlogs.formats import workgraph
 
     decoded = []
     decoder = workgraph.strict_decoder()

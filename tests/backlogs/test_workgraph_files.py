@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from dibs.backlogs.workgraph import Workgraph
-from dibs.backlogs.workgraph_files import Registry, lock_path, locked, read_registry
-from dibs.core.refusals import Refused
-from dibs.interfaces.surfaces import AGAIN, SURFACES
+from dibs.backlogs.formats.workgraph import Workgraph
+from dibs.backlogs.formats.workgraph_files import Registry, lock_path, locked, read_registry
+from dibs.domain.refusals import Refused
 from dibs.machine import this_machine
+from dibs.output.error_map import AGAIN, ERROR_MAP
 
 OTHER = """
 import fcntl, os, sys
@@ -90,7 +90,7 @@ def test_a_lock_that_stays_taken_is_refused_in_time_and_may_be_tried_again(tmp_p
         with pytest.raises(Refused) as refusal, locked(root, 0.2):
             pytest.fail("two programs have it")
         assert 0.2 <= time.monotonic() - begun < 30
-        assert (refusal.value.code, SURFACES["busy"].exit) == ("busy", AGAIN)
+        assert (refusal.value.code, ERROR_MAP["busy"].exit) == ("busy", AGAIN)
         assert lock_path(root) in str(refusal.value)
         assert len(os.listdir("/dev/fd")) == files
 

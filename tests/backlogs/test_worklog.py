@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dibs.core import commands as c
+from dibs.domain import commands as c
 
 KEY = "KABSD-TSK-0001"
 LINE = re.compile(

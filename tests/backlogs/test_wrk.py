@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.backlogs.wrk import locked_since, sessions_in
-from dibs.core import commands as c
-from dibs.core.instants import HOUR, MINUTE, SECOND, iso
+from dibs.backlogs.formats.wrk import locked_since, sessions_in
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR, MINUTE, SECOND, iso
 
 KEY = "WRK-157"
 

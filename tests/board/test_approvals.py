@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.board import approving
-from dibs.core import commands as c
-from dibs.core.approving import closed, reckoned
-from dibs.core.instants import DAY, HOUR, SECOND
-from dibs.core.model import Approval
-from dibs.core.worked import Worked
+from dibs.board import approval as approving
+from dibs.domain import commands as c
+from dibs.domain.decide.approval import closed, period_totals
+from dibs.domain.instants import DAY, HOUR, SECOND
+from dibs.domain.model import Approval
+from dibs.domain.stints import WorkedStint
 
 A, B = "T-1", "T-2"
 
@@ -134,9 +134,9 @@ def test_an_approval_that_was_changed_is_found(apart, change):
 spans = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=8)
 
 
-def stints(given) -> list[Worked]:
+def stints(given) -> list[WorkedStint]:
     return [
-        Worked(1, start, start + length, f"T-{n}", number=n + 1)
+        WorkedStint(1, start, start + length, f"T-{n}", number=n + 1)
         for n, (start, length) in enumerate(given)
     ]
 
@@ -144,7 +144,7 @@ def stints(given) -> list[Worked]:
 @given(spans, st.integers(0, 40), st.integers(1, 40))
 def test_sum_and_union_are_those_of_every_instant(given, since, length):
     until = since + length
-    found = reckoned(stints(given), since, until)
+    found = period_totals(stints(given), since, until)
     covered = [
         [since <= t < until and start <= t < start + span for t in range(80)]
         for start, span in given

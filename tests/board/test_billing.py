@@ -9,14 +9,14 @@ import pytest
 
 from dibs.board.settings import Settings
 from dibs.board.stints import area_of, refuse_unknown_code, summed, worked
-from dibs.core import commands as c
-from dibs.core.asked import Asked
-from dibs.core.instants import DAY, HOUR
-from dibs.core.refusals import Refused
+from dibs.domain import commands as c
+from dibs.domain.instants import DAY, HOUR
+from dibs.domain.refusals import Refused
+from dibs.timesheets.query import SheetQuery
 from kit.boards import START, Bench
 
 CODES = ("ACME-1", "ACME-2")
-SHEET = Asked(START, START + DAY, "UTC")
+SHEET = SheetQuery(START, START + DAY, "UTC")
 
 
 def one_day(since, until):

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dibs.board.stints import days_with, worked
-from dibs.core import commands as c
-from dibs.core.instants import DAY, HOUR, MINUTE, SECOND
-from dibs.core.model import EndedStint
-from dibs.core.refusals import Refused
+from dibs.domain import commands as c
+from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND
+from dibs.domain.model import EndedStint
+from dibs.domain.refusals import Refused
 from kit import soak
 from kit.boards import START, Bench
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.board.many import is_ready
-from dibs.board.views import ready
-from dibs.board.waiting import status, why
-from dibs.core import commands as c
-from dibs.core.instants import HOUR
-from dibs.core.model import TaskKey, Terms
-from dibs.core.refusals import Refused
-from dibs.workers.offering import next_task
+from dibs.board.explain import status, why
+from dibs.board.facts.queue import is_ready
+from dibs.board.queries import ready
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR
+from dibs.domain.model import TaskKey, Terms
+from dibs.domain.refusals import Refused
+from dibs.workers.next import next_task
 
 A, B, D = TaskKey("T-1"), TaskKey("T-2"), TaskKey("T-3")
 

@@ -9,23 +9,23 @@ from hashlib import sha256
 
 import pytest
 
-from dibs.board import carrying, moving
+from dibs.board.backends import copier
 from dibs.board.execute import Board
-from dibs.board.passing import new_file
-from dibs.board.places import copier
 from dibs.board.settings import Settings
-from dibs.board.upkeep import verify
-from dibs.core import commands as c
-from dibs.core.instants import HOUR, SECOND
-from dibs.core.model import TaskKey
-from dibs.core.refusals import Refused
-from dibs.stores import jsonl
-from dibs.stores.copying import TABLES
-from dibs.stores.queries import NEWEST
+from dibs.board.transfer import export, move
+from dibs.board.transfer.scratch import new_file
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR, SECOND
+from dibs.domain.model import TaskKey
+from dibs.domain.refusals import Refused
+from dibs.storage import jsonl
+from dibs.storage.copy import TABLES
+from dibs.storage.queries import NEWEST
 from kit.boards import STORES, Bench, FakeMachine, new_store, of_a_file
 
 K = TaskKey("T-1")
-SAVES = {"export": carrying.export, "backup": moving.backup}
+SAVES = {"export": export.export, "backup": move.backup}
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ def at(store) -> Board:
 
 
 def exported(bench, path):
-    carrying.export(bench.board, str(path))
+    export.export(bench.board, str(path))
     return path
 
 
 def brought(bench, store, path, **options):
-    return carrying.import_board(at(store), str(path), bench.person().identity, **options)
+    return export.import_board(at(store), str(path), bench.person().identity, **options)
 
 
 def tables(path) -> dict[str, list[dict]]:
@@ -146,14 +146,14 @@ def test_an_export_has_every_row_of_every_table(busy, tmp_path):
 def test_an_export_overwrites_nothing(busy, tmp_path):
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(Refused) as problem:
-        carrying.export(busy.board, str(tmp_path / "mine"))
+        export.export(busy.board, str(tmp_path / "mine"))
     assert problem.value.code == "bad_argument"
     assert (tmp_path / "mine").read_text() == "mine"
 
 
 def test_a_folder_that_is_not_there_is_not_made(busy, tmp_path):
     with pytest.raises(Refused) as problem:
-        carrying.export(busy.board, str(tmp_path / "no" / "file"))
+        export.export(busy.board, str(tmp_path / "no" / "file"))
     assert "there is no folder" in problem.value.refusal.message
 
 
@@ -166,19 +166,19 @@ def test_a_board_that_is_not_sound_is_not_exported(busy, tmp_path):
 
 
 def test_an_export_that_is_interrupted_leaves_no_file(busy, tmp_path, monkeypatch):
-    monkeypatch.setattr("dibs.stores.copying.STEP", 5)
+    monkeypatch.setattr("dibs.storage.copy.STEP", 5)
 
     def stop(done, total):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        carrying.export(busy.board, str(tmp_path / "board.jsonl"), stop)
+        export.export(busy.board, str(tmp_path / "board.jsonl"), stop)
     assert list(tmp_path.glob("board.jsonl*")) == []
 
 
 def test_writers_go_on_while_a_board_is_exported_and_are_not_in_it(busy, tmp_path, monkeypatch):
     """The snapshot is of one instant."""
-    monkeypatch.setattr("dibs.stores.copying.STEP", 3)
+    monkeypatch.setattr("dibs.storage.copy.STEP", 3)
     other = Board(busy.store.another(), Settings())
     done = []
 
@@ -186,7 +186,7 @@ def test_writers_go_on_while_a_board_is_exported_and_are_not_in_it(busy, tmp_pat
         if not done:
             done.append(other.execute(busy.agent().identity, c.Note(K, note="meanwhile")))
 
-    carrying.export(busy.board, str(tmp_path / "board.jsonl"), writes)
+    export.export(busy.board, str(tmp_path / "board.jsonl"), writes)
     other.store.close()
     assert done
     assert b"meanwhile" not in (tmp_path / "board.jsonl").read_bytes()
@@ -235,7 +235,7 @@ def test_a_request_that_was_answered_is_answered_the_same_after_an_import(busy, 
 def test_there_and_back_again_nothing_changes_but_what_a_restore_changes(busy, target, tmp_path):
     first = tables(exported(busy, tmp_path / "1.jsonl"))
     brought(busy, target, tmp_path / "1.jsonl")
-    carrying.export(at(target), str(tmp_path / "2.jsonl"))
+    export.export(at(target), str(tmp_path / "2.jsonl"))
     second = tables(tmp_path / "2.jsonl")
     same = ("actor", "actor_name", "session", "dependency", "note", "request", "refusal")
     assert {table: second[table] for table in same} == {table: first[table] for table in same}
@@ -254,10 +254,10 @@ def test_there_and_back_again_nothing_changes_but_what_a_restore_changes(busy, t
 
 def test_a_second_import_of_a_board_without_leases_adds_the_epoch_alone(busy, target, tmp_path):
     brought(busy, target, exported(busy, tmp_path / "1.jsonl"))
-    carrying.export(at(target), str(tmp_path / "2.jsonl"))
+    export.export(at(target), str(tmp_path / "2.jsonl"))
     third = new_store("sqlite", tmp_path / "third", busy.machine)
     brought(busy, third, tmp_path / "2.jsonl")
-    carrying.export(at(third), str(tmp_path / "3.jsonl"))
+    export.export(at(third), str(tmp_path / "3.jsonl"))
     second, third = tables(tmp_path / "2.jsonl"), tables(tmp_path / "3.jsonl")
     for table in TABLES[1:]:
         if table != "event":
@@ -297,8 +297,8 @@ def test_a_place_from_which_the_board_moved_on_still_leads_to_it(
 ):
     path = exported(busy, tmp_path / "board.jsonl")
     home = busy.store.another()
-    monkeypatch.setattr(moving, "target_of", lambda board, to: target)
-    moving.move(busy.board, target.where, busy.person().identity)
+    monkeypatch.setattr(move, "target_of", lambda board, to: target)
+    move.move(busy.board, target.where, busy.person().identity)
     with pytest.raises(Refused) as problem:
         brought(busy, home, path)
     assert (problem.value.code, problem.value.refusal.facts["to"]) == ("board_moved", target.where)
@@ -321,8 +321,8 @@ def test_a_board_that_moved_out_of_a_database_is_not_brought_into_it_again(tmp_p
     bench.add()
     path, home = exported(bench, tmp_path / "board.jsonl"), bench.store.another()
     away = new_store("sqlite", tmp_path / "away", bench.machine)
-    monkeypatch.setattr(moving, "target_of", lambda board, to: away)
-    moving.move(bench.board, away.where, bench.person().identity)
+    monkeypatch.setattr(move, "target_of", lambda board, to: away)
+    move.move(bench.board, away.where, bench.person().identity)
     with pytest.raises(Refused) as problem:
         brought(bench, new_store("postgres", tmp_path, bench.machine), path)
     assert problem.value.code == "board_exists"
@@ -335,9 +335,9 @@ def test_a_board_that_moved_out_of_a_database_is_not_brought_into_it_again(tmp_p
 def test_a_board_that_had_come_from_elsewhere_is_at_home_where_it_is_brought(
     busy, target, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(moving, "target_of", lambda board, to: target)
-    moving.move(busy.board, target.where, busy.person().identity)
-    carrying.export(at(target), str(tmp_path / "board.jsonl"))
+    monkeypatch.setattr(move, "target_of", lambda board, to: target)
+    move.move(busy.board, target.where, busy.person().identity)
+    export.export(at(target), str(tmp_path / "board.jsonl"))
     third = new_store("sqlite", tmp_path / "third", busy.machine)
     brought(busy, third, tmp_path / "board.jsonl")
     with at(third).read() as tx:
@@ -370,15 +370,15 @@ def test_settings_that_wait_beside_the_place_stay(tmp_path):
 def test_only_people_import_boards(busy, target, tmp_path):
     path = exported(busy, tmp_path / "board.jsonl")
     with pytest.raises(Refused) as problem:
-        carrying.import_board(at(target), str(path), busy.agent().identity)
+        export.import_board(at(target), str(path), busy.agent().identity)
     assert (problem.value.code, has_no_board(target)) == ("people_only", True)
     assert not (tmp_path / "target").exists()
 
 
 def test_progress_rises_to_the_number_of_rows_and_ends_there(busy, target, tmp_path, monkeypatch):
-    monkeypatch.setattr("dibs.stores.copying.STEP", 3)
+    monkeypatch.setattr("dibs.storage.copy.STEP", 3)
     told = []
-    out = carrying.export(busy.board, str(tmp_path / "b"), lambda *now: told.append(now))
+    out = export.export(busy.board, str(tmp_path / "b"), lambda *now: told.append(now))
     assert told[-1] == (out.rows, out.rows) and told == sorted(told) and len(told) > 5
     told.clear()
     brought(busy, target, tmp_path / "b", progress=lambda *now: told.append(now))
@@ -582,7 +582,7 @@ def test_memory_does_not_grow_with_the_board(busy, tmp_path):
             busy.agent().do(c.Note(TaskKey(busy.add()), note=f"{n} " * 5_000))
         path, store = tmp_path / f"{more}.jsonl", tmp_path / f"there-{more}"
         tracemalloc.start()
-        carrying.export(busy.board, str(path))
+        export.export(busy.board, str(path))
         brought(busy, new_store("sqlite", store, busy.machine), path)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

@@ -6,15 +6,15 @@ import itertools
 
 import pytest
 
-from dibs.board import moving
+from dibs.board.backends import copier, store_to
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.board.places import copier, store_to
 from dibs.board.settings import Settings
-from dibs.board.user import User
+from dibs.board.transfer import move as moving
+from dibs.board.user_config import User
 from dibs.opening import open_at
-from dibs.stores.faults import Moved
-from dibs.stores.transaction import WriteTransaction
+from dibs.storage.errors import BoardMoved
+from dibs.storage.transaction import WriteTransaction
 from kit.boards import database_apart
 from kit.repositories import Repo
 
@@ -99,13 +99,13 @@ def test_who_was_sent_there_by_an_earlier_move_wakes_no_copy(
     shop.ok("init", **at(here))
     shop.ok("add", "one", *ANA, **at(here))
     shop.ok("board", "move", "--to", there, *ANA, **at(here))
-    with pytest.raises(Moved) as sent, open_store(here).read():
+    with pytest.raises(BoardMoved) as sent, open_store(here).read():
         pass
     shop.ok("board", "move", "--to", here, *ANA, **at(there))
     cut_short(shop, here, there)
     late = open_store(there)
-    copier(late).arrive(late, sent.value.refusal.facts["board"], sent.value.word)
-    with pytest.raises(Moved), late.read():
+    copier(late).activate_copy(late, sent.value.refusal.facts["board"], sent.value.word)
+    with pytest.raises(BoardMoved), late.read():
         pass
     late.close()
     shop.ok("claim", "T-1", *CODEX, **at(here))

@@ -6,16 +6,16 @@ import os
 
 import pytest
 
-from dibs.board import guarding, views
+from dibs.board import path_access, queries
 from dibs.board.locate import find_repository
 from dibs.board.settings import Settings, areas_of, from_text
-from dibs.core import commands as c
-from dibs.core.ground import OFF, REFUSE, WARN
-from dibs.core.guarding import COMMIT, EDIT
-from dibs.core.instants import MINUTE
-from dibs.core.model import Terms
-from dibs.core.refusals import Refused
-from dibs.harness.telling import prime
+from dibs.domain import commands as c
+from dibs.domain.instants import MINUTE
+from dibs.domain.model import Terms
+from dibs.domain.refusals import Refused
+from dibs.domain.scopes.access import COMMIT, EDIT
+from dibs.domain.scopes.policy import OFF, REFUSE, WARN
+from dibs.integrations.harness.context import prime
 from kit.repositories import Repo, git
 
 A, B = "T-1", "T-2"
@@ -37,7 +37,7 @@ def claude(bench):
 
 def code(actor, path: str, action: str = EDIT) -> str:
     """The code with which a guard would stop it, or ""."""
-    found = guarding.look(actor.bench.board, actor.identity, [path], action)
+    found = path_access.check_paths(actor.bench.board, actor.identity, [path], action)
     return found.refusal.code if found.verdict.stops else ""
 
 
@@ -58,7 +58,7 @@ def test_a_path_is_held_as_long_as_the_lease_is_live(bench, codex, claude):
 def test_nobody_in_particular_holds_nothing_and_is_barred_like_anyone(bench, codex):
     add(bench, "src/**")
     codex.claim(A)
-    found = guarding.look(bench.board, None, ["src/a.py", "docs/b"], COMMIT)
+    found = path_access.check_paths(bench.board, None, ["src/a.py", "docs/b"], COMMIT)
     assert [path for path, _ in found.verdict.held] == ["src/a.py"]
     assert "codex (session s1) with T-1 until" in found.refusal.message
 
@@ -129,13 +129,13 @@ def test_a_board_may_only_warn_of_overlaps_or_not_look(bench, codex, claude):
     outcome = claude.claim(B)
     assert 'T-1 of codex (session s1) has "src/**"' in outcome.said[0]
     other = bench.agent("other", "s3")
-    found = guarding.look(bench.board, other.identity, ["src/a.py"], EDIT)
+    found = path_access.check_paths(bench.board, other.identity, ["src/a.py"], EDIT)
     assert found.refusal.code == "path_held"
     assert not found.verdict.stops
     claude.do(c.Release(B))
     bench.board.settings = bench.board.settings.but(scope_conflict=OFF)
     assert claude.claim(B).said == ()
-    assert guarding.look(bench.board, other.identity, ["src/a.py"], EDIT).verdict.is_clear
+    assert path_access.check_paths(bench.board, other.identity, ["src/a.py"], EDIT).verdict.is_clear
 
 
 WRONG_AREAS = {
@@ -177,11 +177,11 @@ def test_a_person_lets_somebody_touch_what_another_holds_for_a_while(bench, code
     assert code(claude, "src/a.py") == ""
     assert code(claude, "src/b.py") == "path_held"
     assert code(bench.agent("other", "s3"), "src/a.py") == "path_held"
-    [(allowed, who)] = views.show(bench.board, A).allowed
+    [(allowed, who)] = queries.show(bench.board, A).allowed
     assert (allowed.paths, who.name) == (("src/a.py",), "claude")
     bench.advance(15 * 60 + 1)
     assert code(claude, "src/a.py") == "path_held"
-    assert views.show(bench.board, A).allowed == ()
+    assert queries.show(bench.board, A).allowed == ()
     codex.do(c.Release(A))
     assert ana.refused(command) == "not_held"
 
@@ -192,13 +192,13 @@ def test_the_holder_is_told_who_else_may_touch_its_paths(bench, codex, claude):
     claude.do(c.Note(A, note="I need src/a.py"))
     command = c.Allow(A, ("src/a.py",), to="claude", span=15 * MINUTE, reason="hotfix")
     bench.person("ana").do(command)
-    found = guarding.look(bench.board, codex.identity, ["src/a.py"], EDIT)
+    found = path_access.check_paths(bench.board, codex.identity, ["src/a.py"], EDIT)
     assert found.verdict.is_clear
     assert [(one.task, found.actors[one.actor].name) for one in found.shared] == [(A, "claude")]
-    assert guarding.look(bench.board, codex.identity, ["src/b.py"], EDIT).shared == ()
+    assert path_access.check_paths(bench.board, codex.identity, ["src/b.py"], EDIT).shared == ()
     assert 'claude may touch "src/a.py" of T-1 until' in prime(bench.board, codex.identity)
     bench.advance(15 * 60 + 1)
-    assert guarding.look(bench.board, codex.identity, ["src/a.py"], EDIT).shared == ()
+    assert path_access.check_paths(bench.board, codex.identity, ["src/a.py"], EDIT).shared == ()
 
 
 def test_an_allowance_that_nobody_gave_is_found(apart):
@@ -233,7 +233,7 @@ def test_a_path_is_what_it_is_within_the_repository(tree, tmp_path):
     os.mkdir(tree.folder / "sub")
 
     def forms(path, start=""):
-        return guarding.forms(str(path), str(tree.folder / start), repository)
+        return path_access.forms(str(path), str(tree.folder / start), repository)
 
     assert forms("docs/a.md") == ["docs/a.md"]
     assert forms("a.md", "docs") == ["docs/a.md"]

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dibs.board.heads import Head, head, parsed, prove
-from dibs.board.views import who
-from dibs.core import commands as c
-from dibs.core.instants import HOUR, SECOND
-from dibs.core.model import TaskKey
-from dibs.core.refusals import Refused
+from dibs.board.ledger_head import Head, head, parsed, prove
+from dibs.board.queries import who
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR, SECOND
+from dibs.domain.model import TaskKey
+from dibs.domain.refusals import Refused
 from kit import soak
 from kit.boards import START, of_a_file
 
@@ -215,7 +215,7 @@ def test_41_a_tail_that_is_cut_off_with_its_rows_is_found_only_against_a_kept_he
 
 def test_41_a_ledger_that_was_rewritten_with_all_its_digests_is_found_against_a_kept_head(busy):
     """Who computes all that follows anew leaves a sound ledger, which is another one."""
-    from dibs.core import ledger
+    from dibs.domain import ledger
 
     before, later = busy.kept, head(busy.board)
     with busy.store.read() as tx:
@@ -241,7 +241,7 @@ def test_41_no_other_digest_fits(busy, seq, place):
     """A digit of the right head, changed, at any number that there is."""
     seq %= head(busy.board).seq + 1
     with busy.store.read() as tx:
-        from dibs.board.heads import heads
+        from dibs.board.ledger_head import heads
 
         right = next(one for one in heads(tx, (seq,)) if one.seq == seq)
     assert faults(busy, right) == ()

@@ -7,28 +7,35 @@ import os
 import pytest
 
 from dibs.board.callers import caller_of
-from dibs.board.identity import HARNESSES, Given, Surroundings, ancestors, harness_of, identify
-from dibs.board.upkeep import verify
-from dibs.board.views import actors, session_of_process
-from dibs.core import checks
-from dibs.core import commands as c
-from dibs.core.model import Process, Session, TaskKey
-from dibs.core.refusals import Refused
+from dibs.board.identity import (
+    HARNESSES,
+    CallerEnvironment,
+    IdentityOptions,
+    ancestors,
+    harness_of,
+    identify,
+)
+from dibs.board.queries import actors, session_of_process
+from dibs.board.verify import verify
+from dibs.domain import checks
+from dibs.domain import commands as c
+from dibs.domain.model import Process, Session, TaskKey
+from dibs.domain.refusals import Refused
 from dibs.machine import Linux
 from kit.boards import Bench, FakeMachine
 
 K = TaskKey("T-1")
 
 
-def around(tty=False, **environment) -> Surroundings:
-    return Surroundings(environment, FakeMachine(), on_terminal=tty)
+def around(tty=False, **environment) -> CallerEnvironment:
+    return CallerEnvironment(environment, FakeMachine(), on_terminal=tty)
 
 
 def nobody(_name, _process):
     return None
 
 
-def identity(given: Given, surroundings=None, strict=False, registered=nobody):
+def identity(given: IdentityOptions, surroundings=None, strict=False, registered=nobody):
     return identify(given, surroundings or around(), strict=strict, registered=registered)
 
 
@@ -39,21 +46,24 @@ def code_of(*arguments, **options) -> str:
 
 
 def test_an_agent_is_named_by_option_or_variable_and_the_option_wins():
-    assert identity(Given(agent="codex", session="s1")).name == "codex"
-    assert identity(Given(session="s1"), around(DIBS_AGENT="claude")).name == "claude"
-    assert identity(Given(agent="codex", session="s1"), around(DIBS_AGENT="claude")).name == "codex"
+    assert identity(IdentityOptions(agent="codex", session="s1")).name == "codex"
+    assert identity(IdentityOptions(session="s1"), around(DIBS_AGENT="claude")).name == "claude"
+    assert (
+        identity(IdentityOptions(agent="codex", session="s1"), around(DIBS_AGENT="claude")).name
+        == "codex"
+    )
 
 
 def test_the_session_is_the_first_that_applies():
     """--session, DIBS_SESSION, the harness's variable, the process; in this order."""
     everything = around(DIBS_SESSION="from-dibs", CLAUDE_CODE_SESSION_ID="from-claude")
     found = {"registered": lambda _name, _process: "from-process"}
-    assert identity(Given("codex", session="said"), everything, **found).session == "said"
-    assert identity(Given("codex"), everything, **found).session == "from-dibs"
+    assert identity(IdentityOptions("codex", session="said"), everything, **found).session == "said"
+    assert identity(IdentityOptions("codex"), everything, **found).session == "from-dibs"
     harness = around(CLAUDE_CODE_SESSION_ID="from-claude")
-    assert identity(Given("codex"), harness, **found).session == "from-claude"
-    assert identity(Given("codex"), **found).session == "from-process"
-    assert code_of(Given("codex")) == "no_session"
+    assert identity(IdentityOptions("codex"), harness, **found).session == "from-claude"
+    assert identity(IdentityOptions("codex"), **found).session == "from-process"
+    assert code_of(IdentityOptions("codex")) == "no_session"
 
 
 @pytest.mark.parametrize(
@@ -61,12 +71,12 @@ def test_the_session_is_the_first_that_applies():
     [("CLAUDE_CODE_SESSION_ID", "c1"), ("CODEX_THREAD_ID", "t1"), ("GEMINI_SESSION_ID", "g1")],
 )
 def test_a_harness_names_the_session(variable, value):
-    assert identity(Given("agent-7"), around(**{variable: value})).session == value
+    assert identity(IdentityOptions("agent-7"), around(**{variable: value})).session == value
 
 
 def test_claude_comes_before_codex_and_codex_before_gemini():
     both = around(CODEX_THREAD_ID="t1", CLAUDE_CODE_SESSION_ID="c1", GEMINI_SESSION_ID="g1")
-    assert identity(Given("agent-7"), both).session == "c1"
+    assert identity(IdentityOptions("agent-7"), both).session == "c1"
 
 
 MARKS = [mark for harness in HARNESSES for mark in harness.marks]
@@ -75,7 +85,7 @@ MARKS = [mark for harness in HARNESSES for mark in harness.marks]
 @pytest.mark.parametrize("mark", MARKS)
 def test_P4_inside_a_harness_nobody_is_a_person(mark):
     with pytest.raises(Refused) as problem:
-        identity(Given(person="ana"), around(tty=True, **{mark: "1"}))
+        identity(IdentityOptions(person="ana"), around(tty=True, **{mark: "1"}))
     assert problem.value.code == "in_harness"
     assert mark in problem.value.refusal.message
 
@@ -86,10 +96,10 @@ def test_a_persons_terminal_inside_an_editor_is_no_harness():
 
 
 def test_P5_a_person_is_her_own_session_and_dibs_session_does_not_count():
-    ana = identity(Given(person="ana"), around(DIBS_SESSION="s1", DIBS_AGENT="codex"))
+    ana = identity(IdentityOptions(person="ana"), around(DIBS_SESSION="s1", DIBS_AGENT="codex"))
     assert (ana.name, ana.person, ana.session) == ("ana", True, "")
-    assert identity(Given(person="ana", session="desk")).session == "desk"
-    assert identity(Given(person="ana", session="Ana")).session == ""
+    assert identity(IdentityOptions(person="ana", session="desk")).session == "desk"
+    assert identity(IdentityOptions(person="ana", session="Ana")).session == ""
 
 
 @pytest.mark.parametrize(
@@ -98,8 +108,8 @@ def test_P5_a_person_is_her_own_session_and_dibs_session_does_not_count():
      "anonymous", "your-name", "a b", "-x", "a\nb", "a\x1b[0m", "x" * 65, "ana/bob", "\ud800"],
 )  # fmt: skip
 def test_P3_empty_names_and_placeholders_are_refused(name):
-    assert code_of(Given(person=name)) == "bad_argument"
-    assert code_of(Given(agent=name, session="s1")) == "bad_argument"
+    assert code_of(IdentityOptions(person=name)) == "bad_argument"
+    assert code_of(IdentityOptions(agent=name, session="s1")) == "bad_argument"
 
 
 @pytest.mark.parametrize(
@@ -111,30 +121,37 @@ def test_names_of_people_and_agents_are_accepted(name):
 
 @pytest.mark.parametrize("session", ["", "<SESSION>", "session one", "s/", "/s", "a//b", "x" * 129])
 def test_sessions_are_names_too(session):
-    assert code_of(Given("codex", session=session)) == "bad_argument"
+    assert code_of(IdentityOptions("codex", session=session)) == "bad_argument"
 
 
 def test_nobody_is_named():
-    assert code_of(Given()) == "no_identity"
-    assert code_of(Given(agent="codex", person="ana", session="s1")) == "bad_argument"
+    assert code_of(IdentityOptions()) == "no_identity"
+    assert code_of(IdentityOptions(agent="codex", person="ana", session="s1")) == "bad_argument"
 
 
 def test_the_address_in_git_counts_only_on_a_terminal_and_never_in_a_harness(monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.email")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "ana@example.org")
-    ana = identity(Given(), around(tty=True))
+    ana = identity(IdentityOptions(), around(tty=True))
     assert (ana.name, ana.person) == ("ana@example.org", True)
-    assert code_of(Given(), around(tty=False)) == "no_identity"
-    assert code_of(Given(), around(tty=True, CLAUDECODE="1")) == "no_identity"
-    assert code_of(Given(), around(tty=True), strict=True) == "no_identity"
+    assert code_of(IdentityOptions(), around(tty=False)) == "no_identity"
+    assert code_of(IdentityOptions(), around(tty=True, CLAUDECODE="1")) == "no_identity"
+    assert code_of(IdentityOptions(), around(tty=True), strict=True) == "no_identity"
 
 
 def test_strict_accepts_only_what_was_said():
-    assert code_of(Given("codex"), around(CLAUDE_CODE_SESSION_ID="c1"), strict=True) == "no_session"
-    assert code_of(Given("codex"), strict=True, registered=lambda *_: "s1") == "no_session"
-    assert identity(Given("codex"), around(DIBS_SESSION="s1"), strict=True).session == "s1"
-    assert identity(Given(person="ana"), strict=True).name == "ana"
+    assert (
+        code_of(IdentityOptions("codex"), around(CLAUDE_CODE_SESSION_ID="c1"), strict=True)
+        == "no_session"
+    )
+    assert (
+        code_of(IdentityOptions("codex"), strict=True, registered=lambda *_: "s1") == "no_session"
+    )
+    assert (
+        identity(IdentityOptions("codex"), around(DIBS_SESSION="s1"), strict=True).session == "s1"
+    )
+    assert identity(IdentityOptions(person="ana"), strict=True).name == "ana"
 
 
 # Sessions and processes.
@@ -185,14 +202,14 @@ class Family(FakeMachine):
 )
 def test_what_runs_under_a_run_is_tied_to_it_and_only_to_one_above(mark, tied):
     """A mark that was inherited from a run that is gone, or is not above, says nothing."""
-    under = Surroundings({"DIBS_RUN": mark, "CLAUDECODE": "1"}, Family())
-    process = identity(Given("codex", session="s1"), under).place.process
+    under = CallerEnvironment({"DIBS_RUN": mark, "CLAUDECODE": "1"}, Family())
+    process = identity(IdentityOptions("codex", session="s1"), under).place.process
     assert (process and process.pid) == tied
 
 
 def test_a_person_has_no_process_under_a_run_either():
-    under = Surroundings({"DIBS_RUN": "4242.7"}, Family())
-    assert identity(Given(person="ana"), under).place.process is None
+    under = CallerEnvironment({"DIBS_RUN": "4242.7"}, Family())
+    assert identity(IdentityOptions(person="ana"), under).place.process is None
 
 
 def test_a_session_records_where_it_works(bench):
@@ -339,9 +356,20 @@ class Known:
     def of_process(self, process):
         return (self.name, self.session) if process == self.process else None
 
+    def harness_session(self, processes):
+        return f"session {self.session} of {self.name}" if self.process in processes else ""
 
-def hooked(registry: Known, strict: bool = False, given: Given = Given(), **environment: str):  # noqa: B008
-    surroundings = Surroundings(environment, Linux())
+    def runs(self, processes, session):
+        return []
+
+
+def hooked(
+    registry: Known,
+    strict: bool = False,
+    given: IdentityOptions = IdentityOptions(),  # noqa: B008
+    **environment: str,
+):
+    surroundings = CallerEnvironment(environment, Linux())
     return identify(given, surroundings, strict=strict, registered=nobody, registry=registry)
 
 
@@ -380,10 +408,12 @@ def test_inside_a_harness_a_process_above_names_it_and_outside_of_one_it_does_no
 def test_what_was_said_comes_before_what_hooks_said():
     above = ancestors(Linux())[0]
     known = Known("claude", "c1", above)
-    assert hooked(known, given=Given("codex", session="s1"), CLAUDECODE="1").name == "codex"
+    assert (
+        hooked(known, given=IdentityOptions("codex", session="s1"), CLAUDECODE="1").name == "codex"
+    )
     assert hooked(known, DIBS_AGENT="codex", DIBS_SESSION="s2", CLAUDECODE="1").session == "s2"
-    assert hooked(known, given=Given(session="mine"), CLAUDECODE="1").session == "mine"
-    assert refused_by(known, given=Given(person="ana"), CLAUDECODE="1") == "in_harness"
+    assert hooked(known, given=IdentityOptions(session="mine"), CLAUDECODE="1").session == "mine"
+    assert refused_by(known, given=IdentityOptions(person="ana"), CLAUDECODE="1") == "in_harness"
 
 
 def test_a_command_does_not_forget_the_process_that_hooks_named_if_it_runs_below_it():
@@ -403,20 +433,34 @@ def test_a_variable_that_cannot_name_a_session_names_nobody(value):
 
 
 def test_the_board_itself_tells_which_sessions_it_knows_and_never_a_persons(bench):
-    from dibs.board.meeting import Registry, meet
+    from dibs.board.sessions import Registry, register_session
 
     process = Process("boot-1", "pid:[1]", 4242, 100)
     registry = Registry(bench.board)
     who = bench.agent("claude", "c1", process=process).identity
     assert registry.known("claude", "c1") is None
-    meet(bench.board, who)
+    register_session(bench.board, who)
     assert registry.known("claude", "c1").process == process
     assert registry.known("Claude", "c1/a2").name == "c1"
     assert registry.of_process(process) == ("claude", "c1")
     assert registry.of_process(process.but(started=101)) is None
-    meet(bench.board, who.but(session="c2"))
+    register_session(bench.board, who.but(session="c2"))
     assert registry.of_process(process) is None  # two of them are no answer
     bench.add()
     assert registry.known("founder", "") is None
     assert bench.faults() == ()
     assert bench.verbs() == ["added"]
+
+
+def test_below_the_process_of_a_harness_nobody_is_a_person_whatever_the_variables_say():
+    above = ancestors(Linux())[0]
+    ana = IdentityOptions(person="ana")
+    assert refused_by(Known("claude", "c1", above), given=ana) == "in_harness"
+    assert hooked(Known("claude", "c1", above.but(started=7)), given=ana).person
+
+
+def test_whoever_runs_too_deep_to_be_looked_through_is_no_person(monkeypatch):
+    nobody_known = Known("claude", "c1")
+    assert hooked(nobody_known, given=IdentityOptions(person="ana")).person
+    monkeypatch.setattr("dibs.board.identity.ANCESTORS", 1)
+    assert refused_by(nobody_known, given=IdentityOptions(person="ana")) == "in_harness"

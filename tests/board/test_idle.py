@@ -6,9 +6,9 @@ import pytest
 
 from dibs.board.settings import Settings, from_text
 from dibs.board.stints import worked
-from dibs.core import commands as c
-from dibs.core.instants import HOUR, MINUTE, SECOND
-from dibs.core.refusals import Refused
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR, MINUTE, SECOND
+from dibs.domain.refusals import Refused
 from kit.boards import START
 
 LATER = START + 10**15
@@ -155,8 +155,8 @@ def test_the_session_is_looked_up_only_after_a_silence(at_work):
         with at_work.store.read() as tx:
             ask = tx._ask
             tx._ask = lambda query, ask=ask, **params: asked.append(query) or ask(query, **params)
-            from dibs.board.known import facts_for
-            from dibs.core.model import Caller
+            from dibs.board.facts.task import facts_for
+            from dibs.domain.model import Caller
 
             caller = Caller(tx.actor_named("codex"), "s1")
             facts_for(tx, caller, c.Renew("T-1"), at_work.board.settings)

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from dibs.core import commands as c
-from dibs.core.model import Terms
-from dibs.interfaces.cli.bulk import Signals
+from dibs.cli.bulk import Signals
+from dibs.domain import commands as c
+from dibs.domain.model import Terms
 from kit.repositories import DIBS, Repo
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from dibs.board.queries import show, who
 from dibs.board.settings import Settings
-from dibs.board.views import show, who
-from dibs.core import commands as c
-from dibs.core.instants import DAY, HOUR, MINUTE, SECOND
-from dibs.core.model import Lease, Place, TaskKey, Token
-from dibs.core.refusals import Refused
-from dibs.stores import rows
+from dibs.domain import commands as c
+from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND
+from dibs.domain.model import Lease, Place, TaskKey, Token
+from dibs.domain.refusals import Refused
+from dibs.storage import rows
 
 K = TaskKey("T-1")
 

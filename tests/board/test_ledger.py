@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.board.upkeep import checkup, verify
-from dibs.board.views import LogFilter, log, refused_log, who
-from dibs.core import commands as c
-from dibs.core import events as e
-from dibs.core import ledger
-from dibs.core.instants import DAY, HOUR, SECOND
-from dibs.core.model import TaskKey, Terms, Token
-from dibs.stores.transaction import FORGETS_EVERY
+from dibs.board.queries import LogFilter, log, refused_log, who
+from dibs.board.verify import checkup, verify
+from dibs.domain import commands as c
+from dibs.domain import ledger
+from dibs.domain.events import tasks as e
+from dibs.domain.instants import DAY, HOUR, SECOND
+from dibs.domain.model import TaskKey, Terms, Token
+from dibs.storage.transaction import FORGETS_EVERY
 
 K = TaskKey("T-1")
 
@@ -288,7 +288,7 @@ def test_C11_a_refusal_leaves_nothing_but_a_line_in_its_log(bench):
 
 
 def test_the_log_of_refusals_is_capped(bench, monkeypatch):
-    monkeypatch.setattr("dibs.stores.transaction.REFUSALS_KEPT", 5)
+    monkeypatch.setattr("dibs.storage.transaction.REFUSALS_KEPT", 5)
     bench.add()
     bench.agent().claim()
     for _ in range(12):

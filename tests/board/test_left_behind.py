@@ -10,8 +10,8 @@ import pytest
 
 from dibs.board.identity import Identity
 from dibs.board.locate import locate
-from dibs.core.commands import Claim
-from dibs.core.model import Session
+from dibs.domain.commands import Claim
+from dibs.domain.model import Session
 from dibs.opening import open_at
 from kit.boards import of_a_file
 from kit.canaries import Canaries, hostile_submodule

@@ -11,14 +11,14 @@ from dibs.board.agents import Agent
 from dibs.board.identity import Identity
 from dibs.board.matching import Matches, matches
 from dibs.board.settings import Settings
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
-from dibs.core.refusals import Refusal, Refused
-from dibs.workers import crew as crews
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
+from dibs.domain.refusals import Refusal, Refused
 from dibs.workers import dispatch, notify
-from dibs.workers.crew import Crew, Worker
+from dibs.workers import pool as crews
 from dibs.workers.dispatch import Dispatcher, Options
 from dibs.workers.notify import Notifier
+from dibs.workers.pool import Worker, WorkerPool
 
 CODEX = Agent("codex", ("true",), max=2)
 CLAUDE = Agent("claude", ("true",), max=2)
@@ -148,7 +148,7 @@ def test_a_board_that_cannot_be_used_is_said_once_and_tried_again(bench, dispatc
 
 def test_an_agent_whose_workers_cannot_begin_rests_ever_longer(bench, tmp_path, monkeypatch):
     said = []
-    crew = Crew(bench.board, str(tmp_path), said.append)
+    crew = WorkerPool(bench.board, str(tmp_path), said.append)
     monkeypatch.setattr(crews, "command_of", lambda *_: ["false"])
     for _ in range(3):
         crew.start(CODEX)
@@ -162,7 +162,7 @@ def test_an_agent_whose_workers_cannot_begin_rests_ever_longer(bench, tmp_path, 
 
 def test_a_worker_that_sweeps_has_not_started_what_it_swept(bench, tmp_path):
     said = []
-    crew = Crew(bench.board, str(tmp_path), said.append)
+    crew = WorkerPool(bench.board, str(tmp_path), said.append)
     crew.workers["s1"] = Worker(CODEX, "s1", subprocess.Popen(["sleep", "600"]), "")
     [left, own] = [bench.add(), bench.add()]
     bench.agent("old", "s0").do(c.Claim(left, ttl=SECOND))

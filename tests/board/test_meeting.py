@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.board.meeting import meet, part, predecessor, succeed, succeeded
-from dibs.core import commands as c
-from dibs.core.model import Process, TaskKey
-from dibs.core.refusals import Refused
+from dibs.board.sessions import (
+    end_session,
+    end_sibling_sessions,
+    hand_over_session,
+    predecessor,
+    register_session,
+)
+from dibs.domain import commands as c
+from dibs.domain.model import Process, TaskKey
+from dibs.domain.refusals import Refused
 
 PROCESS = Process("boot-1", "pid:[1]", 4242, 100)
 
 
 def session(bench, name: str, process: Process | None = PROCESS, agent: str = "claude"):
     actor = bench.agent(agent, name, process=process)
-    meet(bench.board, actor.identity)
+    register_session(bench.board, actor.identity)
     return actor
 
 
@@ -53,7 +59,7 @@ def test_E21_what_is_held_goes_to_the_next_session_in_one_step(bench):
     former.claim(ttl=3_600_000_000)
     heir = session(bench, "c2")
     assert predecessor(bench.board, heir.identity) == "c1"
-    assert succeed(bench.board, "c1", heir.identity, "cleared").handed == ("T-1",)
+    assert hand_over_session(bench.board, "c1", heir.identity, "cleared").handed == ("T-1",)
     task = bench.task()
     assert (task.state, str(task.token), task.attempts) == ("in_progress", "1.2", 1)
     assert (task.lease.session, task.lease.ttl, task.lease.reason) == (
@@ -79,7 +85,7 @@ def test_what_the_rules_do_not_let_it_have_stays_where_it_is(bench):
     former.claim("T-2")
     bench.person().do(c.Park(TaskKey("T-1")))
     heir = session(bench, "c2")
-    assert succeed(bench.board, "c1", heir.identity, "cleared").handed == ("T-2",)
+    assert hand_over_session(bench.board, "c1", heir.identity, "cleared").handed == ("T-2",)
     assert bench.task("T-1").lease.session == "c1"
 
 
@@ -116,7 +122,7 @@ def test_a_session_that_is_over_is_not_judged_by_its_process(bench):
     bench.add()
     claude = session(bench, "c1")
     claude.claim()
-    part(bench.board, claude.identity)
+    end_session(bench.board, claude.identity)
     assert known(bench, "c1").process is None
     bench.machine.dead.add(4242)
     assert bench.agent("codex", "s1").refused(c.Claim(TaskKey("T-1"))) == "held"
@@ -127,7 +133,7 @@ def test_after_a_succession_only_the_last_session_is_the_processs(bench):
     session(bench, "idle")
     session(bench, "busy").claim()
     heir = session(bench, "c3")
-    succeeded(bench.board, heir.identity)
+    end_sibling_sessions(bench.board, heir.identity)
     assert known(bench, "idle").process is None
     assert known(bench, "busy").process == known(bench, "c3").process == PROCESS
     assert bench.faults() == ()

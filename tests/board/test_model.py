@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dibs.board.views import who
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
-from dibs.core.model import Process, TaskKey, Token
-from dibs.core.refusals import Refused
-from dibs.workers.offering import next_task
+from dibs.board.queries import who
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
+from dibs.domain.model import Process, TaskKey, Token
+from dibs.domain.refusals import Refused
+from dibs.workers.next import next_task
 from dibs.workers.sweep import sweep
 from kit import soak
 from kit.boards import Bench

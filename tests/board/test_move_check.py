@@ -10,10 +10,10 @@ import apsw
 import psycopg
 import pytest
 
-from dibs.board import moving
 from dibs.board.execute import Board
 from dibs.board.settings import Settings
-from dibs.core.refusals import Refused
+from dibs.board.transfer import move
+from dibs.domain.refusals import Refused
 from kit.boards import USER, Bench, database_apart
 from kit.postgres import server
 from kit.repositories import Repo
@@ -197,7 +197,7 @@ def test_a_folder_on_a_file_system_that_cannot_keep_a_board_is_refused(tmp_path)
     bench.machine.kind = "nfs4"
     for dry in (True, False):
         with pytest.raises(Refused) as problem:
-            moving.move(
+            move.move(
                 Board(bench.store, Settings(), user=USER),
                 str(away),
                 bench.person().identity,

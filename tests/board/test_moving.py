@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.board import moving
+from dibs.board.backends import copier
 from dibs.board.execute import Board
-from dibs.board.places import copier
 from dibs.board.settings import Settings
-from dibs.board.upkeep import verify
-from dibs.core import commands as c
-from dibs.core.instants import HOUR, SECOND
-from dibs.core.model import TaskKey, Token
-from dibs.core.refusals import Refused
-from dibs.stores.copying import contents_of
-from dibs.stores.sqlite import SqliteStore
+from dibs.board.transfer import move
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR, SECOND
+from dibs.domain.model import TaskKey, Token
+from dibs.domain.refusals import Refused
+from dibs.storage.copy import contents_of
+from dibs.storage.sqlite.store import SqliteStore
 from kit.boards import START, STORES, USER, Bench, FakeMachine, new_address, new_store
 from kit.postgres_ground import until
 from kit.repositories import DIBS, Repo
@@ -60,8 +60,8 @@ def contents(store):
 
 def carry(bench, store, monkeypatch, **options):
     """Moves the board; the target's clock is the test's too."""
-    monkeypatch.setattr(moving, "target_of", lambda board, to: store)
-    return moving.move(bench.board, store.where, bench.person().identity, **options)
+    monkeypatch.setattr(move, "target_of", lambda board, to: store)
+    return move.move(bench.board, store.where, bench.person().identity, **options)
 
 
 def accepts(store) -> bool:
@@ -81,14 +81,14 @@ def at(store) -> Board:
 
 def follow_with(monkeypatch, *stores) -> None:
     """A forwarding record leads to these stores, with their still clocks."""
-    import dibs.board.places
+    import dibs.board.backends
 
     by_place = {store.where: store for store in stores}
 
     def store_of(moved, *_):
         return by_place[moved.refusal.facts["to"]].another()
 
-    monkeypatch.setattr(dibs.board.places, "store_of_record", store_of)
+    monkeypatch.setattr(dibs.board.backends, "store_of_record", store_of)
 
 
 def test_everything_arrives_and_leases_keep_their_tokens_and_times(busy, target, monkeypatch):
@@ -125,14 +125,14 @@ def test_times_are_shifted_by_the_difference_of_the_clocks_in_one_clock_event(
 def test_the_time_that_a_move_takes_is_no_difference_of_clocks(busy, target, monkeypatch):
     """The ledger is verified on both sides, and rows are copied: leases run on meanwhile."""
     left = busy.task().lease.expires - busy.now()
-    verified = moving.sound
+    verified = move.require_sound_ledger
 
     def slowly(tx, where):
         busy.advance(7)
         verified(tx, where)
 
-    monkeypatch.setattr(moving, "sound", slowly)
-    monkeypatch.setattr("dibs.stores.copying.STEP", 5)
+    monkeypatch.setattr(move, "require_sound_ledger", slowly)
+    monkeypatch.setattr("dibs.storage.copy.STEP", 5)
     moved = carry(busy, target, monkeypatch, progress=lambda *_: busy.advance(1))
     assert moved.shifted == 0
     with at(target).read() as tx:
@@ -177,8 +177,8 @@ def test_cut_off_at_any_step_one_place_is_in_charge_and_it_can_be_run_again(
     outcome = client.execute(busy.agent().identity, c.Note(K, note="somebody works on"))
     assert [accepts(source.another()), accepts(target.another())].count(True) == 1
     again = Board(source.another(), Settings(), user=USER)
-    monkeypatch.setattr(moving, "target_of", lambda board, to: target)
-    moving.move(again, target.where, busy.person().identity)
+    monkeypatch.setattr(move, "target_of", lambda board, to: target)
+    move.move(again, target.where, busy.person().identity)
     assert (accepts(source.another()), accepts(target.another())) == (False, True)
     with at(target).read() as tx:
         assert outcome.entries[-1].digest in {entry.digest for entry in tx.events()}
@@ -186,19 +186,19 @@ def test_cut_off_at_any_step_one_place_is_in_charge_and_it_can_be_run_again(
 
 
 def cut_off(patch, step, target) -> None:
-    from dibs.stores.transaction import WriteTransaction
+    from dibs.storage.transaction import WriteTransaction
 
     def stop(*_, **__):
         raise KeyboardInterrupt
 
     if step == "copying":
-        patch.setattr("dibs.stores.copying.STEP", 5)
+        patch.setattr("dibs.storage.copy.STEP", 5)
     if step == "before the fence":
         patch.setattr(WriteTransaction, "arriving_from", stop)
     if step == "fencing":
         patch.setattr(WriteTransaction, "fence", stop)
     if step == "arriving":
-        patch.setattr(copier(target), "arrive", stop)
+        patch.setattr(copier(target), "activate_copy", stop)
 
 
 def stopping(done: int, total: int) -> None:
@@ -231,13 +231,13 @@ def test_a_check_changes_nothing(busy, target, monkeypatch):
     assert carry(busy, target, monkeypatch, dry=True).tasks == 4
     assert busy.snapshot() == before
     with pytest.raises(Refused):
-        at(target).settle()
+        at(target).follow_if_moved()
 
 
 def test_only_people_move_boards(busy, target, monkeypatch):
-    monkeypatch.setattr(moving, "target_of", lambda board, to: target)
+    monkeypatch.setattr(move, "target_of", lambda board, to: target)
     with pytest.raises(Refused) as problem:
-        moving.move(busy.board, target.where, busy.agent().identity)
+        move.move(busy.board, target.where, busy.agent().identity)
     assert problem.value.code == "people_only"
 
 
@@ -289,7 +289,7 @@ def test_a_restore_that_is_refused_leaves_nothing(tmp_path):
     (tmp_path / "broken.db").write_bytes(b"no backup" * 1000)
     before = sorted(path.name for path in (tmp_path / "dibs").iterdir())
     with pytest.raises(Refused) as problem:
-        moving.restore(bench.board, str(tmp_path / "broken.db"), bench.person().identity, "why")
+        move.restore(bench.board, str(tmp_path / "broken.db"), bench.person().identity, "why")
     assert "broken.db is no backup" in problem.value.refusal.message
     assert sorted(path.name for path in (tmp_path / "dibs").iterdir()) == before
     bench.close()
@@ -297,7 +297,7 @@ def test_a_restore_that_is_refused_leaves_nothing(tmp_path):
 
 def test_an_address_with_a_password_is_not_written_down(bench):
     with pytest.raises(Refused) as problem:
-        moving.target_of(bench.board, "postgresql://ana:geheim@localhost/x#web")
+        move.target_of(bench.board, "postgresql://ana:geheim@localhost/x#web")
     assert "geheim" not in problem.value.refusal.message
     assert "passfile" in problem.value.refusal.message
 
@@ -307,7 +307,7 @@ def test_an_address_with_a_password_is_not_written_down(bench):
 
 def test_a_backup_is_one_private_file_with_everything_in_it(busy, tmp_path):
     path = tmp_path / "saved.db"
-    moving.backup(busy.board, str(path))
+    move.backup(busy.board, str(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(p.name for p in tmp_path.iterdir() if "saved" in p.name) == ["saved.db"]
     folder = tmp_path / "opened"
@@ -320,15 +320,15 @@ def test_a_backup_overwrites_nothing(busy, tmp_path):
     path = tmp_path / "saved.db"
     path.write_text("mine")
     with pytest.raises(Refused):
-        moving.backup(busy.board, str(path))
+        move.backup(busy.board, str(path))
     assert path.read_text() == "mine"
 
 
 def test_a_restore_ends_every_lease_and_no_token_is_given_twice(busy, tmp_path):
     path = str(tmp_path / "saved.db")
-    moving.backup(busy.board, path)
+    move.backup(busy.board, path)
     later = busy.agent().claim("T-4").task.token
-    restored = moving.restore(busy.board, path, busy.person().identity, "a mistake")
+    restored = move.restore(busy.board, path, busy.person().identity, "a mistake")
     assert restored.epoch > later.epoch
     assert busy.task().lease is None and busy.task("T-4").lease is None
     codex = busy.agent()
@@ -340,9 +340,9 @@ def test_a_restore_ends_every_lease_and_no_token_is_given_twice(busy, tmp_path):
 
 def test_what_a_restore_replaces_is_kept(busy, tmp_path, kind):
     path = str(tmp_path / "saved.db")
-    moving.backup(busy.board, path)
+    move.backup(busy.board, path)
     busy.agent().do(c.Note(K, note="only in the newer one"))
-    moving.restore(busy.board, path, busy.person().identity, "a mistake")
+    move.restore(busy.board, path, busy.person().identity, "a mistake")
     if kind == "sqlite":
         [kept] = Path(busy.store.folder).glob("before-restore-*.db")
         assert b"only in the newer one" in kept.read_bytes()
@@ -354,16 +354,16 @@ def test_a_damaged_file_is_put_aside_and_the_backup_takes_its_place(tmp_path):
     bench = Bench(tmp_path / "dibs")
     bench.add()
     path = str(tmp_path / "saved.db")
-    moving.backup(bench.board, path)
+    move.backup(bench.board, path)
     bench.close()
     (tmp_path / "dibs" / "board.db").write_bytes(b"no database at all" * 1000)
-    moving.restore(bench.board, path, bench.person().identity, "the disk")
+    move.restore(bench.board, path, bench.person().identity, "the disk")
     assert bench.task().key == K
     assert list((tmp_path / "dibs").glob("board.db.damaged-*"))
 
 
 def test_a_restore_in_place_ends_leases_after_a_recovery_to_a_point_in_time(busy):
-    restored = moving.restore_in_place(busy.board, busy.person().identity, "recovered to noon")
+    restored = move.restore_in_place(busy.board, busy.person().identity, "recovered to noon")
     assert busy.task().lease is None and restored.epoch > 1
     assert busy.agent().refused(c.Complete(K)) == "lease_lost"
 
@@ -371,11 +371,11 @@ def test_a_restore_in_place_ends_leases_after_a_recovery_to_a_point_in_time(busy
 @pytest.mark.parametrize("who", ["agent", "nobody's reason"])
 def test_restoring_is_for_people_with_a_reason(busy, tmp_path, who):
     path = str(tmp_path / "saved.db")
-    moving.backup(busy.board, path)
+    move.backup(busy.board, path)
     before = busy.snapshot()
     caller = busy.agent() if who == "agent" else busy.person()
     with pytest.raises(Refused) as problem:
-        moving.restore(busy.board, path, caller.identity, "r" if who == "agent" else "")
+        move.restore(busy.board, path, caller.identity, "r" if who == "agent" else "")
     assert problem.value.code in ("people_only", "reason_missing")
     assert busy.snapshot() == before
 

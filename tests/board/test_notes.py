@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dibs.board.upkeep import verify
-from dibs.board.views import show
-from dibs.board.waiting import status
-from dibs.core import commands as c
-from dibs.core import ledger
-from dibs.core.instants import HOUR
-from dibs.core.model import TaskKey, Terms
+from dibs.board.explain import status
+from dibs.board.queries import show
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain import ledger
+from dibs.domain.instants import HOUR
+from dibs.domain.model import TaskKey, Terms
 from kit.boards import of_a_file
 
 K = TaskKey("T-1")
@@ -144,16 +144,16 @@ def test_no_byte_of_a_redacted_text_is_left_in_the_file_or_its_log(noted, seed):
 @of_a_file
 def test_while_nobody_else_may_write_it_is_said_that_the_text_may_be_left(noted):
     """The redaction is done all the same: the lock comes to be held between the two."""
-    from dibs.stores import sqlite_copy
-    from dibs.stores.queue import wait_for_turn
+    from dibs.storage.sqlite import copy
+    from dibs.storage.sqlite.write_lock import acquire_write_lock
 
     noted.store.wait = 0.05
-    held = wait_for_turn(noted.store.lock, "other", 1.0, noted.machine)
+    held = acquire_write_lock(noted.store.lock, "other", 1.0, noted.machine)
     try:
-        assert sqlite_copy.scrub(noted.store).startswith("unused parts of ")
+        assert copy.scrub(noted.store).startswith("unused parts of ")
     finally:
         held.end()
-    assert sqlite_copy.scrub(noted.store) == ""
+    assert copy.scrub(noted.store) == ""
 
 
 @of_a_file

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dibs.board.stints import worked
-from dibs.core import commands as c
-from dibs.core.instants import HOUR, SECOND
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR, SECOND
 from kit.boards import START
 
 LATER = START + 10**15

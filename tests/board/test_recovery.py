@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.board.waiting import status, why
-from dibs.core import commands as c
-from dibs.core.instants import MINUTE, SECOND
-from dibs.core.model import Process, TaskKey, Terms, Token
-from dibs.core.refusals import Refused
+from dibs.board.explain import status, why
+from dibs.domain import commands as c
+from dibs.domain.instants import MINUTE, SECOND
+from dibs.domain.model import Process, TaskKey, Terms, Token
+from dibs.domain.refusals import Refused
 from dibs.machine import OWN_BOOT, UNKNOWN
-from dibs.workers.offering import next_task
+from dibs.workers.next import next_task
 from dibs.workers.sweep import sweep
 
 A, B, D, E = (TaskKey(f"T-{n}") for n in range(1, 5))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.board.renewing import held_by, renew
-from dibs.core import commands as c
-from dibs.core.decide import Decision
-from dibs.core.facts import renews_plainly
-from dibs.core.instants import MINUTE
-from dibs.core.model import Session
-from dibs.core.refusals import Refused
-from dibs.stores.faults import Moved
+from dibs.board.renewal import held_by, renew
+from dibs.domain import commands as c
+from dibs.domain.decide.tasks import Decision
+from dibs.domain.facts import is_plain_renewal
+from dibs.domain.instants import MINUTE
+from dibs.domain.model import Session
+from dibs.domain.refusals import Refused
+from dibs.storage.errors import BoardMoved
 from kit.boards import of_a_file
 
 
@@ -81,7 +81,7 @@ def test_the_short_way_is_gone_only_where_the_rules_say_the_same(bench, case):
     bench.advance(after)
     who, task = hooked(bench, session=session), bench.task()
     plan = bench.board.plan(who, c.Renew("T-1"))
-    assert renews_plainly(task, plan.facts.caller, bench.now(), plan.facts.rules) is plain
+    assert is_plain_renewal(task, plan.facts.caller, bench.now(), plan.facts.rules) is plain
     if plain:
         assert plan.decision == Decision(renews=True)
     verbs = bench.verbs()
@@ -149,34 +149,34 @@ def test_a_glance_sees_what_every_look_sees(bench):
 
     with bench.board.read() as tx:
         whole = seen(tx)
-    with bench.board.glance() as tx:
+    with bench.board.read_fast() as tx:
         assert seen(tx) == whole
     assert all(whole[place] for place in (0, 2, 3, 4, 5, 6, 7))
 
 
 @of_a_file
 def test_a_board_that_is_elsewhere_is_not_looked_at_here(bench):
-    from dibs.stores.glance import Look
+    from dibs.storage.sqlite.fast_path import FastReadContext
 
     with bench.store.write("move") as tx:
         tx.fence("/elsewhere", "word")
         tx.finish()
-    with pytest.raises(Moved), Look(bench.store):
+    with pytest.raises(BoardMoved), FastReadContext(bench.store):
         pass
 
 
 @of_a_file
 def test_a_claim_after_a_renewal_waits_for_the_disk_as_ever(bench):
     """A renewal does not, and leaves the connection as it was; also one that fails."""
-    from dibs.stores.glance import Renewal
+    from dibs.storage.sqlite.fast_path import FastRenewalContext
 
     bench.add()
     bench.agent().claim()
-    with Renewal(bench.store, "renew") as tx:
+    with FastRenewalContext(bench.store, "renew") as tx:
         assert bench.store.connection.pragma("synchronous") == 1
         tx.finish()
     assert bench.store.connection.pragma("synchronous") == 2
-    with pytest.raises(Refused), Renewal(bench.store, "renew") as tx:
+    with pytest.raises(Refused), FastRenewalContext(bench.store, "renew") as tx:
         tx.renew(bench_task(tx).but(version=99))
     assert bench.store.connection.pragma("synchronous") == 2
     assert bench.task().lease.renewals == 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.board import carrying
 from dibs.board.execute import Board
 from dibs.board.settings import Settings
 from dibs.board.stints import moments, summed, worked
-from dibs.board.upkeep import verify
-from dibs.core import commands as c
-from dibs.core.asked import Asked
-from dibs.core.instants import DAY, HOUR, MINUTE, SECOND
+from dibs.board.transfer import export
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND
+from dibs.timesheets.query import SheetQuery
 from kit.boards import START, STORES, new_store, of_a_file
 
 LATER = START + 10**15
@@ -140,8 +140,8 @@ def test_stints_are_carried_with_their_board(spread, tmp_path, to):
     spread.advance(86_400)
     store = new_store(to, tmp_path / "target", spread.machine, apart=True)
     board = Board(store, Settings())
-    carrying.export(spread.board, str(tmp_path / "lines"))
-    carrying.import_board(board, str(tmp_path / "lines"), spread.person("ana").identity)
+    export.export(spread.board, str(tmp_path / "lines"))
+    export.import_board(board, str(tmp_path / "lines"), spread.person("ana").identity)
     after = worked(board, 0, LATER).stints
     assert after[:-1] == before[:-1]
     assert (after[-1].end, after[-1].source) == (heard, "claim")
@@ -170,7 +170,7 @@ def test_a_timesheet_of_many_stints_is_that_of_each(apart):
     def one_day(since, until):
         return [("2026-11-15", since, until)]
 
-    asked = Asked(START, START + DAY, "UTC", ("actor",))
+    asked = SheetQuery(START, START + DAY, "UTC", ("actor",))
     by_actor = summed(apart.board, asked, one_day)
     by_task = summed(apart.board, asked.but(by=("actor", "task")), one_day)
     assert sorted(row.effort for row in by_actor.rows) == sorted(

@@ -10,8 +10,8 @@ from shlex import split
 import pytest
 
 from dibs.board.stints import moments, worked
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
 from kit.boards import START
 
 HOUR = 3600

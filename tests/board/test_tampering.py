@@ -9,11 +9,11 @@ import contextlib
 
 import pytest
 
-from dibs.board.upkeep import verified
-from dibs.core import commands as c
-from dibs.core.instants import HOUR
-from dibs.core.model import TaskKey, Terms
-from dibs.stores.transaction import BoardRow, ReadTransaction
+from dibs.board.verify import verified
+from dibs.domain import commands as c
+from dibs.domain.instants import HOUR
+from dibs.domain.model import TaskKey, Terms
+from dibs.storage.transaction import BoardRow, ReadTransaction
 
 T1, T2, T3 = map(TaskKey, ("T-1", "T-2", "T-3"))
 
@@ -135,7 +135,7 @@ class Forger:
         now, store = self.bench.machine.wall_us, self.bench.store
         if self.bench.kind == "sqlite":
             return ReadTransaction(store, BoardRow(*row), now, skewed=False)
-        from dibs.stores.postgres_copy import PlainLink
+        from dibs.storage.postgres.copy import PlainLink
 
         link = PlainLink(store, self.connection, self.bench.number)
         return ReadTransaction(link, BoardRow(*row), now, skewed=False)

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dibs.core.refusals import Refused
-from dibs.stores.address import Address, parse, parse_kept
-from dibs.stores.postgres_health import is_local, tls
+from dibs.domain.refusals import Refused
+from dibs.storage.address import Address, parse, parse_untrusted
+from dibs.storage.postgres.health import is_local, tls
 from kit.boards import database_apart, new_address
 from kit.harnesses import edit, hook, said
 from kit.listening import AsksForPassword, Listener
@@ -251,7 +251,7 @@ def test_an_address_from_a_file_has_no_option_that_weakens_it(shop, option):
     url = f"postgresql://h/x?{option}"
     assert parse(url), "who states it in DIBS_URL may"
     with pytest.raises(Refused):
-        parse_kept(url, "url")
+        parse_untrusted(url, "url")
     ran = shop.fails(2, "config", "url", url)
     assert "x" in ran.err
     shop.fails(2, "board", "move", "--to", url, *AS)
@@ -259,20 +259,20 @@ def test_an_address_from_a_file_has_no_option_that_weakens_it(shop, option):
 
 def test_an_address_from_a_file_may_not_be_weaker_than_the_environment(monkeypatch):
     url = "postgresql://h/x?sslmode=require"
-    assert parse_kept(url, "url").kept
+    assert parse_untrusted(url, "url").kept
     monkeypatch.setenv("PGSSLMODE", "verify-full")
     with pytest.raises(Refused, match="weaker than verify-full"):
-        parse_kept(url, "url")
+        parse_untrusted(url, "url")
 
 
 def test_only_an_address_from_a_file_asks_for_safe_ways_to_log_in(monkeypatch):
     assert (
-        parse_kept("postgresql://h/x", "url").options(5, "dibs")["require_auth"]
+        parse_untrusted("postgresql://h/x", "url").options(5, "dibs")["require_auth"]
         == "scram-sha-256,none"
     )
     assert "require_auth" not in parse("postgresql://h/x").options(5, "dibs")
     monkeypatch.setenv("PGREQUIREAUTH", "md5")
-    assert "require_auth" not in parse_kept("postgresql://h/x", "url").options(5, "dibs")
+    assert "require_auth" not in parse_untrusted("postgresql://h/x", "url").options(5, "dibs")
 
 
 @pytest.mark.parametrize("stated", [True, False])

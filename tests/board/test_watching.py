@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from dibs.board import watching
+from dibs.board import watch
 from dibs.board.execute import Board
-from dibs.board.views import LogFilter
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
-from dibs.core.model import Process, TaskKey
-from dibs.core.refusals import Refused
+from dibs.board.queries import LogFilter
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
+from dibs.domain.model import Process, TaskKey
+from dibs.domain.refusals import Refused
 
 KEY = TaskKey("T-1")
 
@@ -37,23 +37,23 @@ def refusal_of(act) -> Refused:
 
 def test_the_pulse_stays_while_nothing_happens(bench, other):
     bench.add()
-    felt = watching.pulse(other)
-    watching.last_event(other)
-    assert watching.pulse(other) == felt
+    felt = watch.change_counter(other)
+    watch.last_event(other)
+    assert watch.change_counter(other) == felt
 
 
 def test_the_pulse_changes_with_what_others_do_and_with_ones_own(bench, other):
     for board in (other, bench.board):
-        felt = watching.pulse(board)
+        felt = watch.change_counter(board)
         bench.add()
-        assert watching.pulse(board) != felt
+        assert watch.change_counter(board) != felt
 
 
 def test_a_wait_ends_with_a_change_or_with_its_time(bench, other):
-    felt = watching.pulse(other)
-    assert watching.wait_for_change(other, felt, 0) == felt
+    felt = watch.change_counter(other)
+    assert watch.wait_for_change(other, felt, 0) == felt
     bench.add()
-    assert watching.wait_for_change(other, felt, 0) != felt
+    assert watch.wait_for_change(other, felt, 0) != felt
 
 
 def test_a_wait_looks_a_few_times_a_second_and_no_more(bench, other, monkeypatch):
@@ -65,7 +65,7 @@ def test_a_wait_looks_a_few_times_a_second_and_no_more(bench, other, monkeypatch
         bench.advance(seconds)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    watching.wait_for_change(other, watching.pulse(other), 5)
+    watch.wait_for_change(other, watch.change_counter(other), 5)
     assert sum(slept) == pytest.approx(5, abs=0.1)
     assert len(slept) == pytest.approx({"sqlite": 50, "postgres": 10}[bench.kind], abs=1)
 
@@ -74,9 +74,9 @@ def test_a_wait_pauses_before_it_looks_again_though_there_is_a_change(bench, oth
     """On a busy board there always is one: who waits would do nothing but look."""
     slept = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    felt = watching.pulse(other)
+    felt = watch.change_counter(other)
     bench.add()
-    assert watching.wait_for_change(other, felt, 5) != felt
+    assert watch.wait_for_change(other, felt, 5) != felt
     assert len(slept) == 1
 
 
@@ -88,13 +88,13 @@ def test_events_come_once_each_and_in_order(bench):
         bench.add()
     seen, reached = [], 0
     while True:
-        page = watching.events_after(bench.board, reached, 2)
+        page = watch.events_after(bench.board, reached, 2)
         seen += [line.entry.seq for line in page.lines]
         reached = page.reached
         if not page.more:
             break
-    assert seen == list(range(1, watching.last_event(bench.board) + 1))
-    assert watching.events_after(bench.board, reached).lines == ()
+    assert seen == list(range(1, watch.last_event(bench.board) + 1))
+    assert watch.events_after(bench.board, reached).lines == ()
 
 
 def test_only_what_is_wanted_is_told(bench):
@@ -104,36 +104,36 @@ def test_only_what_is_wanted_is_told(bench):
     bench.person("ana").do(c.Note(TaskKey("T-2"), note="x"))
 
     def verbs(**wanted):
-        page = watching.events_after(bench.board, 0, wanted=LogFilter(**wanted))
-        assert page.reached == watching.last_event(bench.board)
+        page = watch.events_after(bench.board, 0, wanted=LogFilter(**wanted))
+        assert page.reached == watch.last_event(bench.board)
         return [line.entry.verb for line in page.lines]
 
     assert verbs(task=TaskKey("T-2")) == ["added", "claimed", "started", "noted"]
     assert verbs(task=TaskKey("T-2"), actor="ana") == ["noted"]
     nobody = LogFilter(actor="nobody-here")
-    told = refusal_of(lambda: watching.events_after(bench.board, 0, wanted=nobody))
+    told = refusal_of(lambda: watch.events_after(bench.board, 0, wanted=nobody))
     assert told.code == "unknown_actor"
 
 
 def test_a_board_that_was_restored_is_watched_from_where_it_is(bench):
     bench.add()
-    page = watching.events_after(bench.board, 10**6)
-    assert (page.lines, page.reached) == ((), watching.last_event(bench.board))
+    page = watch.events_after(bench.board, 10**6)
+    assert (page.lines, page.reached) == ((), watch.last_event(bench.board))
     bench.add()
-    assert [line.key for line in watching.events_after(bench.board, page.reached).lines] == ["T-2"]
+    assert [line.key for line in watch.events_after(bench.board, page.reached).lines] == ["T-2"]
 
 
 def test_a_stream_gives_a_sign_of_life(bench, other, monkeypatch):
     monkeypatch.setattr(time, "sleep", bench.advance)
     bench.add()
-    pages = list(watching.stream(other, 0, LogFilter(), 3))
+    pages = list(watch.stream(other, 0, LogFilter(), 3))
     assert [len(page.lines) for page in pages[:2]] == [2, 0]
     assert 2 <= len(pages) <= 5
 
 
 def test_what_happens_during_a_look_is_told_after_it(bench, other, monkeypatch):
     bench.add()
-    looked, read_after = [], watching.read_after
+    looked, read_after = [], watch.read_after
 
     def look(*arguments):
         page = read_after(*arguments)
@@ -141,9 +141,9 @@ def test_what_happens_during_a_look_is_told_after_it(bench, other, monkeypatch):
             looked.append(bench.add("meanwhile"))
         return page
 
-    monkeypatch.setattr(watching, "read_after", look)
+    monkeypatch.setattr(watch, "read_after", look)
     monkeypatch.setattr(time, "sleep", bench.advance)
-    lines = [line for page in watching.stream(other, 0, LogFilter(), 5) for line in page.lines]
+    lines = [line for page in watch.stream(other, 0, LogFilter(), 5) for line in page.lines]
     assert [line.key for line in lines if line.key] == ["T-1", "T-2"]
 
 
@@ -161,7 +161,7 @@ def test_a_task_is_free_when_its_lease_has_expired(bench, other, monkeypatch):
         bench.advance(seconds)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    seen = watching.wait_until(other, KEY, "free", 3600)
+    seen = watch.wait_until(other, KEY, "free", 3600)
     assert not seen.task.lease.live(seen.now)
     assert sum(slept) == pytest.approx(60, abs=0.1)
 
@@ -178,7 +178,7 @@ def test_a_lease_that_is_renewed_meanwhile_is_waited_for_again(bench, other, mon
             renewed.append(codex.do(c.Renew(KEY)))
 
     monkeypatch.setattr(time, "sleep", sleep)
-    seen = watching.wait_until(other, KEY, "free", 3600)
+    seen = watch.wait_until(other, KEY, "free", 3600)
     assert seen.now - began == pytest.approx(90 * SECOND, abs=2 * SECOND)
 
 
@@ -188,7 +188,7 @@ def test_a_task_that_is_not_to_be_offered_yet_is_ready_when_its_time_has_come(
     began = bench.now()
     bench.add(not_before=began + 20 * SECOND)
     monkeypatch.setattr(time, "sleep", bench.advance)
-    seen = watching.wait_until(other, KEY, "ready", 3600)
+    seen = watch.wait_until(other, KEY, "ready", 3600)
     assert seen.now - began == pytest.approx(20 * SECOND, abs=SECOND)
 
 
@@ -208,7 +208,7 @@ def test_a_wait_ends_when_another_does_what_it_waits_for(bench, other, goal, bef
     codex = bench.agent()
     codex.do(before)
     found = []
-    waiter = threading.Thread(target=lambda: found.append(watching.wait_until(other, KEY, goal)))
+    waiter = threading.Thread(target=lambda: found.append(watch.wait_until(other, KEY, goal)))
     waiter.start()
     codex.do(after)
     waiter.join(30)
@@ -220,7 +220,7 @@ def test_a_task_is_free_as_soon_as_its_holder_is_dead(bench, other, monkeypatch)
     bench.add()
     process = Process(bench.machine.boot_id, bench.machine.space, 100, 7)
     bench.agent("codex", "s1", process=process).claim(KEY)
-    assert refusal_of(lambda: watching.wait_until(other, KEY, "free", 0)).code == "timed_out"
+    assert refusal_of(lambda: watch.wait_until(other, KEY, "free", 0)).code == "timed_out"
     began = bench.now()
 
     def sleep(seconds: float) -> None:
@@ -229,7 +229,7 @@ def test_a_task_is_free_as_soon_as_its_holder_is_dead(bench, other, monkeypatch)
             bench.machine.dead.add(100)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    seen = watching.wait_until(other, KEY, "free", 3600)
+    seen = watch.wait_until(other, KEY, "free", 3600)
     assert seen.now - began == pytest.approx(30 * SECOND, abs=3 * SECOND)
     assert seen.task.lease.session == "s1", "the lease ends when somebody claims the task"
     assert bench.agent("other", "s2").claim(KEY).taken.session == "s1"
@@ -239,14 +239,14 @@ def test_an_expired_lease_is_free_and_not_ready(bench):
     bench.add()
     bench.agent().claim(ttl=SECOND)
     bench.advance(2)
-    assert watching.wait_until(bench.board, KEY, "free", 0).task.key == "T-1"
-    assert refusal_of(lambda: watching.wait_until(bench.board, KEY, "ready", 0)).code == "timed_out"
+    assert watch.wait_until(bench.board, KEY, "free", 0).task.key == "T-1"
+    assert refusal_of(lambda: watch.wait_until(bench.board, KEY, "ready", 0)).code == "timed_out"
 
 
 def test_who_waited_in_vain_is_told_who_holds_it(bench):
     bench.add()
     bench.agent("codex", "s1").claim()
-    told = refusal_of(lambda: watching.wait_until(bench.board, KEY, "free", 0))
+    told = refusal_of(lambda: watch.wait_until(bench.board, KEY, "free", 0))
     assert told.code == "timed_out"
     assert "held by codex (session s1) until" in str(told)
     assert told.refusal.facts["holder"] == "codex"
@@ -266,14 +266,14 @@ def test_what_does_not_happen_by_itself_is_not_waited_for(bench, goal, last):
     bench.add()
     bench.agent().claim()
     bench.agent().do(last)
-    assert refusal_of(lambda: watching.wait_until(bench.board, KEY, goal)).code == "never"
+    assert refusal_of(lambda: watch.wait_until(bench.board, KEY, goal)).code == "never"
 
 
 def test_work_under_review_may_still_come_to_an_end(bench):
     bench.add()
     bench.agent().claim()
     bench.agent().do(c.Submit(KEY))
-    for goal in watching.GOALS:
-        told = refusal_of(lambda goal=goal: watching.wait_until(bench.board, KEY, goal, 0))
+    for goal in watch.GOALS:
+        told = refusal_of(lambda goal=goal: watch.wait_until(bench.board, KEY, goal, 0))
         assert told.code == "timed_out"
         assert "review" in str(told)

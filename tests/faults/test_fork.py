@@ -9,9 +9,9 @@ import pytest
 
 from dibs.board.execute import Board
 from dibs.board.settings import Settings
-from dibs.core import commands as c
-from dibs.core.refusals import Refused
-from dibs.stores.sqlite import SqliteStore
+from dibs.domain import commands as c
+from dibs.domain.refusals import Refused
+from dibs.storage.sqlite.store import SqliteStore
 from kit.boards import Bench
 
 

@@ -11,13 +11,14 @@ import pytest
 
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
 from dibs.opening import open_at
-from dibs.stores import postgres, postgres_hints
-from dibs.stores.address import Address
-from dibs.stores.postgres import PostgresStore
-from dibs.workers.offering import next_task
+from dibs.storage.address import Address
+from dibs.storage.postgres import notifications
+from dibs.storage.postgres import store as postgres
+from dibs.storage.postgres.store import PostgresStore
+from dibs.workers.next import next_task
 from kit.postgres import QUICK, Node, Server
 from kit.postgres_ground import until
 from kit.postgres_proxy import BEFORE, Proxy
@@ -81,7 +82,7 @@ def test_who_waits_looks_as_soon_as_the_board_changed(url, waiting, monkeypatch)
     with opened_by(url, "al") as al:
         waits = waiting(KEY)
         al.claim(KEY)
-        time.sleep(postgres_hints.APART)
+        time.sleep(notifications.APART)
         al.complete(KEY)
         assert waits.result(30).state == "complete"
 
@@ -120,7 +121,7 @@ def test_a_hint_that_is_lost_delays_and_harms_nobody(url, proxy, waiting):
 
 def test_a_server_that_takes_no_hint_is_not_waited_for_long(url, proxy, waiting, monkeypatch):
     """The change is done: whoever made it is told so."""
-    given = postgres_hints.give
+    given = notifications.notify_listeners
 
     def give(store, session):
         proxy.freeze()
@@ -128,19 +129,19 @@ def test_a_server_that_takes_no_hint_is_not_waited_for_long(url, proxy, waiting,
 
     waits = waiting(KEY)
     with opened_by(proxy.url(name_of(url)), "al") as al, ThreadPoolExecutor() as pool:
-        monkeypatch.setattr(postgres_hints, "give", give)
+        monkeypatch.setattr(notifications, "notify_listeners", give)
         claim = pool.submit(al.claim, KEY)
         try:
             assert claim.result(15).task.state == "in_progress"
         finally:
             proxy.thaw()
-        monkeypatch.setattr(postgres_hints, "give", given)
+        monkeypatch.setattr(notifications, "notify_listeners", given)
         al.complete(KEY)
     assert waits.result(30)
 
 
 def test_many_changes_of_one_client_are_one_hint(url, proxy, waiting, monkeypatch):
-    monkeypatch.setattr(postgres_hints, "APART", NEVER)
+    monkeypatch.setattr(notifications, "APART", NEVER)
     waits = waiting(KEY)
     with opened_by(proxy.url(name_of(url)), "al") as al:
         for number in range(5):
@@ -167,7 +168,7 @@ def test_who_is_hinted_at_all_the_time_looks_now_and_then(url, proxy):
         shouts.result(30)
         looks = sum("floor" in statement for statement in proxy.statements)
         spent = time.monotonic() - began
-    each = 1 / postgres_hints.APART + 1 / postgres.SLICE
+    each = 1 / notifications.APART + 1 / postgres.SLICE
     assert 4 <= looks <= 3 * (spent * each + 4), "a wait looks at the pulse and at the task"
 
 
@@ -198,7 +199,7 @@ def test_who_meets_a_change_does_not_listen_by_half(url, listeners, node):
         assert (listeners(), channels(store)) == (0, [])
     store.listen(0.01)
     assert (listeners(), channels(store)) == (1, ["dibs_1"])
-    store.hush()
+    store.unlisten()
     assert (listeners(), channels(store)) == (0, [])
     store.close()
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import pytest
 
-from dibs.board.survivors import mark_of, started_by
+from dibs.board.orphans import mark_of, started_by
 from dibs.machine import this_machine
 from dibs.opening import open_board
 from kit import soak

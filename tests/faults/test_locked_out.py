@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from dibs import Refused
-from dibs.stores.address import parse
-from dibs.stores.postgres import PostgresStore
+from dibs.storage.address import parse
+from dibs.storage.postgres.store import PostgresStore
 from kit.postgres import PASSWORD, PASSWORDS, QUICK, Node
 from kit.postgres_ground import until
 from kit.writers import board_with, opened_by

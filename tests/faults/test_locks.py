@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from dibs import Refused
-from dibs.core.evolve import renew
-from dibs.core.model import TaskKey
-from dibs.stores import postgres_transaction
+from dibs.domain.evolve import renew
+from dibs.domain.model import TaskKey
+from dibs.storage.postgres import transaction
 from kit import soak
 from kit.history import Answer
 from kit.postgres import QUICK, Node, Server
@@ -110,7 +110,7 @@ def test_a_claim_that_meets_a_renewal_waits_for_it_and_is_told_the_new_time(node
 
 def test_a_writer_that_says_nothing_loses_the_lock(node, url, monkeypatch):
     """It may have been stopped, or its machine be asleep; when it goes on, nothing was done."""
-    monkeypatch.setattr(postgres_transaction, "IDLE", "100ms")
+    monkeypatch.setattr(transaction, "IDLE", "100ms")
     [key] = board_with(url, tasks=1)
     with opened_by(url, "other") as other, opened(url) as board:
         with pytest.raises(Refused) as refused, board.store.write("a long one") as tx:

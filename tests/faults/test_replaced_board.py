@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dibs.core import commands as c
-from dibs.core.model import TaskKey
-from dibs.core.refusals import Refused
+from dibs.domain import commands as c
+from dibs.domain.model import TaskKey
+from dibs.domain.refusals import Refused
 from dibs.machine import this_machine
-from dibs.stores.queue import wait_for_turn
+from dibs.storage.sqlite.write_lock import acquire_write_lock
 from kit.boards import Bench
 from kit.hands import Hand, status_of
 from kit.repositories import Repo
@@ -210,16 +210,16 @@ def test_a_lock_file_that_was_replaced_is_no_lock(tmp_path):
     order: list[str] = []
 
     def wait() -> None:
-        turn = wait_for_turn(path, "waiter", 30, machine)
+        turn = acquire_write_lock(path, "waiter", 30, machine)
         order.append("waiter")
         turn.end()
 
-    first = wait_for_turn(path, "first", 5, machine)
+    first = acquire_write_lock(path, "first", 5, machine)
     waiter = threading.Thread(target=wait)
     waiter.start()
     until(lambda: waits_for_a_lock(os.getpid()))
     os.unlink(path)
-    second = wait_for_turn(path, "second", 5, machine)
+    second = acquire_write_lock(path, "second", 5, machine)
     first.end()
     waiter.join(0.3)
     order.append("second")
@@ -233,7 +233,7 @@ def test_a_board_that_is_replaced_while_a_writer_waits_is_not_written(tmp_path):
     bench.add()
     codex = bench.agent()
     codex.claim()
-    turn = wait_for_turn(bench.store.lock, "a person", 5, this_machine())
+    turn = acquire_write_lock(bench.store.lock, "a person", 5, this_machine())
     codes: list[str] = []
 
     def renew() -> None:

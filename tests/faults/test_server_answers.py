@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dibs import Refused
-from dibs.stores.address import parse
-from dibs.stores.postgres import PostgresStore
+from dibs.storage.address import parse
+from dibs.storage.postgres.store import PostgresStore
 from kit.postgres import QUICK, Node, pooler
 from kit.writers import board_with, opened_by
 

@@ -10,18 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dibs import Refused
-from dibs.board import moving, views
+from dibs.board import queries
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.board.persist import was_cut_off
-from dibs.board.user import User
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
-from dibs.core.model import TaskKey, Terms
+from dibs.board.retry import may_be_retried
+from dibs.board.transfer import move as moving
+from dibs.board.user_config import User
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
+from dibs.domain.model import TaskKey, Terms
 from dibs.opening import create_at, open_at
-from dibs.stores import postgres_copy, postgres_line
-from dibs.stores.address import Address
-from dibs.stores.postgres import PostgresStore
+from dibs.storage.address import Address
+from dibs.storage.postgres import copy, pipeline
+from dibs.storage.postgres.store import PostgresStore
 from kit import soak
 from kit.postgres import DURABLE, QUICK, Node, Server
 from kit.postgres_cluster import Cluster
@@ -221,8 +222,8 @@ def test_a_question_that_nobody_answers_is_not_asked_twice_as_long(node, proxy, 
     board = open_at(Place("/nowhere", url=proxy.url(database)))
     proxy.refuse()
     with pytest.raises(Refused) as refused:
-        views.show(board, TaskKey("T-1"))
-    assert not was_cut_off(refused.value)
+        queries.show(board, TaskKey("T-1"))
+    assert not may_be_retried(refused.value)
     board.store.close()
 
 
@@ -261,7 +262,7 @@ def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy,
 
 def test_a_server_that_keeps_silent_is_given_up(node, proxy, database, monkeypatch):
     """It takes what is sent, as a stopped process does, and no timeout of the network tells."""
-    monkeypatch.setattr(postgres_line, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(pipeline, "RESPONSE_TIMEOUT", 0.1)
     [key] = board_with(node.url(database), tasks=1)
     wait_less(node, database)
     with opened_by(proxy.url(database), "codex") as board:
@@ -479,7 +480,7 @@ def at(where: str) -> dict[str, str]:
 def test_nobody_waits_without_end_for_a_server_that_is_silent(
     node, proxy, database, tmp_path, monkeypatch, what
 ):
-    monkeypatch.setattr(postgres_line, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(pipeline, "RESPONSE_TIMEOUT", 0.3)
     folder = str(tmp_path / "board")
     ana = Identity("ana", True, "")
     board_with(node.url(database), tasks=1)
@@ -493,19 +494,19 @@ def test_nobody_waits_without_end_for_a_server_that_is_silent(
     acts = {
         "boards": store.boards,
         "grant": lambda: store.grant("postgres"),
-        "arrive": lambda: postgres_copy.arrive(store, "uid", "word"),
-        "expects": lambda: postgres_copy.expects(store, "uid", "word"),
+        "arrive": lambda: copy.activate_copy(store, "uid", "word"),
+        "expects": lambda: copy.has_inactive_copy(store, "uid", "word"),
         "move": lambda: moving.move(near, to, ana),
-        "follow": lambda: views.show(near, TaskKey("T-1")),
+        "follow": lambda: queries.show(near, TaskKey("T-1")),
     }
-    begun = postgres_line.Session.connect
+    begun = pipeline.ServerConnection.connect
 
     def connect(*given, **named):
         session = begun(*given, **named)
         proxy.freeze()
         return session
 
-    monkeypatch.setattr(postgres_line.Session, "connect", connect)
+    monkeypatch.setattr(pipeline.ServerConnection, "connect", connect)
     with ThreadPoolExecutor() as pool:
         try:
             problem = pool.submit(acts[what]).exception(20)

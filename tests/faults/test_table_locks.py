@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from dibs import Refused
+from dibs.domain.scopes.policy import hook_timeout
 from kit.guarded import ONE, Tree
 from kit.harnesses import context, denial, edit, hook
 from kit.postgres import QUICK, Node, Server, pooler
@@ -111,6 +112,18 @@ def waited(told: str) -> float:
     return float(re.search(r"for more than ([\d.]+) s", told)[1])
 
 
+DEFAULT = {"DIBS_HOOK_SECONDS": ""}
+
+
+@pytest.mark.parametrize(
+    ("stated", "seconds"),
+    [("", 2), ("1", 1), ("60", 60), ("0", 2), ("61", 2), ("9999", 2), ("1.5", 2), ("-3", 2), ("²", 2), ("inf", 2)],
+)  # fmt: skip
+def test_the_timeout_of_a_hook_can_be_stated_within_limits(stated, seconds):
+    assert hook_timeout({"DIBS_HOOK_SECONDS": stated}) == seconds
+    assert hook_timeout({}) == 2
+
+
 def test_a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning(node, url, tmp_path):
     with node.connect(name_of(url)) as connection:
         connection.execute(
@@ -118,7 +131,7 @@ def test_a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning(n
         )  # five seconds, for whoever is no hook
     repo = Repo.create(tmp_path / "repo", url)
     with locked(node, url) as pid:
-        told = context(hook(repo, edit(repo, "x.py")))
+        told = context(hook(repo, edit(repo, "x.py"), **DEFAULT))
     assert f"process {pid} of the server" in told
     assert "This edit is not guarded." in told
     assert waited(told) < 2
@@ -126,7 +139,7 @@ def test_a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning(n
     closed.mkdir(mode=0o700)
     (closed / "settings.toml").write_text('guard_failure = "refuse"\n')
     with locked(node, url) as pid:
-        assert f"process {pid} of the server" in denial(hook(repo, edit(repo, "x.py")))
+        assert f"process {pid} of the server" in denial(hook(repo, edit(repo, "x.py"), **DEFAULT))
 
 
 def test_a_commit_waits_two_seconds_and_obeys_guard_failure(node, url, tmp_path):
@@ -136,7 +149,7 @@ def test_a_commit_waits_two_seconds_and_obeys_guard_failure(node, url, tmp_path)
     (tree.folder / "x").write_text("x\n")
     tree.git("add", "x")
     with locked(node, url) as pid:
-        ran = tree.try_git("commit", "-m", "second")
+        ran = tree.try_git("commit", "-m", "second", **DEFAULT)
     assert ran.code == 0, ran.err
     assert f"not guarded by the board: the board is busy: process {pid} of the server" in ran.err
     assert waited(ran.err) < 2
@@ -145,7 +158,7 @@ def test_a_commit_waits_two_seconds_and_obeys_guard_failure(node, url, tmp_path)
     (tree.folder / "x").write_text("y\n")
     tree.git("add", "x")
     with locked(node, url):
-        assert tree.try_git("commit", "-m", "third").code != 0
+        assert tree.try_git("commit", "-m", "third", **DEFAULT).code != 0
 
 
 # Other tables in the place of those that a client knows.

@@ -6,7 +6,7 @@ import difflib
 from pathlib import Path
 
 from dibs.backlogs.backlog import Backlog
-from dibs.backlogs.found import dialects_at
+from dibs.backlogs.discover import dialects_at
 from dibs.backlogs.report import NOTHING, Options, Report
 from dibs.backlogs.sync import sync
 from kit.boards import Bench

@@ -10,19 +10,19 @@ import time
 import pytest
 
 from dibs.board.execute import Board
+from dibs.board.facts.task import fresh_uid
 from dibs.board.identity import Identity
-from dibs.board.known import fresh_uid
 from dibs.board.outcome import Outcome
 from dibs.board.settings import Settings
-from dibs.board.upkeep import verify
-from dibs.board.user import User, folder_in
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
-from dibs.core.model import Process, Session, Task, TaskKey, Terms
-from dibs.core.refusals import Refused
-from dibs.stores.address import Address
-from dibs.stores.postgres import SLICE, PostgresStore
-from dibs.stores.sqlite import SqliteStore
+from dibs.board.user_config import User, folder_in
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
+from dibs.domain.model import Process, Session, Task, TaskKey, Terms
+from dibs.domain.refusals import Refused
+from dibs.storage.address import Address
+from dibs.storage.postgres.store import SLICE, PostgresStore
+from dibs.storage.sqlite.store import SqliteStore
 from kit.postgres import server
 
 START = 1_794_700_000_000_000

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.board.upkeep import verify
-from dibs.core import commands as c
-from dibs.core.model import Terms
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain.model import Terms
 from dibs.opening import create_at, open_board
 
 

@@ -20,14 +20,14 @@ from pathlib import Path
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.core import commands as c
-from dibs.core.instants import SECOND, Duration
-from dibs.core.model import COMPLETE, Session, Token
-from dibs.core.refusals import Refused
-from dibs.interfaces.cli.main import main as cli
+from dibs.cli.main import main as cli
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND, Duration
+from dibs.domain.model import COMPLETE, Session, Token
+from dibs.domain.refusals import Refused
 from dibs.machine import this_machine
 from dibs.opening import open_board
-from dibs.workers.offering import next_task
+from dibs.workers.next import next_task
 from kit.history import Answer, Operation
 from kit.repositories import Repo
 from kit.workers import NOT_YET, tell

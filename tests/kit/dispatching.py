@@ -12,12 +12,12 @@ import tomllib
 from pathlib import Path
 
 from dibs.board.identity import Identity
+from dibs.board.queries import task_by_key, uid
 from dibs.board.settings import is_personal, leaves
 from dibs.board.toml_files import shown
-from dibs.board.views import task_by_key, uid
-from dibs.core import commands as c
-from dibs.core.ledger import Entry
-from dibs.core.model import Task, TaskKey, Terms
+from dibs.domain import commands as c
+from dibs.domain.ledger import Entry
+from dibs.domain.model import Task, TaskKey, Terms
 from dibs.machine import this_machine
 from dibs.opening import open_board
 from kit.repositories import DIBS, Repo

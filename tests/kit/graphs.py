@@ -7,10 +7,10 @@ import random
 
 from hypothesis import strategies as st
 
+from dibs.backlogs.formats.workgraph_fields import STATES, stamp
 from dibs.backlogs.item import Record, Step
-from dibs.backlogs.workgraph_fields import STATES, stamp
-from dibs.core.instants import HOUR, MINUTE, SECOND
-from dibs.core.model import (
+from dibs.domain.instants import HOUR, MINUTE, SECOND
+from dibs.domain.model import (
     COMPLETE,
     FINAL,
     HOLDABLE,
@@ -22,7 +22,7 @@ from dibs.core.model import (
     Terms,
     Token,
 )
-from dibs.core.model import STATES as ALL_STATES
+from dibs.domain.model import STATES as ALL_STATES
 
 NOW = 1_794_700_000_000_000
 BOARD = "0198c2a4-7000-7000-8000-000000000001"

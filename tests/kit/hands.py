@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from dibs.board.identity import Identity
-from dibs.core import commands as c
-from dibs.core.model import Token
-from dibs.core.refusals import Refused
+from dibs.domain import commands as c
+from dibs.domain.model import Token
+from dibs.domain.refusals import Refused
 from dibs.opening import open_board
 from kit.repositories import clean_environment
 

@@ -17,7 +17,7 @@ from kit.repositories import Repo, clean_environment
 
 def run_here(arguments: list[str]):
     """The command in this process: its exit code, what it said, and what it was refused with."""
-    from dibs.interfaces.cli.main import main
+    from dibs.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

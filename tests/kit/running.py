@@ -10,8 +10,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from dibs.board.survivors import end_survivors, mark_of
-from dibs.core.model import LeaseProcess
+from dibs.board.orphans import end_survivors, mark_of
+from dibs.domain.model import LeaseProcess
 from dibs.machine import this_machine
 from dibs.opening import open_board
 from kit.repositories import DIBS, Ran, Repo

@@ -21,12 +21,12 @@ from pathlib import Path
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.core import commands as c
-from dibs.core import guards as g
-from dibs.core import order
-from dibs.core.instants import SECOND, Duration
-from dibs.core.model import FINAL, TaskKey, Token
-from dibs.core.refusals import Refused
+from dibs.domain import commands as c
+from dibs.domain import guard_order
+from dibs.domain import guards as g
+from dibs.domain.instants import SECOND, Duration
+from dibs.domain.model import FINAL, TaskKey, Token
+from dibs.domain.refusals import Refused
 from dibs.opening import open_board
 from kit.history import Answer, Operation
 from kit.repositories import clean_environment
@@ -191,7 +191,9 @@ def sabotage(what: str) -> None:
 
 
 def forget(verb: str, *guards: object) -> None:
-    order.GUARDS[verb] = tuple(guard for guard in order.GUARDS[verb] if guard not in guards)
+    guard_order.GUARDS[verb] = tuple(
+        guard for guard in guard_order.GUARDS[verb] if guard not in guards
+    )
 
 
 def decide_too_early() -> None:

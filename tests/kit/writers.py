@@ -21,10 +21,10 @@ from pathlib import Path
 import dibs
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
-from dibs.board.upkeep import verify
-from dibs.core import commands as c
-from dibs.core.model import FINAL, Terms
-from dibs.core.refusals import Refused
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain.model import FINAL, Terms
+from dibs.domain.refusals import Refused
 from dibs.opening import create_at, open_board
 from kit.history import Answer, Operation, ledger_faults, violation
 from kit.postgres_ground import until

@@ -13,11 +13,11 @@ import time
 from collections import Counter
 
 from dibs.board.identity import Identity
-from dibs.board.upkeep import verify
-from dibs.core import commands as c
-from dibs.core.instants import SECOND, Duration
-from dibs.core.model import COMPLETE, DROPPED, FAILED, OPEN, TaskKey, Terms
-from dibs.core.refusals import Refused
+from dibs.board.verify import verify
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND, Duration
+from dibs.domain.model import COMPLETE, DROPPED, FAILED, OPEN, TaskKey, Terms
+from dibs.domain.refusals import Refused
 from dibs.opening import open_board
 from dibs.workers.sweep import sweep
 from kit import clocks, soak

@@ -11,14 +11,14 @@ import os
 import random
 import time
 
-from dibs.board import known
 from dibs.board.execute import Board
+from dibs.board.facts import task as known
 from dibs.board.settings import Settings
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
-from dibs.core.model import FINAL, Terms, Token
-from dibs.core.refusals import Refused
-from dibs.stores.sqlite import SqliteStore
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
+from dibs.domain.model import FINAL, Terms, Token
+from dibs.domain.refusals import Refused
+from dibs.storage.sqlite.store import SqliteStore
 from kit import soak
 from kit.boards import START, Bench
 from kit.history import Answer, Operation, State, after

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 
-from dibs import core
-from dibs.interfaces.cli import verbs
-from dibs.interfaces.surfaces import SURFACES
+from dibs import domain
+from dibs.cli import verbs
+from dibs.output.error_map import ERROR_MAP
 from kit.repositories import Repo
 from kit.sessions import fits, outputs, session_of
 
@@ -58,7 +58,9 @@ def test_the_pages_of_states_and_rights_name_verbs_that_can_be_typed():
 def test_the_page_of_states_has_every_question_that_is_asked_after_the_guards():
     """Wherever in the core a verb's questions stand: a new place of them is found too."""
     page = (ROOT / "docs" / "reference" / "states.md").read_text()
-    modules = [import_module(f"dibs.core.{one.name}") for one in iter_modules(core.__path__)]
+    modules = [
+        import_module(one.name) for one in walk_packages(domain.__path__, f"{domain.__name__}.")
+    ]
     asked = [getattr(one, "QUESTIONS", {}) for one in modules]
     assert {"approve", "reopen", "amend_stint"} <= {
         verb for questions in asked for verb in questions
@@ -111,7 +113,7 @@ def test_every_verb_that_a_page_names_exists(page):
 
 
 def test_every_verb_that_an_advice_names_exists():
-    for code, surface in SURFACES.items():
+    for code, surface in ERROR_MAP.items():
         named = set(re.findall(r"\bdibs ([a-z]+)", surface.advice)) - PROSE
         assert named <= VERBS, code
 

@@ -60,7 +60,7 @@ def test_a_soak_tries_new_examples_and_the_same_ones_for_the_same_seed(tmp_path)
 
 @pytest.mark.parametrize("words", [("-p", "no:xdist"), ("-n0",)])
 def test_the_suite_runs_without_its_plugin_for_many_processes(words):
-    ran = pytest_run(*words, "tests/core/test_values.py")
+    ran = pytest_run(*words, "tests/domain/test_values.py")
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -68,8 +68,8 @@ def test_what_is_quick_starts_no_process_and_says_what_it_leaves_out():
     ran = pytest_run(
         "-n0",
         "tests/faults",
-        "tests/git/test_setup.py",
-        "tests/core/test_values.py",
+        "tests/integrations/git/test_setup.py",
+        "tests/domain/test_values.py",
         DIBS_QUICK="1",
     )
     assert ran.returncode == 0, ran.stdout

@@ -1,1 +1,1 @@
-"""Backlogs that are files: read into the board, and kept up to date by it."""
+"""Backlogs in files: synced into the board, and updated by it."""

@@ -6,52 +6,52 @@ import os
 from os.path import basename, join
 
 from dibs.backlogs import files
-from dibs.backlogs.compare import ground_of, judge
-from dibs.backlogs.gone import as_gone, told
+from dibs.backlogs.diff import compare_item, diff_context
+from dibs.backlogs.formats.words import key_of
 from dibs.backlogs.index import Index
 from dibs.backlogs.item import Item, Problem
-from dibs.backlogs.reading import items_in
-from dibs.backlogs.showing import SHOWN, is_behind, records_of, write
-from dibs.backlogs.words import key_of
-from dibs.board.bounded import Unreadable
+from dibs.backlogs.items import items_in
+from dibs.backlogs.missing import as_gone, reason_text
+from dibs.backlogs.writeback import SHOWN, is_behind, records_of, write
+from dibs.board.limited_files import Unreadable
 from dibs.board.outcome import task_events
-from dibs.core import commands as c
-from dibs.core import events as e
-from dibs.core.facts import Death
-from dibs.core.model import AGENT, Task, TaskId, TaskKey
-from dibs.core.refusals import Refused, refused
-from dibs.stores.queue import wait_for_turn
+from dibs.domain import commands as c
+from dibs.domain.events import tasks as e
+from dibs.domain.facts import DeathEvidence
+from dibs.domain.model import AGENT, Task, TaskId, TaskKey
+from dibs.domain.refusals import Refused, refused
+from dibs.storage.sqlite.write_lock import acquire_write_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dibs.backlogs.compare import Ground, Verdict
+    from dibs.backlogs.diff import DiffContext, Verdict
     from dibs.backlogs.item import Dialect
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.outcome import Outcome
-    from dibs.stores.queue import Turn
-    from dibs.stores.transaction import ReadTransaction
+    from dibs.storage.sqlite.write_lock import WriteLock
+    from dibs.storage.transaction import ReadTransaction
 
 LOCK = "backlog.lock"
 LOCK_WAIT = 10.0
 LOOKS = 20
-"""How many tasks that could be offered are compared with their files, until one can be begun."""
+"""How many ready tasks are compared with their files, until one can be started."""
 
 COMPARED = 10
-"""How often an item is compared with a task that others keep changing."""
+"""How often an item is compared again with a task that others keep changing."""
 
 HELD_AT_MOST = 10_000
 ENDED = "session ended"
 READS_FIRST = (
     c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Submit, c.Complete,
 )  # fmt: skip
-"""Commands for which it matters what the item file says now."""
+"""Commands that depend on the current content of the item file."""
 
 
 class Backlog:
-    """Item files below `root`. `folder`: where the lock and the index lie, beside the board."""
+    """Item files below `root`. `folder`: where the lock and the index are, beside the board."""
 
     def __init__(self, root: str, folder: str, dialects: tuple[Dialect, ...]) -> None:
         self.root = root
@@ -59,23 +59,23 @@ class Backlog:
         self.dialects = dialects
         self._index: Index | None = None
         self.written = 0
-        """How many files were."""
+        """How many files were written."""
 
     @property
     def is_strict(self) -> bool:
-        """Whether one of them asks that everybody says who they are."""
+        """Whether one of the backlogs requires everybody to identify themselves."""
         return self.dialect_of("kano") is not None
 
     def dialect_of(self, channel: str | None) -> Dialect | None:
         return next((one for one in self.dialects if one.channel == channel), None)
 
-    def turn(self, board: Board, what: str) -> Turn:
-        """Who writes files does so alone, and looks at the board after it got its turn."""
+    def turn(self, board: Board, what: str) -> WriteLock:
+        """The lock for writing files; its holder reads the board after acquiring it."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        return wait_for_turn(join(self.folder, LOCK), what, LOCK_WAIT, board.store.machine)
+        return acquire_write_lock(join(self.folder, LOCK), what, LOCK_WAIT, board.store.machine)
 
     def index(self, tx: ReadTransaction) -> Index:
-        """Read once, and again when somebody else has written it."""
+        """The index, cached until another process writes it."""
         board = f"{tx.board.uid} {tx.board.created}"
         if self._index is None or not self._index.is_current(board):
             self._index = Index(self.folder, board, self.root)
@@ -84,7 +84,7 @@ class Backlog:
     # Before a command.
 
     def before(self, board: Board, who: Identity, command: c.Command) -> tuple[str, ...]:
-        """Takes in what the file of the task says now; what is not known yet is looked for."""
+        """Syncs the task's file before the command; searches the files for an unknown task."""
         if isinstance(command, c.Next):
             return self._look_at_offers(board, who, command)
         if not isinstance(command, c.TaskCommand):
@@ -98,14 +98,14 @@ class Backlog:
         return self.refresh(board, who, task)[1]
 
     def read(self, board: Board, who: Identity) -> str:
-        """Takes in all that is new in the files; a line about it, if there was anything."""
+        """Syncs all changed files; returns a summary line if there was anything."""
         from dibs.backlogs.report import summary
         from dibs.backlogs.sync import sync
 
         return summary(sync(self, board, who))
 
     def look_for(self, board: Board, who: Identity, key: TaskKey) -> Task | None:
-        """A task that nobody has taken in yet; if its file says why not, so does the refusal."""
+        """Finds a task that was not synced yet; the refusal says why, if its file does."""
         from dibs.backlogs.sync import sync
 
         report = sync(self, board, who)
@@ -118,7 +118,7 @@ class Backlog:
         return task
 
     def refresh(self, board: Board, who: Identity, task: Task) -> tuple[bool, tuple[str, ...]]:
-        """Compares one task with its file: whether the task changed, and what is to be said."""
+        """Compares one task with its file: whether the task changed, and the messages."""
         dialect = self.dialect_of(task.channel)
         if dialect is None:
             return False, ()
@@ -144,13 +144,13 @@ class Backlog:
         return False, said
 
     def compare(self, tx: ReadTransaction, dialect: Dialect, item: Item, key: TaskKey) -> Verdict:
-        """The item, which was read before, with its task as it is now."""
+        """Compares an item that was read before with the current state of its task."""
         task, ground = tx.task(key), self.ground(tx, dialect)
         assert task is not None, "a task is never deleted"
-        return judge(without_cycle(tx, item, task, ground), task, key, ground)
+        return compare_item(without_cycle(tx, item, task, ground), task, key, ground)
 
     def _look_at_offers(self, board: Board, who: Identity, command: c.Next) -> tuple[str, ...]:
-        """What would be offered first can be begun, says its file; if nothing is, all are read."""
+        """Checks by its file that the next ready task can be started; if there is none, syncs all files."""
         said: tuple[str, ...] = ()
         synced = False
         for _ in range(LOOKS):
@@ -169,14 +169,14 @@ class Backlog:
 
     # Finding.
 
-    def ground(self, tx: ReadTransaction, dialect: Dialect) -> Ground:
-        """What one item is compared on, in one look at the board."""
+    def ground(self, tx: ReadTransaction, dialect: Dialect) -> DiffContext:
+        """What one item is compared with, from one snapshot of the board."""
 
         def key(id_: str) -> TaskKey | None:
             task = tx.task(key_of(id_)[0]) or tx.task_of_origin(dialect.channel, id_)
             return task.key if task is not None and task.channel == dialect.channel else None
 
-        return ground_of(tx, dialect, key)
+        return diff_context(tx, dialect, key)
 
     def find(
         self, tx: ReadTransaction, dialect: Dialect, task: Task
@@ -191,7 +191,7 @@ class Backlog:
             except FileNotFoundError:
                 continue
             except (Unreadable, OSError) as error:
-                problem = Problem(path, told(error), "what the board knows of it holds")
+                problem = Problem(path, reason_text(error), "what the board knows of it holds")
                 continue
             for item in items:
                 if is_item_of(item, task):
@@ -199,7 +199,7 @@ class Backlog:
         return None, [problem]
 
     def candidates(self, tx: ReadTransaction, dialect: Dialect, task: Task) -> Iterator[str]:
-        """Where it was; then by its name; then everywhere."""
+        """Where to look for it: its last path, then by name, then everywhere."""
         known = self.index(tx).path_of(dialect.channel, task.origin_ask_ref or "")
         if known is not None:
             yield known
@@ -209,10 +209,10 @@ class Backlog:
         yield from named
         yield from (path for path in paths if path not in named)
 
-    # After it.
+    # After a command.
 
     def after(self, board: Board, who: Identity, outcome: Outcome) -> tuple[str, ...]:
-        """The files of the tasks that changed show it. What cannot be written, a sync writes later."""
+        """Writes the changed tasks to their files. A later sync retries what cannot be written."""
         changed = {key for key, _, event in task_events(outcome) if isinstance(event, SHOWN)}
         task = outcome.task
         if not outcome.events and task is not None and task.lease is not None:
@@ -223,10 +223,12 @@ class Backlog:
         try:
             return self.read_released(board, who, outcome) + self.show(board, changed, own)
         except (Refused, OSError) as error:
-            return (f"the item file was not written ({told(error)}); dibs sync does it later",)
+            return (
+                f"the item file was not written ({reason_text(error)}); dibs sync does it later",
+            )
 
     def read_released(self, board: Board, who: Identity, outcome: Outcome) -> tuple[str, ...]:
-        """Who gave an item back may have written what became of it: from now on that counts."""
+        """Syncs released items: the former holder may have written the result, which counts from now on."""
         keys = [key for key, _, event in task_events(outcome) if isinstance(event, e.Released)]
         if not keys:
             return ()
@@ -237,7 +239,7 @@ class Backlog:
     def show(
         self, board: Board, keys: set[TaskKey], own: frozenset[int] = frozenset()
     ) -> tuple[str, ...]:
-        """Writes what the board says now of these tasks into their files."""
+        """Writes the current state of these tasks to their files."""
         with board.read() as tx:
             tasks = [task for key in sorted(keys) if (task := tx.task(key)) and task.item]
         if not tasks:
@@ -252,7 +254,7 @@ class Backlog:
     def show_now(
         self, tx: ReadTransaction, keys: list[TaskKey], own: frozenset[int]
     ) -> tuple[str, ...]:
-        """The same, for who has the turn already."""
+        """As `show`, for a caller that holds the lock."""
         by_file, said = self.files_of(tx, keys)
         for path, dialect, tasks in by_file:
             wrote, problem = write(self.root, path, dialect, records_of(tx, tasks, own))
@@ -262,7 +264,7 @@ class Backlog:
         return tuple(said)
 
     def behind(self, tx: ReadTransaction, keys: list[TaskKey]) -> set[str]:
-        """The files that do not show what the board says now of these tasks."""
+        """The files that do not show the current state of these tasks."""
         by_file, _ = self.files_of(tx, keys)
         return {
             path
@@ -273,7 +275,7 @@ class Backlog:
     def files_of(
         self, tx: ReadTransaction, keys: list[TaskKey]
     ) -> tuple[list[tuple[str, Dialect, list[Task]]], list[str]]:
-        """The files of these tasks, and which of them have none."""
+        """The files of these tasks, and the tasks without one."""
         said: list[str] = []
         by_file: dict[tuple[str, str], tuple[str, Dialect, list[Task]]] = {}
         for key in keys:
@@ -290,7 +292,7 @@ class Backlog:
         return list(by_file.values()), said
 
     def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
-        """Where the item files of these tasks are, as far as that is known without looking."""
+        """Paths of the item files of these tasks, as far as the index knows them."""
         index = self.index(tx)
         found = (
             index.path_of(task.channel, task.origin_ask_ref)
@@ -299,21 +301,21 @@ class Backlog:
         )
         return frozenset(path for path in found if path)
 
-    # Who is dead.
+    # Dead sessions.
 
-    def deaths(self, board: Board) -> Mapping[TaskId, Death]:
-        """Leases of agents whose session is not among those that run, by the backlog's own list."""
+    def deaths(self, board: Board) -> Mapping[TaskId, DeathEvidence]:
+        """Leases of agents whose session is not in the backlog's own list of running sessions."""
         dialect = self.dialect_of("wrk")
         if dialect is None or not dialect.knows_sessions:
             return {}
-        found: dict[TaskId, Death] = {}
+        found: dict[TaskId, DeathEvidence] = {}
         with board.read() as tx:
             for task in tx.tasks_held(HELD_AT_MOST):
                 lease = task.lease
                 if lease is None or not lease.session or task.channel != dialect.channel:
                     continue
                 if tx.actor(lease.actor).kind == AGENT and dialect.is_dead(lease.session):
-                    found[task.id] = Death(task.token, lease.renewed, ENDED)
+                    found[task.id] = DeathEvidence(task.token, lease.renewed, ENDED)
         return found
 
 
@@ -321,8 +323,8 @@ def is_item_of(item: Item, task: Task) -> bool:
     return task.origin_ask_ref in (item.ref, item.id)
 
 
-def without_cycle(tx: ReadTransaction, item: Item, task: Task, ground: Ground) -> Item:
-    """The item without what waits for it already: a sync has cut that, and told it."""
+def without_cycle(tx: ReadTransaction, item: Item, task: Task, ground: DiffContext) -> Item:
+    """The item without dependencies that would close a cycle: a sync has cut and reported them."""
 
     def waits_for_it(id_: str) -> bool:
         key = ground.keys(id_)

@@ -1,4 +1,4 @@
-"""Cycles in what a backlog says waits for what: they are cut and told, never followed for ever."""
+"""Cycles in the dependencies of a backlog: they are cut and reported."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     from dibs.backlogs.item import Item
 
 SHOWN = 4
-"""Tasks of a long cycle that are named at each of its ends."""
+"""How many tasks of a long cycle are shown at each end."""
 
 
 def broken_cycles(items: Iterable[Item]) -> tuple[dict[str, tuple[str, ...]], list[Problem]]:
-    """By ref, what each item waits for without the edges that close a cycle, and a word on each.
+    """By ref, each item's dependencies without the edges that close a cycle, and a problem per cycle.
 
-    The items are walked in their order, each edge once: the same file always gives the same cuts.
-    An id that no item has is kept, and of two items with one id the first is meant.
+    Walks the items in order, each edge once: the same file always gives the same cuts. An unknown id is
+    kept,
+    and of two items with one id the first is meant.
     """
     walk = _Walk(list(items))
     for item in walk.items:
@@ -28,7 +29,7 @@ def broken_cycles(items: Iterable[Item]) -> tuple[dict[str, tuple[str, ...]], li
 
 
 class _Walk:
-    """Depth first, with a stack of its own: a chain of 50,000 tasks is no reason to stop."""
+    """Depth-first search with an explicit stack: a chain of 50,000 tasks must not overflow it."""
 
     def __init__(self, items: list[Item]) -> None:
         self.items = items
@@ -81,7 +82,7 @@ class _Walk:
         )
 
     def _told(self, place: int) -> str:
-        """The way from there to here and back; of a long one its ends, so that telling costs little."""
+        """The cycle as text; of a long one only its ends, to stay short."""
         way, length = self.way, len(self.way) - place
         if length <= 2 * SHOWN:
             ids = [item.id for item in way[place:]]

@@ -1,4 +1,4 @@
-"""Files of a backlog: read whole, and replaced whole, if nobody changed them meanwhile."""
+"""Reads backlog files whole, and replaces them atomically if nobody changed them meanwhile."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import os
 import stat
 from os.path import join, realpath
 
-from dibs.board import bounded
-from dibs.board.bounded import LIMIT, Unreadable
-from dibs.core.values import Value
+from dibs.board import limited_files
+from dibs.board.limited_files import LIMIT, Unreadable
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
 GRAPH_LIMIT = 256 << 20
-"""The largest file that is read if it holds all items, in bytes."""
+"""Size limit in bytes of a file that contains all items."""
 
 TEMPORARY = ".dibs-"
-"""How the name of a file begins that is on its way to become another: then the process, and chance."""
+"""Name prefix of temporary files; the process id and random bytes follow."""
 
 RANDOM = 8
-"""Bytes of chance in such a name."""
+"""Random bytes in such a name."""
 
 SWEEP = 60.0
-"""Seconds between two looks of one process for what killed writers left in a folder."""
+"""Seconds between two cleanups of a folder by one process, after killed writers."""
 
 LOOKS = 3
-"""So often a file is read that changes while it is read."""
+"""How often a file is read again that changes while it is read."""
 
 TURN_WAIT, TURN_LOOK = 5.0, 0.01
-"""So many seconds a writer waits for another one in the same folder, and how often it looks."""
+"""How long a writer waits for another in the same folder, and the poll interval; in seconds."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -40,11 +40,11 @@ _OWN_FILES = "/proc/self/fd"
 """Where a file without a name can be named."""
 
 _swept: dict[tuple[int, int], float] = {}
-"""When this process last removed what was left behind in a folder."""
+"""When this process last cleaned up a folder."""
 
 
-class Seen(Value):
-    """A file as it was read: what it held, and how to tell that it is still the same."""
+class FileVersion(Value):
+    """A file as it was read: its content, and how to detect a change."""
 
     data: bytes
     mtime_ns: int
@@ -55,7 +55,7 @@ class Seen(Value):
 
 
 class _Place:
-    """A file by its folder, which is open, and its name in it."""
+    """A file by the descriptor of its folder, and its name there."""
 
     def __init__(self, folder: int, name: str) -> None:
         self.folder, self.name = folder, name
@@ -67,21 +67,24 @@ class _Place:
         os.close(self.folder)
 
 
-def read(root: str, relative: str, limit: int = LIMIT) -> Seen:
-    """The file below `root`. Raises `Unreadable` for anything but a file of at most `limit` bytes
-    that lies there, also behind links; `OSError` if it cannot be read.
+def read(root: str, relative: str, limit: int = LIMIT) -> FileVersion:
+    """Reads the file below `root`.
+
+    Raises `Unreadable` for anything but a regular file below `root` of at most `limit` bytes, also behind
+    links; `OSError` if it cannot be read.
     """
     with _place(root, relative) as place:
         return _read(place, limit)
 
 
-def replace(root: str, relative: str, seen: Seen, data: bytes) -> bool:
-    """Makes `data` the file, with its mode, and its owner where that may be; False, and nothing
-    is changed, if it is no longer as it was `seen`.
+def replace(root: str, relative: str, seen: FileVersion, data: bytes) -> bool:
+    """Replaces the file, keeping its mode and, where allowed, its owner; False if it has changed.
 
-    Whatever happens, the file is the old or the new one, whole. Writers that use this function
-    never overwrite each other; of another program's change, only one in the microseconds between
-    the last look and the renaming could be lost.
+    Atomic: the file is always the old or the new one, whole. Writers that use this function never
+    overwrite
+    each other; a change by another program is lost only in the microseconds between the last check and
+    the
+    rename.
     """
     try:
         place = _place(root, relative)
@@ -92,12 +95,12 @@ def replace(root: str, relative: str, seen: Seen, data: bytes) -> bool:
         return _replace(place, seen, data)
 
 
-def _replace(place: _Place, seen: Seen, data: bytes) -> bool:
+def _replace(place: _Place, seen: FileVersion, data: bytes) -> bool:
     temporary = f"{TEMPORARY}{os.getpid()}-{os.urandom(RANDOM).hex()}"
     renamed = False
     file = _create(place.folder, temporary)
     try:
-        _lock(file)  # until it is closed: whoever sweeps the folder sees that somebody writes it
+        _lock(file)  # until it is closed: a cleanup sees that it is in use
         _write(place, file, data)
         renamed = _rename(place, file, temporary, seen)
     except FileNotFoundError:
@@ -115,10 +118,11 @@ def _replace(place: _Place, seen: Seen, data: bytes) -> bool:
 
 
 def _place(root: str, relative: str) -> _Place:
-    """Where the file is, links followed, if that is below `root`.
+    """The file's place, with links resolved, if that is below `root`.
 
-    Each folder is opened from the one above it and no link is followed on the way: nobody can put
-    one there between a look and an opening.
+    Opens each folder from its parent without following links: nobody can insert one between a check and
+    an
+    open.
     """
     parts = _parts(relative)
     place = _opened(root, parts)
@@ -141,7 +145,7 @@ def _parts(relative: str) -> list[str]:
 
 
 def _opened(root: str, parts: list[str]) -> _Place | None:
-    """None: there is a link on the way."""
+    """None if there is a link on the way."""
     folder = os.open(root, _FOLDER)
     try:
         for part in parts[:-1]:
@@ -167,14 +171,14 @@ def _is_link(folder: int, name: str) -> bool:
 # Reading.
 
 
-def _read(place: _Place, limit: int) -> Seen:
+def _read(place: _Place, limit: int) -> FileVersion:
     now = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     if not stat.S_ISREG(now.st_mode):
         raise Unreadable("it is not a file")
     file = os.open(place.name, _READ, dir_fd=place.folder)
     try:
         for _ in range(LOOKS):
-            before, data = bounded.contents(file, limit)
+            before, data = limited_files.contents(file, limit)
             seen = _seen(before, data)
             if seen == _seen(os.fstat(file), data):
                 return seen
@@ -183,26 +187,26 @@ def _read(place: _Place, limit: int) -> Seen:
     raise Unreadable("it changes while it is read")
 
 
-def _seen(now: os.stat_result, data: bytes) -> Seen:
+def _seen(now: os.stat_result, data: bytes) -> FileVersion:
     mode = stat.S_IMODE(now.st_mode)
-    return Seen(data, now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, mode)
+    return FileVersion(data, now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, mode)
 
 
 # Writing.
 
 
 def _create(folder: int, name: str) -> int:
-    """A file without a name, where the system has such: it is gone with a writer that is killed."""
+    """An unnamed file where supported: it disappears when its writer is killed."""
     if os.path.isdir(_OWN_FILES):
         try:
             return os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
-        except OSError:  # not on this file system
+        except OSError:  # not supported by this file system
             pass
     return os.open(name, _CREATE, 0o600, dir_fd=folder)
 
 
 def _lock(file: int) -> bool:
-    """Whether nobody else has it; where there are no locks, somebody may."""
+    """Whether the lock was acquired; False where locks are not supported."""
     import fcntl
 
     try:
@@ -223,7 +227,7 @@ def _write(place: _Place, file: int, data: bytes) -> None:
 
 
 def _give(file: int, like: os.stat_result) -> None:
-    """The file's owner and group, as far as this process may: others' files stay readable to them."""
+    """Copies owner and group as far as allowed, so that files of other users stay readable to them."""
     own = os.fstat(file)
     for user, group in ((like.st_uid, -1), (-1, like.st_gid)):
         if (user in (-1, own.st_uid)) and (group in (-1, own.st_gid)):
@@ -234,9 +238,11 @@ def _give(file: int, like: os.stat_result) -> None:
             continue
 
 
-def _rename(place: _Place, file: int, temporary: str, seen: Seen) -> bool:
-    """Looks a last time, and renames. The lock of the folder makes that one step for all who use it;
-    it ends when the folder is closed.
+def _rename(place: _Place, file: int, temporary: str, seen: FileVersion) -> bool:
+    """Checks once more and renames.
+
+    The lock on the folder makes that atomic for all users of this module; it ends when the folder is
+    closed.
     """
     if not _has_turn(place.folder):
         return False
@@ -262,17 +268,17 @@ def _has_turn(folder: int) -> bool:
         except BlockingIOError:
             time.sleep(TURN_LOOK)
         except OSError:
-            return True  # this file system has no locks: the comparison alone must do
+            return True  # no locks on this file system: rely on the comparison
         else:
             return True
     return False
 
 
-# What a killed writer left behind.
+# Cleanup after killed writers.
 
 
 def _sweep(folder: int) -> None:
-    """Removes temporary files that nobody writes any more. Not every time: a folder may hold many files."""
+    """Removes orphaned temporary files. Not every time: a folder may contain many files."""
     import time
 
     now, own = time.monotonic(), os.fstat(folder)
@@ -286,7 +292,7 @@ def _sweep(folder: int) -> None:
         try:
             _remove_unused(folder, name)
         except OSError:
-            continue  # not ours to remove; it is in nobody's way
+            continue  # not ours to remove, and harmless
 
 
 def _is_temporary(name: str) -> bool:
@@ -295,7 +301,7 @@ def _is_temporary(name: str) -> bool:
 
 
 def _remove_unused(folder: int, name: str) -> None:
-    """Its writer has a lock on it for as long as it lives, on whatever host."""
+    """Its writer holds a lock on it while it lives, on whatever host."""
     file = os.open(name, _READ, dir_fd=folder)
     try:
         if stat.S_ISREG(os.fstat(file).st_mode) and _lock(file):

@@ -1,6 +1,6 @@
-"""What the files were like when they were last read, so that a sync with nothing changed reads none.
+"""The files as last read, so that a sync without changes reads none.
 
-It lies beside the board, and may be lost at any time: then everything is read again.
+Stored beside the board, and disposable: without it, everything is read again.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import os
 from os.path import basename, join
 
 from dibs.backlogs.files import GRAPH_LIMIT
-from dibs.board import bounded
-from dibs.core.values import Value
+from dibs.board import limited_files
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 FILE = "backlog-index.json"
 VERSION = 1
 RACY = 2_000_000_000
-"""A file that was changed so shortly before it was read may change again within the same tick (ns)."""
+"""A file changed this shortly before it was read may change again within the same clock tick (ns)."""
 
 Print = tuple[int, int, int, int]
-"""Of a file: when it was modified, when its inode changed, its size, its inode."""
+"""Of a file: mtime, ctime, size, inode."""
 
 
-class Noted(Value):
-    """An item as it was last read, as much of it as the next sync needs."""
+class IndexedItem(Value):
+    """An item as last read, reduced to what the next sync needs."""
 
     channel: str
     ref: str
@@ -40,20 +40,20 @@ class Noted(Value):
 
 
 class File(Value):
-    """A file as it was last read."""
+    """A file as last read."""
 
     print: Print
     read_at: int
-    items: tuple[Noted, ...] = ()
+    items: tuple[IndexedItem, ...] = ()
     again: bool = False
-    """Whether it is read again though it has not changed: time alone changes what it means."""
+    """Whether to read it again though unchanged: its meaning depends on the time."""
 
     def is_as(self, now: Print) -> bool:
         return not self.again and now == self.print and self.read_at - now[1] > RACY
 
 
 class Index:
-    """All files of a root, and how far the ledger was when they were last in step."""
+    """All files of a root, and the last ledger event when they were last in sync."""
 
     def __init__(self, folder: str, board: str, root: str) -> None:
         self._path = join(folder, FILE)
@@ -76,13 +76,13 @@ class Index:
 
     def _load(self) -> None:
         try:
-            kept = bounded.json(bounded.read(self._path, GRAPH_LIMIT))
+            kept = limited_files.json(limited_files.read(self._path, GRAPH_LIMIT))
             if kept["of"] != self._of:
                 return
             self.files = {path: _file(stored) for path, stored in kept["files"].items()}
             self.seq = kept["seq"]
         except (
-            OSError, bounded.Unreadable, ValueError, KeyError, TypeError, IndexError, AttributeError,
+            OSError, limited_files.Unreadable, ValueError, KeyError, TypeError, IndexError, AttributeError,
         ):  # fmt: skip
             self.files, self.seq = {}, 0
 
@@ -96,14 +96,14 @@ class Index:
         os.replace(temporary, self._path)
         self._stat, self._places = self._look(), {}
 
-    def items(self) -> Iterator[tuple[str, Noted]]:
+    def items(self) -> Iterator[tuple[str, IndexedItem]]:
         for path, file in self.files.items():
             for noted in file.items:
                 yield path, noted
 
     def path_of(self, channel: str, ref: str) -> str | None:
         if not self._places:
-            best: dict[tuple[str, str], tuple[str, Noted]] = {}
+            best: dict[tuple[str, str], tuple[str, IndexedItem]] = {}
             for path, one in self.items():
                 other = best.setdefault((one.channel, one.ref), (path, one))
                 if other[0] != path and counts_before(path, one) < counts_before(*other):
@@ -112,14 +112,14 @@ class Index:
         return self._places.get((channel, ref))
 
 
-def counts_before(path: str, one: Noted) -> tuple[bool, bool, str]:
-    """Of several files of an item, the least counts: dibs has written it, it is named after its id."""
+def counts_before(path: str, one: IndexedItem) -> tuple[bool, bool, str]:
+    """Sort key for several files of one item; the least counts: written by dibs, then named after its id."""
     named = basename(path).casefold().startswith(one.id.casefold())
     return not one.pointed, not named, path
 
 
-def noted(item: Item) -> Noted:
-    return Noted(item.channel, item.ref, item.id, item.after, item.pointer is not None)
+def noted(item: Item) -> IndexedItem:
+    return IndexedItem(item.channel, item.ref, item.id, item.after, item.pointer is not None)
 
 
 def _stored(file: File) -> list[Any]:
@@ -128,5 +128,5 @@ def _stored(file: File) -> list[Any]:
 
 def _file(stored: list[Any]) -> File:
     print_, read_at, items, again = stored
-    kept = tuple(Noted(one[0], one[1], one[2], tuple(one[3]), one[4]) for one in items)
+    kept = tuple(IndexedItem(one[0], one[1], one[2], tuple(one[3]), one[4]) for one in items)
     return File(tuple(print_), read_at, kept, again)

@@ -1,15 +1,16 @@
-"""The nouns of a backlog: an item as its file has it, and a record as the board wants it there.
+"""The values of a backlog: an item as read from its file, and a record to be written to it.
 
-A dialect (`kano`, `wrk`, `workgraph`, `backlog_md`) knows one kind of file. It reads bytes into items,
-and puts records into bytes; it opens nothing.
+A dialect (`kano`, `wrk`, `workgraph`, `backlog_md`) handles one file format. It parses bytes into items,
+and
+merges records into bytes; it opens no files.
 """
 
 from __future__ import annotations
 
-from dibs.core.checks import PLACEHOLDERS
-from dibs.core.instants import Duration, Instant, exact
-from dibs.core.model import IN_PROGRESS, PRIORITY_DEFAULT, Actor, Task, Token
-from dibs.core.values import Value
+from dibs.domain.checks import PLACEHOLDERS
+from dibs.domain.instants import Duration, Instant, exact
+from dibs.domain.model import IN_PROGRESS, PRIORITY_DEFAULT, Actor, Task, Token
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Protocol
 
-    from dibs.backlogs.words import Words
-    from dibs.core.model import State
+    from dibs.backlogs.formats.words import Words
+    from dibs.domain.model import State
 
 PERSON, UNBOUND = "*", "-"
-"""What stands for the session of a person, who has none, and of an assignee who has not come yet."""
+"""Placeholders for a session: of a person, who has none, and of an unbound assignee."""
 
 
 class Pointer(Value):
@@ -43,7 +44,7 @@ class Pointer(Value):
 
 
 class Lock(Value):
-    """Somebody holds the item by its file alone: another tool wrote that. `problem`: it makes no sense."""
+    """A claim of another tool, which only the file knows. `problem`: why it is invalid."""
 
     holder: str
     since: Instant | None = None
@@ -51,14 +52,14 @@ class Lock(Value):
 
 
 class Problem(Value):
-    """Something in a file that is not as it should be, and what was made of it."""
+    """Something invalid in a file, and how it was handled."""
 
     path: str
     what: str
     choice: str
     line: int = 0
     warns: bool = False
-    """Whether it matters to who is about to begin the work."""
+    """Whether it matters to somebody about to start the work."""
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}" if self.line else self.path
@@ -66,13 +67,13 @@ class Problem(Value):
 
 
 class Item(Value):
-    """One unit of work as its file has it."""
+    """One unit of work as read from its file."""
 
     channel: str
     ref: str
-    """What it is known by for ever: the origin of its task."""
+    """Its permanent identity: the origin of its task."""
     id: str
-    """What people call it: the key of its task, if that can be one."""
+    """Its name for people: the key of its task, if valid as one."""
     path: str
     title: str
     state: State
@@ -81,32 +82,32 @@ class Item(Value):
     priority: int = PRIORITY_DEFAULT
     uid: str = ""
     owner: str = ""
-    """Who has it, as text: it need not be an actor."""
+    """Who has it, as text, not necessarily an actor."""
     after: tuple[str, ...] = ()
-    """The ids of what it waits for."""
+    """The ids of its dependencies."""
     scope: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     gate: str = ""
-    """Why it cannot be begun, in words; empty: it can."""
+    """Why it cannot be started, as text; empty if it can."""
     lock: Lock | None = None
     pointer: Pointer | None = None
     expires: Instant | None = None
-    """When the lease that the pointer names ends, as the file states it."""
+    """When the lease of the pointer expires, according to the file."""
     line: int = 0
     problems: tuple[Problem, ...] = ()
     gone: bool = False
-    """By its tool's own rule whoever has it works on it no more."""
+    """Whether its holder stopped working, by the rule of its own tool."""
 
     @property
     def is_claimed(self) -> bool:
-        """Somebody is at work on it by the file alone: no lease of a board stands behind that."""
+        """Whether somebody works on it according to the file alone, without a lease on a board."""
         by_hand = self.pointer is None or not self.pointer.held
         named = self.owner != "" and self.owner.casefold() not in PLACEHOLDERS
         return self.state == IN_PROGRESS and named and by_hand
 
 
 class Step(Value):
-    """A change of state, as it is told in an item's own log."""
+    """A change of state, as an entry in an item's own log."""
 
     seq: int
     at: Instant
@@ -117,27 +118,27 @@ class Step(Value):
     model: str = ""
     text: str = ""
     redacted: bool = False
-    """Its text was removed on the board: where it was told, it goes, too."""
+    """Its text was redacted on the board, so it is removed from the log too."""
 
     @property
     def mark(self) -> str:
-        """By this a step is known again in a log: it is told once."""
+        """Identifies a step in a log, so that it is written once."""
         return f"(dibs {self.token} #{self.seq})"
 
 
 class Record(Value):
-    """What the board says of a task, as its file is to show it."""
+    """The board's state of a task, to be written to its file."""
 
     task: Task
     board: str
     now: Instant
     holder: Actor | None = None
     steps: tuple[Step, ...] = ()
-    """The latest changes of state, oldest first; those that the file tells already among them."""
+    """The latest changes of state, oldest first, including those already in the file."""
     owner: str = ""
-    """Who holds it, or brought it where it is."""
+    """Who holds it, or brought it to its state."""
     expires: Instant | None = None
-    """What the file is to state as the end of the lease, if not its true end: it may lag behind."""
+    """The end of the lease to write, if not the true one: the file may lag behind."""
 
     @property
     def pointer(self) -> Pointer:
@@ -151,40 +152,38 @@ class Record(Value):
 if TYPE_CHECKING:
 
     class Dialect(Protocol):
-        """One kind of backlog."""
+        """One backlog format."""
 
         channel: str
         words: Words
         heals: bool
-        """Whether the first look puts claims of the dead right in the file, too."""
+        """Whether the first sync corrects claims of the dead in the file too."""
         largest: int
-        """How many bytes a file may have."""
+        """Size limit of a file in bytes."""
 
         @property
         def knows_sessions(self) -> bool:
-            """Whether it has a list of the sessions that run."""
+            """Whether it has a list of running sessions."""
             ...
 
         def alone(self, root: str) -> AbstractContextManager[object]:
-            """While its files are written: the lock of the tool that they belong to, if it has one."""
+            """The lock of the tool that owns the files, if it has one; held while they are written."""
             ...
 
         def is_dead(self, session: str) -> bool:
-            """Whether that list says that a session has ended."""
+            """Whether a session has ended, according to that list."""
             ...
 
         def paths(self, root: str) -> Iterator[str]:
-            """The files of such a backlog below `root`, relative to it; none if there is none."""
+            """The files of such a backlog below `root`, relative to it."""
             ...
 
         def read(
             self, path: str, data: bytes, now: Instant, *, strict: bool = False
         ) -> tuple[list[Item], list[Problem]]:
-            """The items in a file. Raises `Unreadable` if there is nothing to be had from it; if
-            `strict`, already if one of many cannot be read.
-            """
+            """The items of a file. Raises `Unreadable` if none is readable or, if `strict`, if one is not."""
             ...
 
         def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
-            """The file with the records, by the refs of its items, and nothing else changed."""
+            """The file with the records, by the refs of its items; every other byte stays."""
             ...

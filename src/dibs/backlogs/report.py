@@ -1,10 +1,10 @@
-"""What is asked of a sync, and what it found and did."""
+"""The options of a sync, and its report."""
 
 from __future__ import annotations
 
 from dibs.backlogs.item import Problem
-from dibs.core.refusals import several
-from dibs.core.values import Value
+from dibs.domain.refusals import several
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 class Options(Value):
     check: bool = False
-    """Only say what would be done."""
+    """Dry run."""
     everything: bool = False
-    """Read every file, whether it has changed or not."""
+    """Read every file, changed or not."""
     strict: bool = False
-    """What cannot be read stops everything."""
+    """Stop at the first unreadable item."""
     progress: Progress | None = None
 
 
@@ -35,7 +35,7 @@ class Report(Value):
     unwritten: int = 0
     brought_back: int = 0
     adopted: tuple[str, ...] = ()
-    """Items on which somebody known was at work by the file alone: they have leases now."""
+    """Items on which a known actor worked according to the file alone: they have leases now."""
     healed: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     proposals: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ NOTHING = Options()
 
 
 def summary(report: Report) -> str:
-    """One line, however much there was; nothing if there was nothing."""
+    """A summary in one line; "" if nothing happened."""
     counts = (
         (report.added, "taken in", "taken in"),
         (report.changed, "changed", "changed"),

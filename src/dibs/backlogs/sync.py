@@ -1,4 +1,4 @@
-"""Sync: item files are read into the board, and written where the board owns a change of them."""
+"""Sync: reads item files into the board, and writes changes that the board owns to the files."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import time
 from os.path import exists, getmtime, join
 
 from dibs.backlogs import files
+from dibs.backlogs.aliases import proposals
 from dibs.backlogs.backlog import COMPARED
-from dibs.backlogs.compare import ground_of, judge
 from dibs.backlogs.cycles import broken_cycles
-from dibs.backlogs.found import wrong_in
-from dibs.backlogs.gone import GONE, as_gone, missing, told
+from dibs.backlogs.diff import compare_item, diff_context
+from dibs.backlogs.discover import wrong_in
+from dibs.backlogs.formats.words import key_of
 from dibs.backlogs.index import File, counts_before, noted
 from dibs.backlogs.item import Item, Problem
-from dibs.backlogs.names import proposals
-from dibs.backlogs.reading import items_in
+from dibs.backlogs.items import items_in
+from dibs.backlogs.missing import GONE, as_gone, missing, reason_text
 from dibs.backlogs.report import NOTHING, Options, Report
-from dibs.backlogs.showing import SHOWN
-from dibs.backlogs.words import key_of
-from dibs.board.bounded import Unreadable
-from dibs.core import commands as c
-from dibs.core.instants import SECOND
-from dibs.core.model import Listed, Task, TaskKey
-from dibs.core.refusals import refused
-from dibs.core.values import Value
+from dibs.backlogs.writeback import SHOWN
+from dibs.board.limited_files import Unreadable
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
+from dibs.domain.model import BacklogItem, Task, TaskKey
+from dibs.domain.refusals import refused
+from dibs.domain.values import Value
 from dibs.machine import NANOSECONDS, wall_clock
 
 TYPE_CHECKING = False
@@ -32,39 +32,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dibs.backlogs.backlog import Backlog
-    from dibs.backlogs.compare import Verdict
-    from dibs.backlogs.index import Noted
+    from dibs.backlogs.diff import Verdict
+    from dibs.backlogs.index import IndexedItem
     from dibs.backlogs.item import Dialect
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
-    from dibs.core.event import Event
-    from dibs.stores.transaction import ReadTransaction
+    from dibs.domain.events.base import Event
+    from dibs.storage.transaction import ReadTransaction
 
     Progress = Callable[[int, int], None]
 
 BATCH = 200
-"""Items that are taken in by one transaction."""
+"""Items per transaction."""
 
 GIT_WAIT, GIT_LOOK, GIT_STALE = 5.0, 0.05, 600.0
-"""Seconds: how long git is waited for, how often it is looked, and when its lock is a leftover."""
+"""Seconds: how long to wait for git, the poll interval, and the age at which its lock is stale."""
 
 NOT_YET = "what it waits for is being taken in"
 
 
 def sync(backlog: Backlog, board: Board, who: Identity, options: Options = NOTHING) -> Report:
-    """One pass over all files. Two at once take turns; git is let finish first."""
-    with board.read():  # without a board nothing is made beside it
+    """One pass over all files, one at a time. Lets a running git command finish first."""
+    with board.read():  # refuses if there is no board, before creating anything beside it
         pass
     wait_for_git(backlog.root)
     turn = backlog.turn(board, "sync")
     try:
-        return Syncing(backlog, board, who, options).run()
+        return SyncPass(backlog, board, who, options).run()
     finally:
         turn.end()
 
 
 def wait_for_git(root: str) -> None:
-    """A checkout in progress has old and new files beside each other: it is let finish."""
+    """Waits for a checkout in progress, which has old and new files side by side."""
     lock = join(root, ".git", "index.lock")
     end = time.monotonic() + GIT_WAIT
     while exists(lock):
@@ -79,20 +79,20 @@ def wait_for_git(root: str) -> None:
 
 
 class Candidate(Value):
-    """An item that was read, the task that it is, and its key."""
+    """An item that was read, its task, and its key."""
 
     item: Item
     task: Task | None
     key: TaskKey
 
 
-class Syncing:
+class SyncPass:
     """One pass."""
 
     def __init__(
         self, backlog: Backlog, board: Board, who: Identity | None, options: Options
     ) -> None:
-        """Nobody is needed who only looks."""
+        """`who` is not needed for a dry run."""
         self.backlog, self.board, self.who, self.options = backlog, board, who, options
         self.problems: list[Problem] = wrong_in(backlog.root)
         self.fresh: dict[str, list[Item]] = {}
@@ -105,10 +105,10 @@ class Syncing:
         self.healed: list[Item] = []
         self.adopted: list[str] = []
         self.writes: set[str] = set()
-        """Files that would be written for what is not on the board yet."""
+        """Files that would be written for items not on the board yet."""
         self.entries = 0
         self.outdated: set[str] = set()
-        """Refs of items whose tasks changed after they were compared."""
+        """Refs of items whose tasks changed after the comparison."""
 
     def run(self) -> Report:
         with self.board.read() as tx:
@@ -141,7 +141,7 @@ class Syncing:
     # Reading.
 
     def scan(self, dialect: Dialect) -> None:
-        """Reads the files that are not as they were."""
+        """Reads the files that have changed."""
         with self.board.read() as tx:
             now = tx.now
         for path in dialect.paths(self.backlog.root):
@@ -171,11 +171,11 @@ class Syncing:
 
     def unreadable(self, path: str, error: Exception) -> None:
         if self.options.strict:
-            raise refused("bad_argument", f"{path} cannot be read: {told(error)}")
+            raise refused("bad_argument", f"{path} cannot be read: {reason_text(error)}")
         line = getattr(error, "line", 0)
-        self.problems.append(Problem(path, told(error), "it is not a task", line))
+        self.problems.append(Problem(path, reason_text(error), "it is not a task", line))
 
-    def all_noted(self, dialect: Dialect) -> list[tuple[str, Noted]]:
+    def all_noted(self, dialect: Dialect) -> list[tuple[str, IndexedItem]]:
         return [
             (path, one)
             for path, file in self.files.items()
@@ -198,10 +198,10 @@ class Syncing:
                     self.problems.append(Problem(path, what, f"{first} counts"))
         return counts
 
-    # Taking in.
+    # Syncing into the board.
 
     def take_in(self, dialect: Dialect) -> None:
-        """What the files say that is new: first the items, then what they wait for."""
+        """Syncs what is new in the files: first the items, then their dependencies."""
         counts = self.chosen(dialect)
         fresh = [
             item
@@ -235,9 +235,9 @@ class Syncing:
         self.after_judging(verdicts)
 
     def take_out(self, dialect: Dialect) -> None:
-        """Items whose files are not there any more: their tasks stay, and nobody begins them.
+        """Gates the tasks of missing files: they stay, and nobody starts them.
 
-        On a server another machine may have the file: nothing is said of what is missing here.
+        On a server another machine may have the file: then missing files are not reported.
         """
         if self.board.store.remote:
             return
@@ -272,7 +272,7 @@ class Syncing:
                 self.shows |= {task.key} if task is not None else set()
 
     def load(self, tx: ReadTransaction, dialect: Dialect, many: int) -> None:
-        """The tasks of this backlog, by ref: all at once, if many are asked for."""
+        """Loads the tasks of this backlog by ref: all at once, if many are needed."""
         self.rows: dict[str, Task] = {}
         self.by_id = {one.id.casefold(): one.ref for _, one in reversed(self.all_noted(dialect))}
         if many > BATCH:
@@ -304,18 +304,18 @@ class Syncing:
     def judged(self, tx: ReadTransaction, dialect: Dialect, item: Item) -> Verdict:
         task = self.rows.get(item.ref) or self.rows.get(item.id)
         key = task.key if task else key_of(item.id)[0]
-        return judge(item, task, key, ground_of(tx, dialect, self.key_of_id))
+        return compare_item(item, task, key, diff_context(tx, dialect, self.key_of_id))
 
     def key_of_id(self, id_: str) -> TaskKey | None:
-        """An id that a file names: the key of its task, or the one that it will have."""
+        """The key of the task with an id that a file names, or the key that it will have."""
         ref = self.by_id.get(id_.casefold())
         if ref is None:
             return None
         task = self.rows.get(ref)
         return task.key if task is not None else key_of(id_)[0]
 
-    def again(self, one: Candidate, verdict: Verdict) -> Listed:
-        """A new task once more, now that all that it waits for is there."""
+    def again(self, one: Candidate, verdict: Verdict) -> BacklogItem:
+        """A new task with its dependencies, now that they exist."""
         assert verdict.listed is not None, "what is new is listed"
         keys = (self.key_of_id(id_) for id_ in one.item.after)
         after = tuple(dict.fromkeys(key for key in keys if key is not None))
@@ -337,7 +337,7 @@ class Syncing:
         return [item.but(after=after[item.ref]) for item in fresh]
 
     def doubled_ids(self, verdicts: list[tuple[Candidate, Verdict]]) -> None:
-        """Different items with one id: the first keeps the key, the others get one behind it."""
+        """Different items with one id: the first keeps the key, the others get a suffix."""
         seen: dict[str, str] = {}
         for one, _ in verdicts:
             first = seen.setdefault(one.item.id.casefold(), one.item.path)
@@ -348,7 +348,7 @@ class Syncing:
                 self.problems.append(Problem(one.item.path, what, choice))
 
     def compare_again(self, dialect: Dialect, fresh: list[Item]) -> None:
-        """Items whose tasks changed meanwhile; what still does is left to the next sync."""
+        """Compares items again whose tasks changed meanwhile; the next sync handles the rest."""
         for _ in range(COMPARED):
             refs, self.outdated = self.outdated, set()
             again = [item for item in fresh if item.ref in refs]
@@ -363,7 +363,7 @@ class Syncing:
                 self.files[item.path] = self.files[item.path].but(again=True)
         self.outdated = set()
 
-    def execute(self, listed: list[Listed]) -> None:
+    def execute(self, listed: list[BacklogItem]) -> None:
         for start in range(0, len(listed), BATCH):
             batch = tuple(listed[start : start + BATCH])
             assert self.who is not None, "who takes something in is somebody"
@@ -381,7 +381,7 @@ class Syncing:
     # Writing.
 
     def changed_tasks(self, tx: ReadTransaction) -> set[TaskKey]:
-        """Tasks that changed on the board since the files were last in step."""
+        """Tasks that changed on the board since the last sync."""
         if not self.index.seq or self.index.seq >= tx.board.seq:
             return set()
         shown = {kind.verb for kind in SHOWN_VERBS}
@@ -393,7 +393,7 @@ class Syncing:
         return set(tx.keys_of(found).values())
 
     def write(self) -> int:
-        """Files that are behind, and those of tasks that changed."""
+        """Writes files that are stale, and those of changed tasks; returns how many."""
         shows = (self.shows | self.behind) - self.gone
         if self.options.check:
             with self.board.read() as tx:
@@ -408,7 +408,7 @@ class Syncing:
         return self.backlog.written - before
 
     def keep(self, began: int) -> None:
-        """Remembers how the files were. Those that were written are read once more the next time."""
+        """Stores the state of the files. Written files are read once more by the next sync."""
         with self.board.read() as tx:
             ended = tx.board.seq
         self.index.files = self.files
@@ -417,7 +417,7 @@ class Syncing:
         self.index.save()
 
     def registered(self, began: int) -> int:
-        """Events beside those of tasks that the sync itself may have made."""
+        """The number of events outside tasks that the sync itself may have made."""
         with self.board.read() as tx:
             return sum(entry.task is None for entry in tx.events_since(began))
 
@@ -430,8 +430,8 @@ class Syncing:
         return proposals(owners, known)
 
 
-def first_of(verdict: Verdict) -> Listed:
-    """A new task before what it waits for is there: nobody begins it meanwhile."""
+def first_of(verdict: Verdict) -> BacklogItem:
+    """A new task before its dependencies exist: gated, so that nobody starts it meanwhile."""
     listed = verdict.listed
     assert listed is not None, "what is new is listed"
     if not listed.after or listed.item is None:

@@ -1,26 +1,26 @@
-"""The agents that a dispatcher starts: the tables `[agents.NAME]` of a board's settings."""
+"""Agents that a dispatcher starts: the tables `[agents.NAME]` of the settings."""
 
 from __future__ import annotations
 
 from dibs.board.settings import Setting, check_by, command_words, number, shown_words
-from dibs.core import checks
-from dibs.core.model import folded
-from dibs.core.refusals import Refused, refused
-from dibs.core.values import Value
+from dibs.domain import checks
+from dibs.domain.model import folded_name
+from dibs.domain.refusals import Refused, refused
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 MOST = 100
-"""Tasks that one agent may hold at a time."""
+"""The limit of tasks that one agent may hold at a time."""
 
 RESERVED = "DIBS_"
-"""What dibs itself tells a worker: no settings say otherwise."""
+"""The prefix of variables that dibs itself sets for a worker: settings cannot override them."""
 
 
 class Agent(Value):
-    """How an agent is started, and as whom it is registered at first use."""
+    """How an agent is started, and with which terms it is registered at first use."""
 
     name: str
     command: tuple[str, ...]
@@ -71,13 +71,13 @@ AGENT = {
 
 
 def agents_of(path: str, tables: Any) -> tuple[Agent, ...]:
-    """The agents that a file states; the first thing that is wrong is refused."""
+    """The agents of a file; refuses the first problem."""
     if not isinstance(tables, dict):
         raise refused("bad_setting", f"{path}: agents is a table for each agent: [agents.NAME]")
     found: dict[str, Agent] = {}
     for name, table in tables.items():
         agent = agent_of(path, name, table)
-        other = found.setdefault(folded(name), agent)
+        other = found.setdefault(folded_name(name), agent)
         if other is not agent:
             raise refused("bad_setting", f"{path}: {other.name} and {name} are one name")
     return tuple(found.values())
@@ -109,6 +109,6 @@ def rows(agents: tuple[Agent, ...]) -> list[tuple[str, str, bool, str]]:
 
 
 def stated(agent: Agent) -> set[str]:
-    """What differs from the defaults."""
+    """The settings that differ from the defaults."""
     defaults = Agent.defaults
     return {key for key, value in agent.named().items() if value != defaults.get(key)}

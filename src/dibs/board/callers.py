@@ -1,25 +1,26 @@
-"""Who calls: the actor and session behind an identity, and what is kept of them."""
+"""Resolve a caller: the actor and session behind an identity, and their registration."""
 
 from __future__ import annotations
 
 from dibs.board.identity import Identity
 from dibs.board.settings import Settings
-from dibs.core import board_events, refusals
-from dibs.core import commands as c
-from dibs.core import events as e
-from dibs.core.decide import Decision
-from dibs.core.model import AGENT, HUMAN, Actor, ActorId, Caller, Place, Session, folded
-from dibs.core.refusals import refused
+from dibs.domain import commands as c
+from dibs.domain import refusals
+from dibs.domain.decide.tasks import Decision
+from dibs.domain.events import board
+from dibs.domain.events import tasks as e
+from dibs.domain.model import AGENT, HUMAN, Actor, ActorId, Caller, Place, Session, folded_name
+from dibs.domain.refusals import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dibs.stores.transaction import ReadTransaction, WriteTransaction
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 
 def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[Caller, bool]:
-    """The caller, and whether it is new: it is registered only if its command is accepted."""
+    """The caller, and whether it is new. A new one is registered only if its command is accepted."""
     known = tx.actor_named(who.name)
     actor = known or newcomer(tx, who.name, HUMAN if who.person else AGENT, settings)
     if actor.is_human != who.person:
@@ -45,46 +46,46 @@ def place_of(who: Identity) -> Place | None:
 
 
 def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:
-    """A person who names herself as her session, by any of her names, means herself."""
+    """Normalizes a person's session: one that equals any of her own names means the person herself."""
     root, slash, child = session.partition("/")
-    names = {folded(name) for name in (person.name, *tx.aliases(person))}
-    return slash + child if folded(root) in names else session
+    names = {folded_name(name) for name in (person.name, *tx.aliases(person))}
+    return slash + child if folded_name(root) in names else session
 
 
 def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> Actor:
-    """Somebody at first use. What the settings say of an agent is a person's word."""
+    """An unregistered actor at first use. An agent's tier and capabilities come from the user's settings."""
     actor = Actor(ActorId(tx.board.actors + 1), name, kind, settings.default_tier)
     for agent in settings.agents:
-        if kind == AGENT and folded(agent.name) == folded(name):
+        if kind == AGENT and folded_name(agent.name) == folded_name(name):
             tier = actor.tier if agent.tier is None else agent.tier
             return actor.but(tier=tier, capabilities=agent.capabilities or ())
     return actor
 
 
 def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
-    """The caller itself, or another that it names."""
+    """Registers the caller, or another actor that it names."""
     actor = actor or caller.actor
     tx.register(actor)
-    event = board_events.ActorRegistered(
-        id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier
-    )
+    event = board.ActorRegistered(id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier)
     tx.append_to_board(event, caller)
     if actor.capabilities:
-        more = board_events.ActorChanged(**actor.named(), aliases=())
+        more = board.ActorChanged(**actor.named(), aliases=())
         tx.append_to_board(more, caller)
 
 
 def changed_actor(
     tx: ReadTransaction, actor: Actor, command: c.SetActor
 ) -> tuple[Actor, tuple[str, ...]]:
-    """The actor with its new settings, and its aliases. A former name stays as an alias."""
+    """The actor with its new settings, and its aliases. A former name remains an alias."""
     wanted = {f: v for f, v in command.named().items() if f in Actor.fields and v is not None}
     changed = actor.but(**wanted)
     aliases = dict.fromkeys((*tx.aliases(actor), *command.add_aliases))
     if changed.name != actor.name:
         aliases[actor.name] = None
-    dropped = {folded(name) for name in (*command.remove_aliases, changed.name)}
-    kept = tuple(sorted((name for name in aliases if folded(name) not in dropped), key=folded))
+    dropped = {folded_name(name) for name in (*command.remove_aliases, changed.name)}
+    kept = tuple(
+        sorted((name for name in aliases if folded_name(name) not in dropped), key=folded_name)
+    )
     for name in (changed.name, *kept):
         other = tx.actor_named(name)
         if other is not None and other.id != actor.id:
@@ -95,7 +96,7 @@ def changed_actor(
 def session_at(
     who: Identity, caller: Caller, command: c.Command, decision: Decision
 ) -> Session | None:
-    """Where the session works: worth knowing when it takes a task up, has a process, or is watched."""
+    """The session row to store: when the session acquires a lease, has a process, or is watched by hooks."""
     takes_up = isinstance(command, c.Claim) or any(
         isinstance(event, (e.LeaseBegun, e.Bound)) for event in decision.events
     )

@@ -1,4 +1,4 @@
-"""Changing settings: which file each belongs to. Everything is checked before anything is written."""
+"""Change settings: which file each belongs to. Everything is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from os.path import exists, join
 from dibs.board import settings as known
 from dibs.board import toml_files
 from dibs.board.locate import ON_SERVER, Place
-from dibs.core import checks
-from dibs.core.refusals import Refused, refused
-from dibs.core.values import Value
+from dibs.domain import checks
+from dibs.domain.refusals import Refused, refused
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from dibs.board.identity import Identity
 
 AGENT = 2
-"""`agents`, and its name."""
+"""The length of the keys of one agent's table: `agents`, and its name."""
 
 NOT_TEXT = "it is a text in quotes"
 MARK = "The board of this clone is on a server: dibs config says on which.\n"
 
 
 class Setting(Value):
-    """One setting by its name: the keys that lead to it in a file, and how its value is checked."""
+    """One setting by name: the keys that lead to it in a file, and how its value is checked."""
 
     name: str
     keys: tuple[str, ...]
@@ -40,7 +40,7 @@ class Setting(Value):
 
 
 def setting_named(name: str) -> Setting:
-    """The setting, or refused: what is not known is not written."""
+    """The setting; an unknown one is refused."""
     table, _, rest = name.partition(".")
     if name in known.SETTINGS:
         check = check_url if name == "url" else known.SETTINGS[name].check
@@ -54,7 +54,7 @@ def setting_named(name: str) -> Setting:
 
 
 def setting_of_agent(name: str, rest: str) -> Setting:
-    """`agents.NAME.KEY`, or all of `agents.NAME`. A name may have dots in it."""
+    """`agents.NAME.KEY`, or the whole table `agents.NAME`. A name may contain dots."""
     from dibs.board.agents import AGENT, agent_of
 
     agent, _, key = rest.rpartition(".")
@@ -64,15 +64,17 @@ def setting_of_agent(name: str, rest: str) -> Setting:
 
 
 def check_url(value: object) -> str:
-    from dibs.stores.address import parse_kept
+    from dibs.storage.address import parse_untrusted
 
     if not isinstance(value, str):
         raise refused("bad_setting", NOT_TEXT)
-    return str(parse_kept(value, "it"))
+    return str(parse_untrusted(value, "it"))
 
 
 def typed(setting: Setting, text: str) -> Any:
-    """What was typed, as TOML has it: a number, a list or true, where the setting takes that; else a text."""
+    """Parses typed text as TOML (a number, a list, true), if the setting accepts
+    that; else it is plain text.
+    """
     import tomllib
 
     tried: list[Any] = [text]
@@ -94,7 +96,7 @@ def typed(setting: Setting, text: str) -> Any:
     raise refused("bad_setting", f"{setting.name}{shown}: {why}", setting=setting.name)
 
 
-# Writing one.
+# Writing a setting.
 
 
 def write(
@@ -104,7 +106,7 @@ def write(
     board: Callable[[], Board],
     who: Callable[[], Identity],
 ) -> str:
-    """Sets it where it belongs, or removes it (None); answers where that is."""
+    """Sets the value where it belongs, or removes it (None); returns the file or server."""
     if setting.name == "url":
         return write_url(place, value)
     if setting.is_personal:
@@ -112,7 +114,7 @@ def write(
     store = board().store
     if store.remote:
         return write_on_server(board(), setting, value, who())
-    uid_of(board())  # there is a board
+    uid_of(board())  # refuses if there is no board
     path = join(store.where, known.FILE)
     toml_files.rewrite(path, changing(setting, value, path, known.of_stated))
     return path
@@ -130,7 +132,7 @@ def write_personal(place: Place, setting: Setting, value: Any, uid: str) -> str:
 
 
 def write_on_server(board: Board, setting: Setting, value: Any, who: Identity) -> str:
-    from dibs.board.boards import load_settings
+    from dibs.board.server_boards import load_settings
 
     where = board.store.where
     change = changing(setting, value, where, known.of_stated)
@@ -139,7 +141,7 @@ def write_on_server(board: Board, setting: Setting, value: Any, who: Identity) -
 
 
 def write_url(place: Place, value: Any) -> str:
-    """Which server the clone's board is on. A mark beside the board tells hooks that there is one."""
+    """Sets the server of the clone's board. A marker file beside the board tells hooks that there is one."""
     mark = join(place.folder, ON_SERVER)
     if value is None:
         place.user.unset_url(place.folder)
@@ -154,7 +156,7 @@ def write_url(place: Place, value: Any) -> str:
 def changing(
     setting: Setting, value: Any, where: str, check: Callable[[dict[str, Any], str], object]
 ) -> Callable[[str], str]:
-    """What makes the new text of a file, if the file is right with it."""
+    """A function that makes the new text of a file, and refuses it if the result would be invalid."""
 
     def change(text: str) -> str:
         after = with_all(text, setting.keys, value, where)
@@ -165,7 +167,7 @@ def changing(
 
 
 def with_all(text: str, keys: tuple[str, ...], value: Any, where: str) -> str:
-    """The value alone, or each of an agent's; None removes it."""
+    """Writes the value, or each value of an agent's table; None removes it."""
     if value is None or (keys[0] == "agents" and isinstance(value, dict) and len(keys) == AGENT):
         text = toml_files.without_value(text, keys, where)
         for key, inner in (value or {}).items():
@@ -174,11 +176,11 @@ def with_all(text: str, keys: tuple[str, ...], value: Any, where: str) -> str:
     return toml_files.with_value(text, keys, value, where)
 
 
-# Adopting what was found where it does not count.
+# Adopting proposals.
 
 
 class Proposal(Value):
-    """A setting that starts programs or names a server, and the file that states it."""
+    """A setting that starts programs or names a server, and the file that proposes it."""
 
     name: str
     value: Any
@@ -186,7 +188,7 @@ class Proposal(Value):
 
 
 def proposals(place: Place, board: Board | None, committed: Mapping[str, Any]) -> list[Proposal]:
-    """What a person may adopt: beside the board, on its server, in the repository. The first counts."""
+    """What a person may adopt: from beside the board, its server and the repository. The first one counts."""
     found: dict[str, Proposal] = {}
     beside = known.load(place.folder)
     sources = [(beside.proposed, beside.proposed_in)]
@@ -209,7 +211,7 @@ def adopted(place: Place, board: Board | None) -> dict[str, Any]:
 def adopt(
     place: Place, found: list[Proposal], board: Callable[[], Board]
 ) -> Iterator[tuple[str, str]]:
-    """Copies them to the user's folder, the server first: the board's id is known there."""
+    """Copies proposals to the user's folder; the server first, since it knows the board's id."""
     ordered = sorted(found, key=lambda one: one.name != "url")
     settings = [setting_named(each.name) for each in ordered]
     for setting, each in zip(settings, ordered, strict=True):

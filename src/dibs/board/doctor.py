@@ -1,26 +1,26 @@
-"""What `dibs doctor` finds: how the board is kept, whether the ledger holds, and the clock."""
+"""The findings of `dibs doctor`: storage, ledger and clock."""
 
 from __future__ import annotations
 
 from dibs.board.execute import Board
-from dibs.board.upkeep import checkup
-from dibs.core.instants import MINUTE, about, iso
-from dibs.stores.store import Finding, check
+from dibs.board.verify import checkup
+from dibs.domain.instants import MINUTE, iso, rough_duration
+from dibs.storage.store import Finding, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.core.refusals import Refusal
+    from dibs.domain.refusals import Refusal
 
 CLOCK_TOLERANCE = 5 * MINUTE
 
-OUT_OF_REACH = {
+SERVER_HINTS = {
     "unreachable": "look whether it runs, and whether this machine reaches it",
     "not_let_in": "look at the role, its password and the database in the address",
     "unaccepted_server": "a person accepts it: dibs config --adopt",
     "moved_to_unaccepted": "a person accepts it: dibs config url ADDRESS",
     "not_granted": "ask who owns the database: dibs board grant ROLE",
 }
-"""Why a server cannot be asked, and where to look."""
+"""Why a server cannot be reached or used, and where to look."""
 
 
 def findings(board: Board) -> list[Finding]:
@@ -39,7 +39,7 @@ def findings(board: Board) -> list[Finding]:
         check("orphans", "; ".join(seen.orphans) or "none", fine=not seen.orphans),
         check(
             "clock",
-            f"{iso(seen.now)}; this machine's is {about(seen.off)} "
+            f"{iso(seen.now)}; this machine's is {rough_duration(seen.off)} "
             f"{'ahead' if seen.off >= 0 else 'behind'}"
             + ("; it is not believed" if seen.skewed else ""),
             fine=not seen.skewed and not far,
@@ -55,11 +55,11 @@ def findings(board: Board) -> list[Finding]:
 
 
 def of_settings(ignored: str) -> Finding:
-    """That settings were found where they do not count."""
+    """A finding that settings were found in a file where they have no effect."""
     return Finding("settings", ignored, "note")
 
 
 def of_server(refusal: Refusal) -> Finding | None:
-    """That the server cannot be asked, if it is for that."""
-    look = OUT_OF_REACH.get(refusal.code)
+    """A finding that the server cannot be reached or used, if the refusal is about that."""
+    look = SERVER_HINTS.get(refusal.code)
     return None if look is None else check("server", f"{refusal.message}; {look}", fine=False)

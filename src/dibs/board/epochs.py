@@ -1,26 +1,26 @@
-"""A new epoch: after a promotion or a restore, tokens begin higher than any that may be lost."""
+"""New epochs: after a failover or a restore, new tokens exceed any that may have been lost."""
 
 from __future__ import annotations
 
-from dibs.core import board_events
-from dibs.core import events as e
-from dibs.core.evolve import ending_of
-from dibs.core.instants import SECOND
-from dibs.core.model import Caller
-from dibs.stores.transaction import WriteTransaction
+from dibs.domain.events import board
+from dibs.domain.events import tasks as e
+from dibs.domain.evolve import ending_of
+from dibs.domain.instants import SECOND
+from dibs.domain.model import Caller
+from dibs.storage.transaction import WriteTransaction
 
 RESTORE = "restore"
 BATCH = 1_000_000
-"""Leases that are ended in one go: all of them."""
+"""The limit of leases that are ended at once: all of them."""
 
 
 def begin_epoch(
     tx: WriteTransaction, caller: Caller, why: str, known: int = 0, reason: str = ""
 ) -> int:
-    """The next epoch, above the highest known and not below the clock. A restore ends every lease."""
+    """Begins the next epoch: above the highest known, and not below the clock. A restore ends every lease."""
     highest = max(tx.board.epoch, tx.highest().epoch, known)
     epoch = max(highest + 1, tx.now // SECOND)
-    tx.append_to_board(board_events.EpochRaised(epoch=epoch, why=why, reason=reason), caller)
+    tx.append_to_board(board.EpochRaised(epoch=epoch, why=why, reason=reason), caller)
     tx.begin_epoch(epoch)
     if why == RESTORE:
         end_every_lease(tx, caller, "restored")
@@ -28,7 +28,7 @@ def begin_epoch(
 
 
 def end_every_lease(tx: WriteTransaction, caller: Caller, why: str) -> None:
-    """Nobody is known to have worked since the copy was made: stints end at the last sign of life."""
+    """Ends all leases. Nobody is known to have worked since the copy: stints end at the last sign of life."""
     for task in tx.tasks_held(BATCH):
         event = e.LeaseEnded(ending=ending_of(task, tx.now, silent=True), why=why)
         changed, _ = tx.append(task, event, caller)

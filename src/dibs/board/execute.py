@@ -1,36 +1,36 @@
-"""The board: read, decide, write. Every change is one transaction."""
+"""Execute commands on a board: read facts, decide, write. Every change is one transaction."""
 
 from __future__ import annotations
 
 import os
 
-from dibs.board.behind import LookAtProcesses, keep_processes, look_at_processes
 from dibs.board.callers import caller_of, register, session_at
+from dibs.board.facts.task import NO_EVIDENCE, Evidence, facts_for
 from dibs.board.identity import Identity
-from dibs.board.known import NOTHING, Evidence, facts_for
+from dibs.board.lease_processes import ProcessCheckNeeded, keep_processes, require_process_check
 from dibs.board.outcome import Outcome, actors_named
-from dibs.board.persist import Asked, Opened, persist
-from dibs.board.user import User
-from dibs.core import commands as c
-from dibs.core import events as e
-from dibs.core.decide import Change, Decision, decide
-from dibs.core.event import lease_of
-from dibs.core.evolve import renew, taken_by
-from dibs.core.facts import Facts, Left
-from dibs.core.instants import Instant
-from dibs.core.ledger import Entry
-from dibs.core.model import (
+from dibs.board.retry import PendingRequest, ReadableBoard, retry_on_disconnect
+from dibs.board.user_config import User
+from dibs.domain import commands as c
+from dibs.domain.decide.tasks import Change, Decision, decide
+from dibs.domain.events import tasks as e
+from dibs.domain.events.base import lease_of
+from dibs.domain.evolve import renew, taken_by
+from dibs.domain.facts import Facts, LeftoverWork
+from dibs.domain.instants import Instant
+from dibs.domain.ledger import Entry
+from dibs.domain.model import (
     ActorId,
     Caller,
     LoggedRefusal,
     Task,
     TaskKey,
-    folded,
     folded_key,
+    folded_name,
 )
-from dibs.core.refusals import Refusal, Refused
-from dibs.core.values import Value
-from dibs.stores.transaction import Request
+from dibs.domain.refusals import Refusal, Refused
+from dibs.domain.values import Value
+from dibs.storage.transaction import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,15 +38,16 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from dibs.board.settings import Settings
-    from dibs.core.facts import Death
-    from dibs.core.model import TaskId
-    from dibs.stores.store import Question, Store
-    from dibs.stores.transaction import ReadTransaction, WriteTransaction
+    from dibs.domain.facts import DeathEvidence
+    from dibs.domain.model import TaskId
+    from dibs.storage.store import Question, Store
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
     class Backlog(Protocol):
-        """Item files: read before a command that depends on them, written after its commit.
+        """The backlog's item files: read before a command that depends on them, written after its commit.
 
-        Both say what a person should know; what cannot be written is left to the next sync.
+        `before` and `after` return warnings for the user. A file that cannot be
+        written waits for the next sync.
         """
 
         def before(self, board: Board, who: Identity, command: c.Command) -> tuple[str, ...]: ...
@@ -54,30 +55,32 @@ if TYPE_CHECKING:
         def after(self, board: Board, who: Identity, outcome: Outcome) -> tuple[str, ...]: ...
 
         def read(self, board: Board, who: Identity) -> str:
-            """Takes in all that is new in the files; a line about it, if there was anything."""
+            """Imports every change in the files; returns one line that summarizes
+            it, or "" without changes.
+            """
             ...
 
         def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
-            """Where the item files of these tasks are, relative to the repository."""
+            """The paths of these tasks' item files, relative to the repository."""
             ...
 
-        def deaths(self, board: Board) -> Mapping[TaskId, Death]:
-            """Leases whose sessions have ended, by a list that the backlog keeps itself."""
+        def deaths(self, board: Board) -> Mapping[TaskId, DeathEvidence]:
+            """Leases whose sessions have ended, according to a list that the backlog itself maintains."""
             ...
 
 
 TAKES_UP = (c.Claim, c.Start, c.Takeover)
-LOOKS_ROUND = (c.Retry, c.Reset, c.Sweep)
-"""Commands for which it matters who is dead."""
+CHECK_LIVENESS = (c.Retry, c.Reset, c.Sweep)
+"""Commands that first check which holders are dead."""
 
 REBUILT = "rebuilt from files"
-"""Why an epoch begins when item files know tokens that the board does not."""
+"""The reason recorded for a new epoch when item files contain tokens that the board does not."""
 
 BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume, c.Approve, c.Reopen)
 
 
-class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be taken from somebody
-    """What its holder left behind is looked up before the transaction, then it is tried again."""
+class WorktreeCheckNeeded(Exception):  # noqa: N818 - not an error: a lease is about to be taken
+    """Raised to leave the transaction, inspect the worktree of the holder who loses the lease, and retry."""
 
     def __init__(self, ending: e.Ending) -> None:
         super().__init__(ending.worktree)
@@ -85,34 +88,38 @@ class LookFirst(Exception):  # noqa: N818 - not an error: a lease is about to be
 
 
 class Plan(Value):
-    """What a command would lead to."""
+    """The decision that a command would lead to now, with the facts behind it."""
 
     decision: Decision
     facts: Facts
     now: Instant
 
 
-class Board(Opened):
-    """What can be done with a board. One method for changes; `views` has the questions."""
+class Board(ReadableBoard):
+    """A board that can be changed: `execute` is the one method for changes; reads
+    are in `board/queries.py`.
+    """
 
     def __init__(
         self,
         store: Store,
         settings: Settings,
         backlog: Backlog | None = None,
-        user: User = User(),  # noqa: B008 - it cannot be changed
+        user: User = User(),  # noqa: B008 - it is immutable
     ) -> None:
         super().__init__(store, settings, backlog, user)
         self._met: dict[str, ActorId] = {}
-        """Who called before: what will be asked about them is known ahead."""
+        """Actor ids of earlier callers, by name: allows their queries to be sent ahead, in one round trip."""
 
-    def settle(self) -> None:
-        """Goes where the board is, before something that concerns its place."""
+    def follow_if_moved(self) -> None:
+        """Follows the board if it has moved, before an operation that depends on its location."""
         with self.read():
             pass
 
     def execute(self, who: Identity, command: c.Command, request_id: str | None = None) -> Outcome:
-        """Carries the command out, or raises `Refused`. The same request id: the same answer."""
+        """Executes the command, or raises `Refused`. Idempotent: the same request
+        id gives the same answer.
+        """
         backlog = self.backlog
         if backlog is None or isinstance(command, c.Sync):
             return self._asked(who, command, request_id)
@@ -121,31 +128,34 @@ class Board(Opened):
         return outcome.but(said=said + outcome.said + backlog.after(self, who, outcome))
 
     def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
-        # On a server, what was lost on its way is asked for again: every change has an id there.
+        # On a server every change gets a request id, so that it can be retried safely after a lost
+        # connection.
         own = request_id is None and self.store.remote
-        asked = Asked(os.urandom(12).hex() if own else request_id, own=own)
+        asked = PendingRequest(os.urandom(12).hex() if own else request_id, own=own)
         light = isinstance(command, c.Renew) and request_id is None
-        outcome = persist(self, lambda: self._execute(who, command, light, asked))
+        outcome = retry_on_disconnect(self, lambda: self._execute(who, command, light, asked))
         return self._scrubbed(outcome) if isinstance(command, c.Redact) else outcome
 
     def _scrubbed(self, outcome: Outcome) -> Outcome:
-        """What was removed is removed from the store's own leftovers, too."""
-        from dibs.board.moving import scrub
+        """Also removes redacted text from what the store itself leaves behind."""
+        from dibs.board.transfer.move import scrub
 
         return outcome.but(said=scrub(self))
 
-    def _execute(self, who: Identity, command: c.Command, light: bool, asked: Asked) -> Outcome:
+    def _execute(
+        self, who: Identity, command: c.Command, light: bool, asked: PendingRequest
+    ) -> Outcome:
         outcome = self._renew(who, command) if light else None
-        seen = self._bury() if isinstance(command, LOOKS_ROUND) else NOTHING
+        seen = self._bury() if isinstance(command, CHECK_LIVENESS) else NO_EVIDENCE
         while outcome is None:
             try:
                 outcome = self._attempt(who, command, asked, seen)
-            except LookFirst as look:
-                from dibs.board.left_behind import left_by
+            except WorktreeCheckNeeded as look:
+                from dibs.board.former_work import left_by
 
                 left = left_by(look.ending, self.store.machine, self.repository)
                 seen = seen.but(left=left)
-            except LookAtProcesses as look:
+            except ProcessCheckNeeded as look:
                 from dibs.board.liveness import lives
 
                 found = lives(self, look.kept, ends_left=who.behind is not None)
@@ -158,41 +168,43 @@ class Board(Opened):
         return outcome
 
     def _bury(self) -> Evidence:
-        from dibs.board.liveness import bury
+        from dibs.board.liveness import kill_orphans_of_dead
 
-        return bury(self)
+        return kill_orphans_of_dead(self)
 
     def _look_at_holder(
         self, who: Identity, command: c.Command, problem: Refused, seen: Evidence
     ) -> Evidence | None:
-        """The process of a holder that stands in the way may be dead: then it is no holder."""
+        """Checks whether the holder that blocks this command is dead; returns the
+        evidence if so, else `None`.
+        """
         if not isinstance(command, TAKES_UP):
             return None
         if problem.code == "scope_held":
-            from dibs.board.liveness import bury_rival
+            from dibs.board.liveness import sweep_dead_rival
 
-            return bury_rival(self, who, TaskKey(str(problem.refusal.facts["other"])), seen)
+            return sweep_dead_rival(self, who, TaskKey(str(problem.refusal.facts["other"])), seen)
         if problem.code != "held" or seen.deaths:
             return None
-        from dibs.board.liveness import bury
+        from dibs.board.liveness import kill_orphans_of_dead
 
-        dead = bury(self, command.task)
+        dead = kill_orphans_of_dead(self, command.task)
         return dead if dead.deaths else None
 
     def plan(self, who: Identity, command: c.Command) -> Plan:
-        """What the command would lead to now. Nothing is changed."""
-        seen = NOTHING
-        if isinstance(command, LOOKS_ROUND):
-            from dibs.board.liveness import look
+        """Returns what the command would lead to now, without changing anything."""
+        seen = NO_EVIDENCE
+        if isinstance(command, CHECK_LIVENESS):
+            from dibs.board.liveness import check_liveness
 
-            seen = look(self)
+            seen = check_liveness(self)
         with self.read() as tx:
             caller, _ = caller_of(tx, who, self.settings)
             facts = facts_for(tx, caller, command, self.settings, seen).but(is_plan=True)
             return Plan(decide(facts, command, tx.now), facts, tx.now)
 
     def _renew(self, who: Identity, command: c.Command) -> Outcome | None:
-        """A renewal that is nothing else, if the store has a lighter way for it."""
+        """Fast path for a plain renewal; `None` if the store has none or the renewal needs more than that."""
         assert isinstance(command, c.Renew), command.verb
         light = self.store.renewal(command.task)
         if light is None:
@@ -209,20 +221,20 @@ class Board(Opened):
             return write(tx, caller, facts, decision)
 
     def log_refusal(self, who: Identity, command: c.Command, refusal: Refusal) -> None:
-        """A refusal that was found before the rules were asked, such as that of an impostor."""
+        """Logs a refusal that was found before `decide`, such as that of an impostor."""
         with self.store.write("log") as tx:
             tx.log_refusal(logged(tx.now, who, command, refusal))
 
     def _attempt(
-        self, who: Identity, command: c.Command, asked: Asked, seen: Evidence
+        self, who: Identity, command: c.Command, asked: PendingRequest, seen: Evidence
     ) -> Outcome | None:
-        """One transaction; nothing if it began a new epoch, in which to try again."""
-        ahead = questions(who, command, self._met.get(who.name), asked.before)
-        with self.store.write(what(command), ahead) as tx:
+        """Runs one transaction; `None` if it only began a new epoch, in which to try again."""
+        ahead = prefetch_queries(who, command, self._met.get(who.name), asked.before)
+        with self.store.write(lock_label(command), ahead) as tx:
             caller, is_new = caller_of(tx, who, self.settings)
             self._met[who.name] = caller.actor.id
             if tx.new_home:
-                begun_anew(tx, caller, tx.new_home, is_new=is_new)
+                start_new_epoch(tx, caller, tx.new_home, is_new=is_new)
                 tx.finish()
                 return None
             known = replayed(tx, caller, command, asked)
@@ -230,17 +242,17 @@ class Board(Opened):
                 if self.store.remote:
                     tx.touch()
                 return known
-            asked.begins(tx.board.seq)
+            asked.record_attempt(tx.board.seq)
             if isinstance(command, c.Sync):
                 is_new = self._above_the_files(tx, caller, command, is_new=is_new)
             facts = facts_for(tx, caller, command, self.settings, seen)
-            look_at_processes(facts)
+            require_process_check(facts)
             decision = decide(facts, command, tx.now)
             refusal = decision.refusal
             if refusal is not None:
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
-                look_first(decision, seen.left)
+                require_worktree_check(decision, seen.left)
                 for unknown in ((caller.actor,) if is_new else ()) + facts.newcomers:
                     register(tx, caller, unknown)
                 session = session_at(who, caller, command, decision)
@@ -256,11 +268,11 @@ class Board(Opened):
     def _above_the_files(
         self, tx: WriteTransaction, caller: Caller, command: c.Sync, *, is_new: bool
     ) -> bool:
-        """Tokens that only item files know were given out by this board: the next ones are above them."""
-        from dibs.board.listing import epoch_in_files
+        """Begins a new epoch above the tokens that only the item files know: this board issued those too."""
+        from dibs.board.facts.sync import epoch_in_files
 
         known = epoch_in_files(tx, command)
-        return begun_anew(tx, caller, REBUILT, known, is_new=is_new) if known else is_new
+        return start_new_epoch(tx, caller, REBUILT, known, is_new=is_new) if known else is_new
 
     def _write(
         self,
@@ -268,13 +280,13 @@ class Board(Opened):
         facts: Facts,
         command: c.Command,
         decision: Decision,
-        asked: Asked,
+        asked: PendingRequest,
     ) -> Outcome:
-        """What was decided, and what tells it to somebody who has to ask again."""
+        """Writes the decision, and what is needed to replay the answer to a retry."""
         if asked.own and leaves_trace(command, decision):
             tx.request_id = asked.id
         if isinstance(command, BOARD_COMMANDS):
-            from dibs.board.affairs import administer
+            from dibs.board.admin import administer
 
             outcome = administer(self, tx, facts, command, decision)
         else:
@@ -284,15 +296,15 @@ class Board(Opened):
         return outcome
 
 
-def questions(
+def prefetch_queries(
     who: Identity, command: c.Command, actor: ActorId | None, request_id: str | None
 ) -> tuple[Question, ...]:
-    """What a command asks first, whatever comes of it. A wrong guess costs nothing but itself."""
+    """The queries that a command always starts with, to be sent ahead. A wrong guess costs only itself."""
     ahead: list[Question] = []
     if isinstance(command, c.TaskCommand):
         ahead.append(("task_by_key", {"folded": folded_key(command.task)}))
     if actor is None:
-        ahead.append(("actor_by_name", {"folded": folded(who.name)}))
+        ahead.append(("actor_by_name", {"folded": folded_name(who.name)}))
         return tuple(ahead)
     if request_id:
         ahead.append(("request", {"actor": actor, "id": request_id}))
@@ -302,8 +314,8 @@ def questions(
 
 
 def overlapping(facts: Facts, now: Instant) -> tuple[str, ...]:
-    """Where the board only warns of it: who may touch the same paths."""
-    from dibs.core.refusals import scope_held
+    """Warnings about overlapping scopes, where the board only warns: who may touch the same paths."""
+    from dibs.domain.refusals import scope_held
 
     task = facts.task
     assert task is not None, "a scope is a task's"
@@ -312,11 +324,11 @@ def overlapping(facts: Facts, now: Instant) -> tuple[str, ...]:
     )
 
 
-# What is written.
+# Writing.
 
 
 def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision) -> Outcome:
-    """The events and the row that they make, together."""
+    """Writes the events and the task row that they produce, in the same transaction."""
     entries = []
     task = facts.task
     for event in decision.events:
@@ -329,7 +341,7 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
             assert isinstance(event, e.TaskEvent), event.verb
             task, entry = tx.append(task, event, caller)
         entries.append(entry)
-    changed = [carried_out(tx, change, caller, entries) for change in decision.others]
+    changed = [write_change(tx, change, caller, entries) for change in decision.others]
     if facts.last_number > tx.board.keys:
         tx.give_out_key(facts.last_number)
     if decision.renews:
@@ -349,10 +361,10 @@ def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision
     return outcome.but(said=overlapping(facts, tx.now)) if facts.beside else outcome
 
 
-def begun_anew(
+def start_new_epoch(
     tx: WriteTransaction, caller: Caller, why: str, known: int = 0, *, is_new: bool
 ) -> bool:
-    """Tokens may be known elsewhere that are not known here: higher ones are given out from now on."""
+    """Begins a new epoch, so that new tokens exceed any that are known elsewhere and not here."""
     from dibs.board.epochs import begin_epoch
 
     if is_new:
@@ -361,8 +373,10 @@ def begun_anew(
     return False
 
 
-def carried_out(tx: WriteTransaction, change: Change, caller: Caller, entries: list[Entry]) -> Task:
-    """One of many tasks: its events and its row, or only that it is suspect."""
+def write_change(
+    tx: WriteTransaction, change: Change, caller: Caller, entries: list[Entry]
+) -> Task:
+    """Writes one of many changed tasks: its events and its row, or only that its lease is suspect."""
     task = change.task
     for event in change.events:
         if isinstance(event, e.Added):
@@ -380,33 +394,33 @@ def carried_out(tx: WriteTransaction, change: Change, caller: Caller, entries: l
     return task
 
 
-def look_first(decision: Decision, left: Left | None) -> None:
-    """Before a lease is taken from its holder: what lies where it worked."""
+def require_worktree_check(decision: Decision, left: LeftoverWork | None) -> None:
+    """Raises `LookFirst` before a lease is taken, unless the former holder's worktree was inspected."""
     for event in decision.events:
         ending = taken_by(event)
         if left is None and ending and ending.worktree:
-            raise LookFirst(ending)
+            raise WorktreeCheckNeeded(ending)
 
 
-# What was asked before, and what is told of it.
+# Replays of earlier requests.
 
 
 def replayed(
-    tx: ReadTransaction, caller: Caller, command: c.Command, asked: Asked
+    tx: ReadTransaction, caller: Caller, command: c.Command, asked: PendingRequest
 ) -> Outcome | None:
     request_id = asked.before
     if request_id is None:
         return None
-    from dibs.board.requests import digest_of, replay, retold
+    from dibs.board.requests import digest_of, rebuild_from_events, replay
 
     known = tx.request(caller.actor.id, request_id)
     if known is None:
-        return retold(tx, caller, request_id, asked.since) if asked.own else None
+        return rebuild_from_events(tx, caller, request_id, asked.since) if asked.own else None
     return replay(tx, caller, known, digest_of(caller, command), request_id)
 
 
 def leaves_trace(command: c.Command, decision: Decision) -> bool:
-    """Whether its events alone tell the whole answer: then none is kept."""
+    """Whether the events alone allow the answer to be rebuilt: then no copy of it is stored."""
     return (
         isinstance(command, c.TaskCommand)
         and bool(decision.events)
@@ -422,10 +436,10 @@ def keep_answer(
     outcome: Outcome,
     refusal: Refusal | None,
 ) -> None:
-    from dibs.board.requests import answered, digest_of
+    from dibs.board.requests import digest_of, encode_answer
 
     caller = outcome.caller
-    request = Request(digest_of(caller, command), answered(outcome, refusal))
+    request = Request(digest_of(caller, command), encode_answer(outcome, refusal))
     tx.keep_request(caller.actor.id, request_id, request)
 
 
@@ -442,6 +456,6 @@ def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) ->
     )
 
 
-def what(command: c.Command) -> str:
-    """The command as whoever waits for it is told."""
+def lock_label(command: c.Command) -> str:
+    """The command as shown to those who wait for the write lock."""
     return f"{command.typed} {getattr(command, 'task', '')}".strip()

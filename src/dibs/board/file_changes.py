@@ -1,8 +1,8 @@
-"""Changes of several files of others, made together: settings, hooks, instructions.
+"""Change several files of other programs together: settings, hooks, instructions.
 
-Every new content is first written beside its place, private from its first byte, and synced. When all of it
-is on the disk it is renamed into place. So a full or read-only disk changes nothing, and whoever is killed
-leaves each file as it was, or as it is to be.
+Every new content is first written beside its target, private from its first byte, and
+synced. When all of it is on disk it is renamed into place. So a full or read-only disk
+changes nothing, and after a kill each file has either its old or its new content.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import stat
 from os.path import basename, dirname, isdir, join, lexists
 
-from dibs.core.refusals import Refused, refused
+from dibs.domain.refusals import Refused, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ PRIVATE, BY_UMASK = 0o600, 0o666
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
-"""How a file system says that a file cannot have a second name."""
+"""Errors of a file system that does not support hard links."""
 
 
 class NotWritten(Refused):
-    """A file could not be written; all of them are as they were."""
+    """A file could not be written; all files are unchanged."""
 
 
 class FileChanges:
-    """What is to be done with files. It is done at the end of the `with` block; after an error not at all."""
+    """Planned file changes, applied at the end of the `with` block; on an error none is."""
 
     def __init__(self) -> None:
         self.planned: set[str] = set()
-        """Paths that are to be there."""
+        """Paths that will exist."""
         self._checks: list[tuple[str, bytes | None]] = []
         self._steps: list[Callable[[], None]] = []
         self._undo: list[Callable[[], None]] = []
@@ -71,13 +71,13 @@ class FileChanges:
         for undo in reversed(self._undo):
             try:
                 undo()
-            except OSError:  # its name has become another one, or is in use: it stays
+            except OSError:  # replaced or in use by another program: it stays
                 continue
 
-    # What can be done.
+    # Planning changes.
 
     def make_folder(self, path: str) -> None:
-        """With all those above it that are missing."""
+        """Creates a folder and its missing parents."""
         missing = []
         while not isdir(path):
             missing.append(path)
@@ -89,9 +89,9 @@ class FileChanges:
     def write(
         self, path: str, data: bytes, mode: int | None = None, *, seen: bytes | None = None
     ) -> None:
-        """The file whole, in the place of the old one, with the old one's rights unless others are given.
+        """Replaces the whole file, keeping its permissions unless `mode` is given.
 
-        `seen`: what was read from it, if the new content was made from that.
+        `seen`: the content from which the new one was made; refuses if the file has changed since.
         """
         remove_left_behind(path)
         rights = mode if mode is not None else rights_of(path)
@@ -111,10 +111,10 @@ class FileChanges:
         self._steps.append(lambda: os.replace(own, path))
 
     def second_name(self, path: str, other: str) -> None:
-        """The same file under another name, with everything that it is; it is there all the time."""
+        """Adds a second name (hard link) for the same file; the file exists all the time."""
         self.planned.add(other)
         if is_same(path, other):
-            return  # somebody who was cut off has done it
+            return  # an interrupted run has done it
         try:
             os.link(path, other, follow_symlinks=False)
         except OSError as error:
@@ -154,7 +154,7 @@ def is_same(path: str, other: str) -> bool:
 
 
 def remove_left_behind(path: str) -> None:
-    """Removes what somebody who was killed wrote beside a file, and could not rename."""
+    """Removes temporary files that a killed process left beside this file."""
     start = f"{basename(path)}.dibs-"
     for name in os.listdir(dirname(path)):
         number = name.removeprefix(start).partition("-")[0]
@@ -167,7 +167,7 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # another user's
+    except OSError:  # another user's process
         return True
     return True
 

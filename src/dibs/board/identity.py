@@ -1,4 +1,4 @@
-"""Who is calling: an actor and a session, from what was said, the environment, and the processes.
+"""Identify the caller: an actor and a session, from options, the environment and the process tree.
 
 The environment is a hint, never a proof; a token carries the authority. But a harness's variables
 make its caller an agent, and so does a `dibs run` of an agent above it: an agent is never a person.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from dibs.board.locate import Repository
-from dibs.core import checks
-from dibs.core.model import LeaseProcess, Process, Session, folded
-from dibs.core.refusals import Refused, bad_argument, refused
-from dibs.core.values import Value
+from dibs.domain import checks
+from dibs.domain.model import LeaseProcess, Process, Session, folded_name
+from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.domain.values import Value
 from dibs.machine import Machine
 
 TYPE_CHECKING = False
@@ -21,32 +21,36 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Registry(Protocol):
-        """Which sessions a board knows."""
+        """The sessions that a board knows."""
 
         def known(self, name: str, session: str) -> Session | None: ...
 
         def of_process(self, process: Process) -> tuple[str, str] | None:
-            """The agent and the session that are tied to a process."""
+            """The agent and session that are tied to a process."""
+            ...
+
+        def harness_session(self, processes: Sequence[Process]) -> str:
+            """The agent's session whose harness is one of these processes, or ""."""
             ...
 
         def runs(self, processes: Sequence[Process], session: int) -> list[KnownRun]:
-            """The `dibs run`s that these processes are, or whose command led this session."""
+            """The `dibs run`s that these processes are, or whose command led this process session."""
             ...
 
 
 PID_MAX = 2**22
-"""Linux has no more processes than that."""
+"""The largest pid on Linux."""
 
-ANCESTORS = 64
-"""How far up the process tree a session is looked for."""
+ANCESTORS = 4096
+"""How many ancestor processes are searched. A caller below more of them counts as an agent."""
 
 
 RUN = "DIBS_RUN"
-"""The variable that everything below a `dibs run` carries: PID.STARTED of the run."""
+"""The environment variable of everything below a `dibs run`: PID.STARTED of the run."""
 
 
 class KnownRun(Value):
-    """A `dibs run` as a board knows it: whose it is, and its processes."""
+    """A `dibs run` that a board knows: its actor and its processes."""
 
     actor: str
     person: bool
@@ -54,13 +58,13 @@ class KnownRun(Value):
 
 
 class Harness(Value):
-    """An agent harness: the variables that mark what it runs, and the one that names a session."""
+    """An agent harness: the variables by which it is detected, and the one with the session id."""
 
     name: str
     marks: tuple[str, ...]
     session: str = ""
     root: str = ""
-    """The variable that names the session above it, if it can be part of another."""
+    """The variable with the id of the parent session, if the harness has subsessions."""
 
 
 HARNESSES = (
@@ -90,16 +94,16 @@ HARNESSES = (
 )
 
 
-class Given(Value):
-    """What the caller said about itself."""
+class IdentityOptions(Value):
+    """The identity options that the caller gave."""
 
     agent: str | None = None
     person: str | None = None
     session: str | None = None
 
 
-class Surroundings(Value):
-    """Where the caller stands."""
+class CallerEnvironment(Value):
+    """The caller's environment: variables, machine, repository, terminal."""
 
     environment: Mapping[str, str]
     machine: Machine
@@ -108,7 +112,7 @@ class Surroundings(Value):
 
 
 class Identity(Value):
-    """Who calls: a name, whether it claims to be a person, its session, and the harness's mark."""
+    """The caller: name, whether it claims to be a person, session, and the variable of its harness."""
 
     name: str
     person: bool
@@ -116,21 +120,21 @@ class Identity(Value):
     harness: str = ""
     place: Session | None = None
     behind: LeaseProcess | None = None
-    """The process that is to stand behind the lease that it claims."""
+    """The process to be recorded behind the lease that it claims."""
 
 
 def identify(
-    given: Given,
-    around: Surroundings,
+    given: IdentityOptions,
+    around: CallerEnvironment,
     *,
     strict: bool,
     registered: Callable[[str, Process], str | None],
     registry: Callable[[], Registry] | None = None,
 ) -> Identity:
-    """The identity that applies first; `registered` finds an actor's session by its process.
+    """Returns the first identity that applies; `registered` finds an actor's session by its process.
 
-    `registry` is asked inside a harness, whose hooks may have said who this is; and for a person,
-    who may be an agent that a `dibs run` has started.
+    `registry` is queried inside a harness, whose hooks may have registered this
+    session; and for a person, who may be an agent that a `dibs run` has started.
     """
     harness = harness_of(around.environment)
     if given.agent is not None and given.person is not None:
@@ -160,7 +164,7 @@ def identify(
 
 
 def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity:
-    """The same, with the process that lives as long as the lease is worked on: `claim --pid`."""
+    """Adds the process that lives as long as the work on the lease: `claim --pid`."""
     pid = checks.whole(stated, "the pid", 1, PID_MAX)
     if who.person:
         raise bad_argument(f"{who.name} is a person, and people have no process: leave the pid out")
@@ -172,7 +176,7 @@ def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity
 
 
 def harness_of(environment: Mapping[str, str]) -> str:
-    """The variable that says that this runs inside a harness, or ""."""
+    """The variable that shows that this runs inside a harness, or ""."""
     for harness in HARNESSES:
         for mark in harness.marks:
             if environment.get(mark):
@@ -181,9 +185,9 @@ def harness_of(environment: Mapping[str, str]) -> str:
 
 
 def check_no_agent(
-    given: str, harness: str, around: Surroundings, registry: Callable[[], Registry] | None
+    given: str, harness: str, around: CallerEnvironment, registry: Callable[[], Registry] | None
 ) -> None:
-    """A person does not act from inside a harness, nor from a `dibs run` of an agent."""
+    """Refuses a person inside a harness, even without its variables, or inside an agent's `dibs run`."""
     name = checks.actor_name(given)
     if harness:
         what = f"{harness} says that this runs inside an agent's harness"
@@ -193,31 +197,39 @@ def check_no_agent(
         raise refused("in_harness", f"{name} cannot act here: this is part of {run}", actor=name)
 
 
-def agents_run(around: Surroundings, registry: Callable[[], Registry] | None) -> str:
-    """The `dibs run` of an agent that this is part of, or "": whatever is said, that is an agent.
+def agents_run(around: CallerEnvironment, registry: Callable[[], Registry] | None) -> str:
+    """The agent's harness or `dibs run` that this is part of, or "": then the caller is an
+    agent, whatever it claims.
 
-    By the processes above, by the session of processes, or by the variable, which may be of a board
-    that is not this one. A person's own run makes nobody an agent.
+    A harness is found by its process, which its hooks registered. A run is found by
+    ancestor processes, by the process session, or by the variable, which may belong to
+    another board. A person's own run makes nobody an agent.
     """
     marked, machine = marked_run(around), around.machine
-    above = {*ancestors(machine), *((marked,) if marked else ())}
+    parents = ancestors(machine)
+    if len(parents) == ANCESTORS:
+        return f"a tree of more than {ANCESTORS} processes, in which an agent cannot be ruled out"
+    above = {*parents, *((marked,) if marked else ())}
     found: list[KnownRun] = []
     if registry is not None:
         try:
-            found = registry().runs(tuple(above), os.getsid(0))
-        except Refused:  # a board that is not there, or is to be restored, knows no runs
+            known = registry()
+            if session := known.harness_session(parents):
+                return session
+            found = known.runs(tuple(above), os.getsid(0))
+        except Refused:  # a board that is not there, or is to be restored, knows nobody
             found = []
     for run in found:
         part = run.behind.process in above or is_in_session(machine, run.behind)
         if part and not run.person:
             return f"dibs run of {run.actor}, process {run.behind.process.pid}"
     agent = around.environment.get("DIBS_AGENT")
-    known = any(run.behind.process == marked for run in found)
-    return f"dibs run of {agent}, as {RUN} says" if marked and agent and not known else ""
+    is_known = any(run.behind.process == marked for run in found)
+    return f"dibs run of {agent}, as {RUN} says" if marked and agent and not is_known else ""
 
 
-def marked_run(around: Surroundings) -> Process | None:
-    """The run that the environment names; it may be gone."""
+def marked_run(around: CallerEnvironment) -> Process | None:
+    """The run that the environment names; it may have exited."""
     pid, _, started = around.environment.get(RUN, "").partition(".")
     if not (pid.isdecimal() and started.isdecimal()):
         return None
@@ -225,16 +237,16 @@ def marked_run(around: Surroundings) -> Process | None:
 
 
 def is_in_session(machine: Machine, run: LeaseProcess) -> bool:
-    """Whether this process is provably in the session of a run's command."""
+    """Whether this process is provably in the process session of a run's command."""
     members = machine.in_session(run.command, run.command_started, run.forks)
     return any(process.pid == os.getpid() for process in members)
 
 
-def hooked(around: Surroundings, known: Registry) -> tuple[str, str] | None:
-    """The agent and the session that a harness's hooks have registered for what runs here.
+def hooked(around: CallerEnvironment, known: Registry) -> tuple[str, str] | None:
+    """The agent and session that a harness's hooks have registered for this process.
 
-    By the harness's own variable, which may name a session below the registered one; else by the
-    nearest process above that is tied to one.
+    Found by the harness's own variable, which may name a subsession of the
+    registered one; else by the nearest ancestor process that is tied to a session.
     """
     for harness in HARNESSES:
         own, root = (
@@ -248,7 +260,7 @@ def hooked(around: Surroundings, known: Registry) -> tuple[str, str] | None:
 
 
 def session_in(environment: Mapping[str, str], variable: str) -> str:
-    """What a variable says, if that can be a session."""
+    """The value of a variable if it is a valid session name, else ""."""
     try:
         return checks.session_name(environment.get(variable, ""))
     except Refused:
@@ -256,9 +268,9 @@ def session_in(environment: Mapping[str, str], variable: str) -> str:
 
 
 def as_known(place: Session, known: Session | None, machine: Machine) -> Session:
-    """A command inside a harness does not forget what the harness's hooks said of its session.
+    """Keeps what the harness's hooks registered about the session.
 
-    Its process counts only if this runs below it: a session may have gone on elsewhere.
+    Its process is kept only if it is an ancestor of this one: a session may have continued elsewhere.
     """
     if known is None:
         return place
@@ -267,18 +279,18 @@ def as_known(place: Session, known: Session | None, machine: Machine) -> Session
     return place.but(watched=known.watched)
 
 
-def _person(given: str, session: str | None, around: Surroundings) -> Identity:
+def _person(given: str, session: str | None, around: CallerEnvironment) -> Identity:
     name = checks.actor_name(given)
     named = "" if session is None else checks.session_name(session)
     root, slash, child = named.partition("/")
-    if folded(root) == folded(name):
+    if folded_name(root) == folded_name(name):
         named = slash + child
     return Identity(name, True, named, place=_place(around, "", person=True))
 
 
 def _session(
     name: str,
-    around: Surroundings,
+    around: CallerEnvironment,
     strict: bool,
     registered: Callable[[str, Process], str | None],
 ) -> str:
@@ -299,7 +311,7 @@ def _session(
 
 
 def ancestors(machine: Machine) -> list[Process]:
-    """The processes above this one, nearest first."""
+    """The ancestor processes, nearest first."""
     found: list[Process] = []
     pid = os.getppid()
     while pid > 1 and len(found) < ANCESTORS:
@@ -311,8 +323,8 @@ def ancestors(machine: Machine) -> list[Process]:
     return found
 
 
-def _place(around: Surroundings, harness: str, *, person: bool = False) -> Session:
-    """Where the session works. Actor and name are filled in by the board."""
+def _place(around: CallerEnvironment, harness: str, *, person: bool = False) -> Session:
+    """Where the session works. The board fills in actor and name."""
     repository = around.repository
     process = None if person else run_above(around)
     if process is None and around.on_terminal and not (person or harness):
@@ -328,20 +340,20 @@ def _place(around: Surroundings, harness: str, *, person: bool = False) -> Sessi
 
 
 def storable(path: str) -> str:
-    """A path as text: bytes that are not text are shown as escapes."""
+    """A path as text; undecodable bytes become escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def run_above(around: Surroundings) -> Process | None:
-    """The `dibs run` that this runs under: what it started does not outlive it."""
+def run_above(around: CallerEnvironment) -> Process | None:
+    """The `dibs run` above this process, which its children do not outlive."""
     marked = marked_run(around)
     return marked if marked is not None and marked in ancestors(around.machine) else None
 
 
 def interactive_shell(machine: Machine) -> Process | None:
-    """The shell that leads the terminal's session: it lives as long as the terminal does.
+    """The shell that leads the terminal's session: it lives as long as the terminal.
 
-    A shell that a program started for one command leads no session, and is not it.
+    A shell that a program started for one command leads no session, and does not count.
     """
     leader = os.getsid(0)
     if leader == os.getpid():

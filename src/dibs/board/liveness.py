@@ -1,15 +1,15 @@
-"""Who is dead: processes behind leases, looked at before a transaction, outside of it.
+"""Liveness of holders: checks the processes behind leases, before and outside a transaction.
 
-People have no process. A process is judged only from its own kernel: elsewhere only expiry counts.
+People have no process. Only a process of the same kernel can be judged: elsewhere only expiry counts.
 """
 
 from __future__ import annotations
 
-from dibs.board.known import Evidence
-from dibs.board.survivors import end_survivors
-from dibs.core.commands import Sweep
-from dibs.core.facts import Death
-from dibs.core.model import HUMAN, Process
+from dibs.board.facts.task import Evidence
+from dibs.board.orphans import end_survivors
+from dibs.domain.commands import Sweep
+from dibs.domain.facts import DeathEvidence
+from dibs.domain.model import HUMAN, Process
 from dibs.machine import UNKNOWN, is_certain
 
 TYPE_CHECKING = False
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
-    from dibs.core.model import KeptProcess, Task, TaskKey
+    from dibs.domain.model import KeptProcess, Task, TaskKey
     from dibs.machine import Machine
-    from dibs.stores.offers import HeldByProcess
+    from dibs.storage.readiness import HeldByProcess
 
 GONE, REBOOTED = "process gone", "host rebooted"
 
 
-def look(board: Board) -> Evidence:
-    """Which of the processes behind leases are dead, and which are known to live."""
-    return judged(board, leases_of(board))
+def check_liveness(board: Board) -> Evidence:
+    """Which processes behind leases are dead, and which are known to be alive."""
+    return evidence_for(board, leases_of(board))
 
 
-def bury(board: Board, key: TaskKey | None = None) -> Evidence:
-    """The same, for a command that acts on it: what still runs of the dead is ended first."""
+def kill_orphans_of_dead(board: Board, key: TaskKey | None = None) -> Evidence:
+    """The same for a command that acts on it: first kills the orphan processes of dead holders."""
     leases = leases_of(board, key)
-    seen = judged(board, leases)
+    seen = evidence_for(board, leases)
     for lease in leases:
         if lease.task in seen.deaths and seen.deaths[lease.task].cause == GONE:
             end_survivors(board.store.machine, lease.behind)
@@ -43,9 +43,9 @@ def bury(board: Board, key: TaskKey | None = None) -> Evidence:
 def lives(
     board: Board, kept: Iterable[KeptProcess], *, ends_left: bool
 ) -> dict[Process, bool | None]:
-    """Whether the processes behind a session's own leases live; nothing of those that cannot be seen.
+    """Whether the processes behind a session's own leases are alive; `None` for those that cannot be seen.
 
-    `ends_left`: what a run that is gone has left is ended, since another process takes its place.
+    `ends_left`: also kills the orphan processes of a run that is gone, since another process replaces it.
     """
     machine, one_kernel = board.store.machine, not board.store.remote
     found: dict[Process, bool | None] = {}
@@ -58,12 +58,12 @@ def lives(
     return found
 
 
-def bury_rival(board: Board, who: Identity, key: TaskKey, seen: Evidence) -> Evidence | None:
-    """A lease that bars the scope of another task is swept, if its holder is dead.
+def sweep_dead_rival(board: Board, who: Identity, key: TaskKey, seen: Evidence) -> Evidence | None:
+    """Sweeps a lease that blocks the scope of another task, if its holder is dead.
 
-    All of the dead are swept with it, and nobody else. `seen`: who was swept before.
+    All dead holders are swept with it, and nobody else. `seen`: who was swept before.
     """
-    dead = look(board).deaths
+    dead = check_liveness(board).deaths
     with board.read() as tx:
         task = tx.task(key)
     if task is None or task.id not in dead or task.id in seen.deaths:
@@ -77,12 +77,12 @@ def is_dead(board: Board, task: Task) -> bool:
     lease = task.lease
     if lease is None or not lease.bound:
         return False
-    death = judged(board, leases_of(board, task.key)).deaths.get(task.id)
+    death = evidence_for(board, leases_of(board, task.key)).deaths.get(task.id)
     return death is not None and (death.token, death.renewed) == (task.token, lease.renewed)
 
 
 def leases_of(board: Board, key: TaskKey | None = None) -> list[HeldByProcess]:
-    """Those of agents with a process; of all tasks, or of one."""
+    """Leases of agents with a process, of all tasks or of one."""
     with board.read() as tx:
         task = None if key is None else tx.task(key)
         return [
@@ -92,7 +92,7 @@ def leases_of(board: Board, key: TaskKey | None = None) -> list[HeldByProcess]:
         ]
 
 
-def judged(board: Board, leases: list[HeldByProcess]) -> Evidence:
+def evidence_for(board: Board, leases: list[HeldByProcess]) -> Evidence:
     machine, one_kernel = board.store.machine, not board.store.remote
     causes = {lease: cause_of_death(machine, lease.process, one_kernel) for lease in leases}
     ended = board.backlog.deaths(board) if board.backlog is not None else {}
@@ -100,7 +100,7 @@ def judged(board: Board, leases: list[HeldByProcess]) -> Evidence:
         deaths={
             **ended,
             **{
-                lease.task: Death(lease.token, lease.renewed, cause)
+                lease.task: DeathEvidence(lease.token, lease.renewed, cause)
                 for lease, cause in causes.items()
                 if cause
             },
@@ -110,7 +110,7 @@ def judged(board: Board, leases: list[HeldByProcess]) -> Evidence:
 
 
 def cause_of_death(machine: Machine, process: Process, one_kernel: bool) -> str | None:
-    """Why it is dead; "" if it lives; nothing if that cannot be told from here."""
+    """Why it is dead; "" if it is alive; `None` if that cannot be determined from here."""
     here = machine.boot()
     if process.boot != here:
         sure = is_certain(process.boot) and is_certain(here) and machine.sees_host()

@@ -1,16 +1,16 @@
-"""Where the board is. Starts no process: git's own files say where the shared git directory is."""
+"""Locate the board. Starts no process: git's own files say where the shared git directory is."""
 
 from __future__ import annotations
 
 import os
 from os.path import abspath, dirname, exists, isdir, isfile, join
 
-from dibs.board.bounded import lines
-from dibs.board.user import User, folder_in
-from dibs.core.checks import quoted
-from dibs.core.refusals import bad_argument, refused
-from dibs.core.values import Value
-from dibs.stores.owners import foreign
+from dibs.board.limited_files import lines
+from dibs.board.user_config import User, folder_in
+from dibs.domain.checks import quoted
+from dibs.domain.refusals import bad_argument, refused
+from dibs.domain.values import Value
+from dibs.storage.owners import foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 FOLDER_IN_GIT = "dibs"
 FOLDER_OUTSIDE = ".dibs"
 ON_SERVER = "on-server"
-"""A file beside the board that says no more than its name: the user's own folder says which server."""
+"""A marker file beside the board: it is on a server, and the user's own folder says on which one."""
 
 LEFT_BY_A_BOARD = ("board.db", "settings.toml", "board.id", ON_SERVER)
 
 
 class Repository(Value):
-    """A git repository: the work tree one stands in, its git directory, and the shared one."""
+    """A git repository: the current work tree, its git directory, and the shared one."""
 
     worktree: str
     git_dir: str
@@ -34,12 +34,12 @@ class Repository(Value):
     """Why nothing of it may be read: it belongs to another user."""
 
     def branch(self) -> str:
-        """The branch that is checked out, or the commit if there is none."""
+        """The branch that is checked out, or the commit of a detached HEAD."""
         head = _first_line(join(self.git_dir, "HEAD"))
         return head.removeprefix("ref: refs/heads/")
 
     def ignores_case(self) -> bool:
-        """Whether git found, when it made the repository, that its file system does."""
+        """Whether git detected a case-insensitive file system when it created the repository."""
         found = _core_setting(join(self.common_dir, "config"), "ignorecase")
         return found is not None and found.lower() in ("", "true", "yes", "on", "1")
 
@@ -50,30 +50,32 @@ class Place(Value):
     folder: str
     repository: Repository | None = None
     url: str = ""
-    """The address of a board on a server, if the environment states one."""
+    """The address of a board on a server, if the environment gives one."""
     user: User = User()
     """The user's own configuration."""
 
     @property
     def server(self) -> str:
-        """The address of the board, if it is on a server: as stated, else as the user has set it."""
+        """The address of the board, if it is on a server: from the environment,
+        else from the user's configuration.
+        """
         return self.url or self.user.url_of(self.folder)
 
     def check_ours(self) -> None:
-        """Refuses what belongs to another user, before anything of it is read."""
+        """Refuses files of another user before reading any of them."""
         if self.repository is not None and self.repository.foreign:
             path = self.repository.worktree or self.repository.git_dir
             what = f"the repository {path} is not used: {self.repository.foreign}"
             raise refused("foreign_repository", what, path=path)
         why = foreign(self.folder)
         if why:
-            from dibs.stores.faults import unsafe_storage
+            from dibs.storage.errors import unsafe_storage
 
             raise unsafe_storage(self.folder, why)
 
 
 def locate(start: str, environment: Mapping[str, str]) -> Place:
-    """The place of the board as seen from `start`; the board may not be there yet."""
+    """The place of the board as seen from `start`; the board may not exist yet."""
     repository, user = find_repository(start), User(folder_in(environment))
     stated, url = environment.get("DIBS_BOARD"), environment.get("DIBS_URL", "")
     if stated:
@@ -89,14 +91,16 @@ def locate(start: str, environment: Mapping[str, str]) -> Place:
 
 
 def is_expected(place: Place, environment: Mapping[str, str]) -> bool:
-    """Whether a board that is not there should be: somebody names it, or something of it is left."""
+    """Whether a missing board is an error: somebody names it, or files of it are left."""
     if environment.get("DIBS_BOARD"):
         return True
     return any(exists(join(place.folder, name)) for name in LEFT_BY_A_BOARD)
 
 
 def find_repository(start: str) -> Repository | None:
-    """The repository around a folder. One that looks bare inside a work tree is none: it may be committed."""
+    """The repository around a folder. A bare one inside a work tree does not count:
+    it may be committed there.
+    """
     worktree = _work_tree(start)
     if not worktree:
         bare = _bare(start)
@@ -122,7 +126,7 @@ def _common_dir(git_dir: str) -> str:
 
 
 def foreign_in(root: str, *paths: str) -> str:
-    """Why a repository is not ours, unless the user's own git configuration calls it safe."""
+    """Why a repository belongs to another user, unless the user's git configuration declares it safe."""
     for path in (root, *paths):
         why = foreign(path)
         if why:
@@ -131,7 +135,7 @@ def foreign_in(root: str, *paths: str) -> str:
 
 
 def _is_safe_directory(root: str) -> bool:
-    """Whether `safe.directory` names it, where git reads that: not in the repository itself."""
+    """Whether `safe.directory` lists it, where git reads that: not in the repository itself."""
     from dibs.git_runner import config
 
     names = {"*", root, os.path.realpath(root)}
@@ -143,17 +147,17 @@ def _is_safe_directory(root: str) -> bool:
 
 
 def _covers(line: str, root: str) -> bool:
-    """`/srv/*` names everything below `/srv`."""
+    """`/srv/*` covers everything below `/srv`."""
     return line.endswith("/*") and root.startswith(line[:-1])
 
 
-# Which folders are work trees. Anybody can write a file `.git` that points to somebody's git directory.
+# Which folders are work trees. Anybody can write a `.git` file that points to somebody's git directory.
 
 
 def _work_tree(start: str) -> str:
-    """The nearest folder with a `.git` that its git directory knows of; else the nearest with any.
+    """The nearest folder with a `.git` that its git directory confirms; else the nearest with any.
 
-    So a `.git` that only points somewhere takes nothing out of the work tree around it.
+    So a `.git` that merely points somewhere cannot cut a folder out of the work tree around it.
     """
     nearest = folder = _upwards(start, ".git") or ""
     while folder and not _is_known(folder):
@@ -164,7 +168,7 @@ def _work_tree(start: str) -> str:
 def _is_known(worktree: str) -> bool:
     """Whether the `.git` of a folder is a git directory, or leads to one that points back.
 
-    What belongs to another user is not read: it counts, and is refused.
+    Files of another user are not read: they count as known, and are refused later.
     """
     dot = join(worktree, ".git")
     if foreign_in(worktree, dot):
@@ -200,13 +204,13 @@ def opens_into(worktree: str, git_dir: str) -> bool:
 
 
 def _tree_of(git_dir: str) -> str:
-    """The folder that the git directory of a linked work tree states; "" if none."""
+    """The folder that the git directory of a linked work tree names; "" if none."""
     stated = _first_line(join(git_dir, "gitdir"))
     return dirname(join(git_dir, stated)) if stated else ""
 
 
 def _leads_to(worktree: str) -> str:
-    """The real path of what `.git` is, or points to."""
+    """The real path of `.git`, or of what it points to."""
     dot = join(worktree, ".git")
     pointer = _first_line(dot).removeprefix("gitdir: ") if isfile(dot) else ""
     return _real(join(worktree, pointer) if pointer else dot)
@@ -217,7 +221,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _real(path: str) -> str:
-    """Without links; as it is, if no file can have such a name."""
+    """The path without links; unchanged if no file can have such a name."""
     try:
         return os.path.realpath(path)
     except ValueError:
@@ -238,7 +242,7 @@ def _core_setting(path: str, name: str) -> str | None:
 
 
 def _unquoted(value: str) -> str:
-    """A value without quotation marks, escapes, and the comment after it."""
+    """A value without quotation marks, escapes and trailing comment."""
     out, quoted, escaped = "", False, False
     for char in value:
         if not (quoted or escaped) and char in "#;":
@@ -251,7 +255,7 @@ def _unquoted(value: str) -> str:
 
 
 def _upwards(start: str, name: str) -> str | None:
-    """The nearest folder, from `start` upwards, that holds `name`."""
+    """The nearest folder, from `start` upwards, that contains `name`."""
     folder = abspath(start)
     while True:
         if os.path.lexists(join(folder, name)):

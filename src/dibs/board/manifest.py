@@ -1,7 +1,8 @@
-"""Every file that dibs makes in the folder of a board: what may be deleted with it, and nothing else.
+"""All files that dibs creates in the folder of a board: only these may be deleted with it.
 
-A board may be in a folder that a person chose, with files of others in it. So a file goes only if it has a
-name of this table, is a plain file or folder (no link is followed or removed), and belongs to the caller.
+A board may be in a folder that a person chose, with files of others in it. So a
+file is deleted only if its name is in this table, it is a plain file or folder
+(links are neither followed nor removed), and it belongs to the caller.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import os
 import stat
 from os.path import join
 
-from dibs.core.values import Value
-from dibs.stores import faults
+from dibs.domain.values import Value
+from dibs.storage import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 FILES = (
-    r"settings\.toml(\.old|\.\d+)?",  # a restore keeps those that were there before
+    r"settings\.toml(\.old|\.\d+)?",  # a restore keeps the previous ones
     r"board\.id(\.\d+)?",  # with a number: being written
     r"backlog-index\.json(\.\d+)?",
     r"backlog\.lock",
@@ -30,8 +31,9 @@ FILES = (
     r"write\.lock",
     r"board\.db",
 )
-"""In the order in which they go. The database is the last: until then the board is found, and deleting it
-can be repeated."""
+"""In order of deletion. The database is the last: until then the board is found,
+and deleting it can be repeated.
+"""
 
 FOLDERS = {
     "dispatch": (
@@ -40,26 +42,26 @@ FOLDERS = {
         r"notified-[0-9a-f-]+",
         r"notify\.log",
     ),
-    r"\.dibs-\w{8}": (),  # a move tries whether a folder can be made
+    r"\.dibs-\w{8}": (),  # a move tests whether a folder can be created
 }
-"""Folders beside the database, each with its files. A folder goes when nothing is left in it."""
+"""Folders beside the database, each with its files. A folder is deleted when it is empty."""
 
 
 class Contents(Value):
-    """What is in the folder of a board, by names relative to it."""
+    """The contents of a board's folder, by names relative to it."""
 
     folder: str
     ours: tuple[str, ...]
-    """Files and folders that dibs made, in the order in which they can be deleted."""
+    """Files and folders that dibs created, in the order in which they can be deleted."""
     others: tuple[str, ...]
     """Everything else; of a folder only its name."""
 
 
 def contents(folder: str) -> Contents:
-    """Refused if the folder is a link, or belongs to another user."""
+    """Lists the folder; refused if it is a link, or belongs to another user."""
     with Folder(folder) as top:
         if os.fstat(top.descriptor).st_uid != os.geteuid():
-            raise faults.unsafe_storage(folder, "belongs to another user")
+            raise errors.unsafe_storage(folder, "belongs to another user")
         ours: list[str] = []
         for pattern, files in FOLDERS.items():
             for name in top.matching(pattern, stat.S_ISDIR):
@@ -74,7 +76,7 @@ def contents(folder: str) -> Contents:
 
 
 def delete(found: Contents) -> bool:
-    """Deletes what is ours, and then the folder if it is empty; says whether it is gone."""
+    """Deletes our files, then the folder if it is empty; returns whether the folder is gone."""
     try:
         with Folder(found.folder) as top:
             for name in found.ours:
@@ -88,19 +90,19 @@ def delete(found: Contents) -> bool:
                 return False
         os.rmdir(found.folder)
     except OSError as error:
-        raise faults.storage_failed(found.folder, os.strerror(error.errno or 0)) from None
+        raise errors.storage_failed(found.folder, os.strerror(error.errno or 0)) from None
     return True
 
 
 class Folder:
-    """An open folder: what is done in it is done there, though a link takes its place meanwhile."""
+    """An open folder: operations stay in it even if its path is replaced by a link meanwhile."""
 
     def __init__(self, path: str, within: int | None = None) -> None:
         try:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             self.descriptor = os.open(path, flags, dir_fd=within)
-        except NotADirectoryError:  # as the kernel calls a link, too
-            raise faults.unsafe_storage(
+        except NotADirectoryError:  # the kernel's error for a link, too
+            raise errors.unsafe_storage(
                 path, "is not a folder, or a symbolic link to one"
             ) from None
 
@@ -129,7 +131,7 @@ class Folder:
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """Somebody else may have removed it already: SQLite does, when its last reader closes."""
+        """Removes it. It may be gone already: SQLite removes files when its last reader closes."""
         try:
             if stat.S_ISDIR(self.look(name).st_mode):
                 os.rmdir(name, dir_fd=self.descriptor)

@@ -1,14 +1,14 @@
-"""What could be started now, and for whom: a look that changes nothing. The claim decides later."""
+"""Match ready tasks with agents for the dispatcher: read-only. The claim decides later."""
 
 from __future__ import annotations
 
 from dibs.board.callers import caller_of
+from dibs.board.facts.queue import claimable, who_paused
 from dibs.board.identity import Identity
-from dibs.board.many import claimable, who_paused
-from dibs.core.facts import Facts
-from dibs.core.ground import BLOCK
-from dibs.core.refusals import refused
-from dibs.core.values import Value
+from dibs.domain.facts import Facts
+from dibs.domain.refusals import refused
+from dibs.domain.scopes.policy import BLOCK
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from dibs.board.agents import Agent
     from dibs.board.execute import Board
-    from dibs.core.model import Caller, Task, TaskKey
-    from dibs.core.scopes import Work
-    from dibs.stores.transaction import ReadTransaction
+    from dibs.domain.model import Caller, Task, TaskKey
+    from dibs.domain.scopes.overlap import StepBudget
+    from dibs.storage.transaction import ReadTransaction
 
 NOBODY: Mapping[str, int] = {}
 
@@ -28,7 +28,7 @@ class Matches(Value):
 
     starts: tuple[tuple[Agent, TaskKey], ...] = ()
     paused: str = ""
-    """Who stopped it, and why; nothing if nobody did."""
+    """Who paused the dispatcher, and why; "" if it is not paused."""
 
 
 def matches(
@@ -38,10 +38,10 @@ def matches(
     coming: Mapping[str, int] = NOBODY,
     resting: Container[str] = (),
 ) -> Matches:
-    """What fits each agent within its limit, and all of them within `most`.
+    """Tasks for each agent within its limit, and for all of them within `most`.
 
-    `coming` counts by agent the workers that were started and have not claimed yet: each of them
-    is taken for one that will. Nothing is offered to those who are `resting`.
+    `coming` counts by agent the workers that were started and have not claimed yet:
+    each is expected to claim. Agents in `resting` (backing off) get none.
     """
     with board.read() as tx:
         paused = who_paused(tx)
@@ -62,25 +62,25 @@ def matches(
 
 
 def paused_by(board: Board) -> tuple[str, str]:
-    """Who stopped what offers work, and why; two empty texts if nobody did."""
+    """Who paused the offering of work, and why; two empty texts if it is not paused."""
     with board.read() as tx:
         by = tx.board.paused_by
         return ("" if by is None else tx.actor(by).name), tx.board.paused_why
 
 
 def visitor(agent: Agent) -> Identity:
-    """A session of the agent that holds nothing."""
+    """An identity of the agent with a session that holds nothing."""
     return Identity(agent.name, person=False, session="dispatch")
 
 
 def apart(
     tx: ReadTransaction, board: Board, caller: Caller, given: list[Task], most: int
 ) -> list[Task]:
-    """Tasks for one caller that stand in the way of none that is given already."""
-    from dibs.core.scopes import Work
+    """Tasks for one caller that conflict with none of those already given out."""
+    from dibs.domain.scopes.overlap import StepBudget
 
     found: list[Task] = []
-    work = Work()
+    work = StepBudget()
     for task in offered_to(tx, board, caller):
         if len(found) == most:
             break
@@ -94,9 +94,9 @@ def offered_to(tx: ReadTransaction, board: Board, caller: Caller) -> Iterator[Ta
     return claimable(tx, Facts(caller, board.settings.rules, tx.board.epoch))
 
 
-def meets(board: Board, one: Task, other: Task, work: Work) -> bool:
-    """Whether two tasks are not to be worked on at once; also if it takes too long to find out."""
-    from dibs.core.scopes import TooManySteps
+def meets(board: Board, one: Task, other: Task, work: StepBudget) -> bool:
+    """Whether two tasks conflict; also if that takes too long to decide."""
+    from dibs.domain.scopes.overlap import TooManySteps
 
     ground = board.settings.rules.ground
     if ground.conflict != BLOCK or not one.scope or not other.scope:
@@ -107,13 +107,13 @@ def meets(board: Board, one: Task, other: Task, work: Work) -> bool:
         return True
 
 
-# Who is registered as what.
+# Registration.
 
 
 def check_agents(board: Board, agents: tuple[Agent, ...]) -> list[str]:
-    """Where somebody is registered otherwise than the settings say, and the command that helps.
+    """Where an actor's registration differs from the settings, with the command that helps.
 
-    A name that is a person's is refused.
+    Refuses an agent with a person's name.
     """
     found = []
     with board.read() as tx:
@@ -131,7 +131,7 @@ def check_agents(board: Board, agents: tuple[Agent, ...]) -> list[str]:
 
 
 def difference(agent: Agent, tier: int, capabilities: tuple[str, ...]) -> list[str]:
-    """The options that would make it so."""
+    """The options of `dibs actor set` that would remove the difference."""
     wanted = []
     if agent.tier not in (None, tier):
         wanted.append(f"--tier {agent.tier}")

@@ -1,61 +1,61 @@
-"""What a command led to."""
+"""The result of a command."""
 
 from __future__ import annotations
 
-from dibs.core import events as e
-from dibs.core.evolve import is_late, taken_by
-from dibs.core.instants import Instant
-from dibs.core.ledger import Entry
-from dibs.core.model import Actor, ActorId, Caller, Task, TaskId, TaskKey
-from dibs.core.values import Value
+from dibs.domain.events import tasks as e
+from dibs.domain.evolve import is_late, taken_by
+from dibs.domain.instants import Instant
+from dibs.domain.ledger import Entry
+from dibs.domain.model import Actor, ActorId, Caller, Task, TaskId, TaskKey
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dibs.stores.transaction import ReadTransaction
+    from dibs.storage.transaction import ReadTransaction
 
 
 class Outcome(Value):
-    """What a command led to: the task after it, its events, and who is named in them."""
+    """The result of a command: the task after it, its events, and the actors that they name."""
 
     caller: Caller
     now: Instant
     task: Task | None = None
     entries: tuple[Entry, ...] = ()
     events: tuple[e.Event, ...] = ()
-    """What the entries tell, one for each."""
+    """The events of `entries`, one for each."""
     actors: Mapping[ActorId, Actor] = {}
     skewed: bool = False
     current: Task | None = None
-    """The task as it is now, if the answer is an old one, given again for its request id."""
+    """The task as it is now, if this is a replayed answer to an earlier request."""
     seen: Instant | None = None
-    """When that was."""
+    """When `current` was read."""
     actor: Actor | None = None
     """The actor that was set."""
     replayed: bool = False
     repeats: e.Event | None = None
-    """What the caller had done before: this is the same success again."""
+    """The caller's earlier event that this command repeats: the same success again."""
     keys: Mapping[TaskId, TaskKey] = {}
-    """Of the tasks that were changed beside the one that the command is about."""
+    """Keys of the tasks that were changed beside the command's own task."""
     said: tuple[str, ...] = ()
-    """What a person should know about the item files that belong to it."""
+    """Warnings for the user, such as about item files."""
     outdated: tuple[str, ...] = ()
-    """Refs of items whose tasks changed after their files were compared: nothing was taken in of them."""
+    """Refs of items whose tasks changed after their files were compared: nothing was imported from them."""
 
     @property
     def late(self) -> bool:
-        """The caller's own lease had expired."""
+        """Whether the caller's own lease had expired."""
         return any(is_late(event) for event in self.events)
 
     @property
     def taken(self) -> e.Ending | None:
-        """The lease that the command took from somebody."""
+        """The lease that the command took from its holder."""
         return next((lost for event in self.events if (lost := taken_by(event))), None)
 
     @property
     def stopped(self) -> tuple[TaskKey, ...]:
-        """The tasks on which the caller stopped working, because she began with another one."""
+        """The tasks on which the caller stopped working because she started this one."""
         own = self.task and self.task.id
         return tuple(
             self.keys[entry.task]
@@ -65,7 +65,7 @@ class Outcome(Value):
 
 
 def task_events(outcome: Outcome) -> list[tuple[TaskKey, Entry, e.Event]]:
-    """What happened to tasks, in its order, each with the key of its task."""
+    """The task events in order, each with the key of its task."""
     keys = dict(outcome.keys)
     if outcome.task is not None:
         keys[outcome.task.id] = outcome.task.key
@@ -79,7 +79,7 @@ def task_events(outcome: Outcome) -> list[tuple[TaskKey, Entry, e.Event]]:
 def actors_named(
     tx: ReadTransaction, task: Task | None, events: tuple[e.Event, ...] = ()
 ) -> dict[ActorId, Actor]:
-    """Everybody whom a task and its events name."""
+    """All actors that a task and its events name."""
     ids: list[ActorId | None] = []
     for event in events:
         endings = getattr(event, "ending", None), getattr(event, "former", None)

@@ -1,29 +1,29 @@
-"""Requests: what was asked and answered under an id, so that asking again is safe."""
+"""Idempotent requests: stores the answer under a request id and replays it on retry."""
 
 from __future__ import annotations
 
 from dibs.board.outcome import Outcome, actors_named
-from dibs.core import commands as c
-from dibs.core import ledger, refusals
-from dibs.core.model import Caller, Task, Token
-from dibs.core.refusals import Refusal, Refused
-from dibs.core.values import Value
-from dibs.stores.transaction import Request
+from dibs.domain import commands as c
+from dibs.domain import ledger, refusals
+from dibs.domain.model import Caller, Task, Token
+from dibs.domain.refusals import Refusal, Refused
+from dibs.domain.values import Value
+from dibs.storage.transaction import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dibs.stores.transaction import ReadTransaction
+    from dibs.storage.transaction import ReadTransaction
 
 
 def digest_of(caller: Caller, command: c.Command) -> str:
-    """What was asked, and by which session: the same id means the same of both."""
+    """The digest of a request: session, verb and payload. The same request id must have the same digest."""
     asked = [caller.holding_session, command.verb, ledger.plain(command)]
     return ledger.digest_of(ledger.canonical(asked))
 
 
-def answered(outcome: Outcome, refusal: Refusal | None) -> str:
+def encode_answer(outcome: Outcome, refusal: Refusal | None) -> str:
     entries = outcome.entries
     return ledger.canonical(
         {
@@ -39,7 +39,7 @@ def answered(outcome: Outcome, refusal: Refusal | None) -> str:
 
 
 def brief(value: object) -> Any:
-    """As `ledger.plain`, without what is as it is by default: `ledger.build` puts that in again."""
+    """As `ledger.plain`, without fields that have their default: `ledger.build` restores those."""
     if not isinstance(value, Value) or isinstance(value, Token):
         return ledger.plain(value)
     defaults = value.defaults
@@ -50,10 +50,10 @@ def brief(value: object) -> Any:
     }
 
 
-def retold(
+def rebuild_from_events(
     tx: ReadTransaction, caller: Caller, request_id: str, since: int | None
 ) -> Outcome | None:
-    """What was done under an id of our own, by the events that it left; nothing if there are none."""
+    """Rebuilds the answer from the events written under a request id of our own; `None` if there are none."""
     found = tx.events_of_request(request_id, since or 0)
     entries = tuple(entry for entry in found if entry.task is not None)
     if not entries:
@@ -83,7 +83,7 @@ def replay(
     digest: str,
     request_id: str,
 ) -> Outcome:
-    """The same answer as the first time, with the task as it is now beside it."""
+    """The stored answer of the first time, with the task's current state beside it."""
     if known.digest != digest:
         raise Refused(refusals.request_reused(request_id))
     import json

@@ -1,8 +1,8 @@
-"""The settings: what they are, how each is checked, and which file each is read from.
+"""The settings: their defaults, how each is checked, and which file each is read from.
 
-`settings.toml` beside the board, or the text that a server keeps, says how the board works. What starts
-programs or names servers (`PERSONAL`) counts only in the user's own folder (`board/user.py`); found
-elsewhere, it is a proposal that a person may adopt. An unknown key is an error.
+`settings.toml` beside the board, or the text stored on a server, configures the board. Settings that start
+programs or name servers (`PERSONAL`) are read only from the user's own folder (`board/user_config.py`);
+elsewhere, they are proposals that a person may adopt. An unknown key is an error.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from os.path import join
 
-from dibs.core import checks
-from dibs.core.facts import Rules
-from dibs.core.ground import AREA, BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, Ground
-from dibs.core.instants import HOUR, MINUTE, SECOND, Duration, exact
-from dibs.core.model import GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
-from dibs.core.refusals import Refused, refused
-from dibs.core.values import Value
+from dibs.domain import checks
+from dibs.domain.facts import Rules
+from dibs.domain.instants import HOUR, MINUTE, SECOND, Duration, exact
+from dibs.domain.model import GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
+from dibs.domain.refusals import Refused, refused
+from dibs.domain.scopes.policy import AREA, BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, ScopePolicy
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.board.agents import Agent
-    from dibs.board.user import User
+    from dibs.board.user_config import User
 
 FILE = "settings.toml"
 NORMAL, STRICT = "normal", "strict"
@@ -62,15 +62,17 @@ class Settings(Value):
     agents: tuple[Agent, ...] = ()
     areas: Mapping[str, tuple[str, ...]] = {}
     areas_unread: str = ""
-    """Why those that the repository names are not all known, if so."""
+    """Why not all areas of the repository could be read, if so."""
     proposed: Mapping[str, Any] = {}
-    """What starts programs or names servers, found where it does not count: it is ignored."""
+    """Settings that start programs or name servers, found outside the user's folder: they are ignored."""
     proposed_in: str = ""
-    """Where that was found."""
+    """The file of `proposed`."""
 
     @property
     def rules(self) -> Rules:
-        ground = Ground(self.areas, bool(self.ignore_case), self.scope_conflict, self.areas_unread)
+        ground = ScopePolicy(
+            self.areas, bool(self.ignore_case), self.scope_conflict, self.areas_unread
+        )
         return Rules(
             self.ttl_agent, self.ttl_human, self.self_review, self.max_attempts, ground,
             self.charge_codes, self.idle_after,
@@ -78,7 +80,7 @@ class Settings(Value):
 
 
 class Setting(Value):
-    """How one setting is checked, shown and explained."""
+    """How one setting is checked, rendered and explained."""
 
     check: Callable[[Any], Any]
     show: Callable[[Any], str]
@@ -137,7 +139,7 @@ def _within(lowest: int, highest: int) -> Callable[[str], Duration]:
 
 
 tick = _within(SECOND, HOUR)
-"""How often a dispatcher looks, as it is typed."""
+"""The polling interval of a dispatcher, parsed from text."""
 
 
 def most(value: str | int) -> int:
@@ -152,7 +154,7 @@ def _folder(value: str) -> str:
 
 
 def command_words(value: Any) -> tuple[str, ...]:
-    """A command: a list of words, or one text that is split as a shell does."""
+    """A command: a list of words, or one text that is split as by a shell."""
     words = value
     if isinstance(value, str):
         from shlex import split
@@ -175,10 +177,10 @@ def shown_words(words: tuple[str, ...]) -> str:
 
 
 def _url(value: str) -> str:
-    """Shown without its password."""
+    """The address without its password."""
     if not value:
         return "none"
-    from dibs.stores.address import parse
+    from dibs.storage.address import parse
 
     return str(parse(value, "url"))
 
@@ -273,7 +275,7 @@ SETTINGS = {
 TABLES = ("dispatch", "notify")
 
 PERSONAL = ("url", "mirror_root", "dispatch.log_dir", "notify", "agents")
-"""What starts programs or names servers, with all that is below it."""
+"""Settings that start programs or name servers, with everything below them."""
 
 
 def is_personal(key: str) -> bool:
@@ -281,12 +283,12 @@ def is_personal(key: str) -> bool:
 
 
 def field_of(key: str) -> str:
-    """The name under which `Settings` holds a setting."""
+    """The attribute of `Settings` for a setting."""
     return key.replace(".", "_")
 
 
 def leaves(stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Each setting by its whole name; the agents, whose names are free, are one."""
+    """Each setting by its full name; the agents, whose names are free, are one setting."""
     for key, value in stated.items():
         if key in TABLES and isinstance(value, dict):
             yield from ((f"{key}.{name}", inner) for name, inner in value.items())
@@ -295,14 +297,14 @@ def leaves(stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def from_text(text: str, where: str) -> Settings:
-    """Settings that are kept on a server, as they were written; `where` is named in what is wrong."""
+    """Parses settings stored on a server; `where` is named in error messages."""
     from dibs.board.toml_files import parse
 
     return of_stated(parse(text, where), where)
 
 
 def load(folder: str) -> Settings:
-    """Those beside the board; the first that is wrong is refused."""
+    """The settings beside the board; refuses the first invalid one."""
     return of_stated(read_file(folder), join(folder, FILE))
 
 
@@ -315,7 +317,7 @@ def of_stated(stated: dict[str, Any], where: str) -> Settings:
 
 
 def checked(folder: str) -> tuple[dict[str, Any], list[Refused]]:
-    """The settings that the file states and that are right, and what is wrong with the others."""
+    """The valid settings of the file, and the problems of the others."""
     return checked_values(read_file(folder), join(folder, FILE))
 
 
@@ -332,7 +334,7 @@ def checked_values(stated: dict[str, Any], where: str) -> tuple[dict[str, Any], 
 
 
 def proposals(stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What is not read from here, by its name; each agent by its own."""
+    """The settings that are only proposals here, by name; each agent separately."""
     for key, value in leaves(stated):
         if key == "agents" and isinstance(value, dict):
             yield from ((f"agents.{name}", table) for name, table in value.items())
@@ -340,11 +342,11 @@ def proposals(stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield key, value
 
 
-# The user's own.
+# The user's own settings.
 
 
 def personal(settings: Settings, user: User, uid: str) -> Settings:
-    """The settings with those of the user for this board; what was proposed and adopted is told no more."""
+    """Adds the user's settings for this board; proposals that were adopted are no longer reported."""
     stated, path = user.stated(uid), user.board_file(uid)
     values = personal_values(stated, path)
     adopted = dict(proposals(stated))
@@ -357,7 +359,7 @@ def personal(settings: Settings, user: User, uid: str) -> Settings:
 
 
 def personal_values(stated: dict[str, Any], where: str) -> dict[str, Any]:
-    """What a user's file states for a board, checked."""
+    """The settings of a user's file for a board, checked."""
     return {field_of(key): check_personal(where, key, value) for key, value in leaves(stated)}
 
 
@@ -382,7 +384,7 @@ def check_one(path: str, key: str, value: Any) -> Any:
 
 
 def areas_of(path: str, stated: Any) -> dict[str, tuple[str, ...]]:
-    """The table `[areas]`: what each name stands for. `web = ["src/web/**"]` is the area `@web`."""
+    """The table `[areas]`: `web = ["src/web/**"]` defines the area `@web`."""
     if not isinstance(stated, dict):
         raise refused("bad_setting", f"{path}: areas is a table: [areas]", setting="areas")
     found = {}
@@ -396,24 +398,24 @@ def areas_of(path: str, stated: Any) -> dict[str, tuple[str, ...]]:
                 raise refused("bad_setting", "an area stands for globs, not for areas")
             found[checks.scope_path(f"{AREA}{name}")] = checked
         except Refused as problem:
-            what = f"{path}: areas.{name} is {told(globs)}: {problem}"
+            what = f"{path}: areas.{name} is {shown_value(globs)}: {problem}"
             raise refused("bad_setting", what, setting=f"areas.{name}") from None
     return found
 
 
 def check_by(known: Mapping[str, Setting], path: str, setting: str, key: str, value: Any) -> Any:
-    """The value of `key` in a table of known ones; `setting` is how it is named to people."""
+    """Checks the value of `key` by a table of known settings; `setting` is its name in messages."""
     if key not in known:
         what = f"{path}: there is no setting {checks.quoted(setting)}"
         raise refused("unknown_setting", what, setting=setting, known=list(known))
     try:
         return known[key].check(value)
     except Refused as problem:
-        what = f"{path}: {setting} is {told(value)}: {problem}"
+        what = f"{path}: {setting} is {shown_value(value)}: {problem}"
         raise refused("bad_setting", what, setting=setting) from None
 
 
-def told(value: Any) -> str:
+def shown_value(value: Any) -> str:
     try:
         return checks.short(repr(value), 40)
     except ValueError:
@@ -423,12 +425,12 @@ def told(value: Any) -> str:
 
 
 def read_file(folder: str) -> dict[str, Any]:
-    """What the file beside the board states, unchecked; nothing if there is none."""
+    """The contents of the file beside the board, unchecked; empty if there is no file."""
     path = join(folder, FILE)
     if not os.path.lexists(path):
         return {}
     from dibs.board.toml_files import read
-    from dibs.stores.owners import check
+    from dibs.storage.owners import check
 
     check(folder)
     return read(path)

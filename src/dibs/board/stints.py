@@ -1,45 +1,45 @@
-"""Periods of work: each is recorded by the event that ended it, and adds up to timesheets."""
+"""Read stints for timesheets and corrections. The event that ended a stint records it."""
 
 from __future__ import annotations
 
-from dibs.core.asked import needed
-from dibs.core.instants import DAY, LAST_INSTANT, Duration, Instant
-from dibs.core.values import Value
-from dibs.core.worked import Worked, outside
-from dibs.stores.history import STINT
-from dibs.stores.rows import texts
+from dibs.domain.instants import DAY, LAST_INSTANT, Duration, Instant
+from dibs.domain.stints import WorkedStint, outside
+from dibs.domain.values import Value
+from dibs.storage.history import STINT
+from dibs.storage.rows import texts
+from dibs.timesheets.query import needed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dibs.board.execute import Board
-    from dibs.core.asked import Asked, Stint
-    from dibs.core.model import Actor, ActorId, EndedStint, TaskKey
-    from dibs.core.periods import LocalDays
-    from dibs.core.timesheet import Sheet
-    from dibs.stores.transaction import ReadTransaction
+    from dibs.domain.model import Actor, ActorId, EndedStint, TaskKey
+    from dibs.domain.periods import LocalDays
+    from dibs.storage.transaction import ReadTransaction
+    from dibs.timesheets.query import SheetQuery, Stint
+    from dibs.timesheets.sheet import Sheet
 
 DAYS_TOLD = 31
-"""Of a correction: what touches more days is told in part."""
+"""How many days a preview of a correction lists; the rest are only counted."""
 
-AREA, CODE = Worked.fields.index("area"), Worked.fields.index("charge_code")
+AREA, CODE = WorkedStint.fields.index("area"), WorkedStint.fields.index("charge_code")
 
 
 class Record(Value):
-    """Who worked on what, in a period; and what the names and titles are."""
+    """The stints of a period, with the names of actors and titles of tasks."""
 
     board: str
     now: Instant
-    stints: tuple[Worked, ...]
+    stints: tuple[WorkedStint, ...]
     actors: Mapping[ActorId, Actor]
     titles: Mapping[TaskKey, str]
     actor: Actor | None = None
-    """Whose stints they are, if only one actor's were asked for, by any of its names."""
+    """The one actor whose stints were requested (by any name), if so."""
 
 
 def worked(board: Board, since: Instant, until: Instant, actor: str | None = None) -> Record:
-    """All stints that touch the period, by actor, then by start; those that are open until now."""
+    """All stints that overlap the period, by actor, then start; open ones last until now."""
     idle = board.settings.idle_after
     with board.read() as tx:
         wanted = actor_of(tx, actor)
@@ -47,15 +47,15 @@ def worked(board: Board, since: Instant, until: Instant, actor: str | None = Non
         for row in with_areas(
             tx.stints_and_tasks(since, until, wanted.id if wanted else None, idle)
         ):
-            stint = Worked(*row[:-1])
+            stint = WorkedStint(*row[:-1])
             found.append(stint)
             titles[stint.key] = row[-1]
         return Record(tx.board.uid, tx.now, tuple(found), tx.actors(), titles, wanted)
 
 
 def actor_of(tx: ReadTransaction, name: str | None) -> Actor | None:
-    """Whose stints are asked for, by any name."""
-    from dibs.core.refusals import Refused, unknown_actor
+    """The actor with this name or alias; refused if unknown."""
+    from dibs.domain.refusals import Refused, unknown_actor
 
     actor = None if name is None else tx.actor_named(name)
     if name is not None and actor is None:
@@ -63,9 +63,11 @@ def actor_of(tx: ReadTransaction, name: str | None) -> Actor | None:
     return actor
 
 
-def summed(board: Board, asked: Asked, local_days: LocalDays, actor: str | None = None) -> Sheet:
-    """The timesheet: stints are added up as they are read, and none of them is kept."""
-    from dibs.core.timesheet import sheet
+def summed(
+    board: Board, asked: SheetQuery, local_days: LocalDays, actor: str | None = None
+) -> Sheet:
+    """The timesheet. Stints are aggregated as they are read; none is kept in memory."""
+    from dibs.timesheets.sheet import make_sheet
 
     with board.read() as tx:
         wanted = actor_of(tx, actor)
@@ -73,19 +75,19 @@ def summed(board: Board, asked: Asked, local_days: LocalDays, actor: str | None 
         asked = asked.but(actor=wanted.id if wanted else None)
         period = (asked.since, asked.until, asked.actor, board.settings.idle_after)
         if {*needed(asked)} <= {*STINT}:
-            return sheet(tx.stints(*period), asked, local_days, names, STINT)
+            return make_sheet(tx.stints(*period), asked, local_days, names, STINT)
         found: Iterable[Stint] = tx.stints_and_tasks(*period)
         if "area" in needed(asked):
             found = with_areas(found)
-        return sheet(found, asked, local_days, names)
+        return make_sheet(found, asked, local_days, names)
 
 
 def refuse_unknown_code(board: Board, code: str | None) -> None:
-    """For whoever found nothing booked on a code: one that the board never had is a slip."""
+    """Refuses a charge code that the board never had, after a query found nothing: it is a typing error."""
     approved = board.settings.charge_codes
     if not code or code in approved:
         return
-    from dibs.core.refusals import Refused, bad_charge_code
+    from dibs.domain.refusals import Refused, bad_charge_code
 
     with board.read() as tx:
         stints = tx.stints_and_tasks(Instant(0), LAST_INSTANT, None, board.settings.idle_after)
@@ -95,7 +97,7 @@ def refuse_unknown_code(board: Board, code: str | None) -> None:
 
 
 def with_areas(stints: Iterable[Stint]) -> Iterator[Stint]:
-    """Each with the area of its task in the place of its scope."""
+    """The stint rows, with the area of the task in place of its scope."""
     known: dict[str, str] = {}
     for row in stints:
         scope = row[AREA]
@@ -110,11 +112,11 @@ def area_of(scope: tuple[str, ...]) -> str:
     return next((name[1:] for name in scope if name.startswith("@")), "")
 
 
-# One stint, before it is put right.
+# One stint, before its correction.
 
 
 class Before(Value):
-    """A stint that is to be put right, and whose it is."""
+    """A stint that is to be corrected, and its actor."""
 
     stint: EndedStint
     actor: Actor
@@ -122,7 +124,7 @@ class Before(Value):
 
 
 def before(board: Board, number: int) -> Before:
-    from dibs.board.correcting import task_of, unknown
+    from dibs.board.facts.stints import task_of, unknown
 
     with board.read() as tx:
         task = task_of(tx, number)
@@ -138,7 +140,7 @@ def actor_called(board: Board, name: str) -> Actor | None:
 
 
 class OnDay(Value):
-    """What an actor worked on a local day: as it is, and as it would be."""
+    """An actor's working time on a local day, before and after a correction."""
 
     day: str
     before: Duration
@@ -146,7 +148,7 @@ class OnDay(Value):
 
 
 class Touched(Value):
-    """The days that a correction touches: the first `DAYS_TOLD` of them, and how many more there are."""
+    """The days that a correction touches: the first `DAYS_TOLD`, and how many more there are."""
 
     days: tuple[OnDay, ...]
     more: int
@@ -159,7 +161,7 @@ def days_with(
     since = min(one.started for one in both)
     until = Instant(max(one.ended for one in both) + 1)
     with board.read() as tx:
-        day = 2 * DAY  # the whole of each day counts, not only the part that is touched
+        day = 2 * DAY  # include each day in full, not only the part that is touched
         found = list(
             tx.stints(
                 Instant(max(0, since - day)),
@@ -172,7 +174,7 @@ def days_with(
     after = list(before)
     if (
         old is not None and old.started < old.ended
-    ):  # one that was amended to nothing is not among them
+    ):  # one that was amended to zero is not in the list
         after.remove((old.started, old.ended))
     after.append((new.started, new.ended))
     days = local_days(Instant(max(0, since - day)), Instant(until + day))
@@ -200,7 +202,7 @@ def union(spans: Iterable[tuple[Instant, Instant]], since: Instant, until: Insta
 
 
 class Happened(Value):
-    """What an actor did, or what was done to its lease."""
+    """An action of an actor, or a change of its lease by another."""
 
     at: Instant
     what: str
@@ -209,7 +211,7 @@ class Happened(Value):
 
 
 def moments(board: Board, actor: ActorId, since: Instant, until: Instant) -> list[Happened]:
-    """Claims, notes, ends and takeovers of one actor in a period, in their order."""
+    """The claims, notes, ends and takeovers of one actor in a period, in order."""
     found: list[Happened] = []
     with board.read() as tx:
         for entry in tx.events_between(since, until):

@@ -1,13 +1,14 @@
-"""TOML files that people write settings to: read with limits, changed line by line, replaced whole."""
+"""TOML settings files written by people: read with limits, edited line by line, replaced atomically."""
 
 from __future__ import annotations
 
 import os
 from errno import ENAMETOOLONG
 
-from dibs.core import checks
-from dibs.core.refusals import Refused, refused
-from dibs.stores import owners
+from dibs.board.limited_files import has_long_key
+from dibs.domain import checks
+from dibs.domain.refusals import Refused, refused
+from dibs.storage import owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEPTH_MAX = 16
-"""Tables within tables. No setting needs more than four."""
+"""The limit of nested tables. No setting needs more than four."""
 
 Path = tuple[str, ...]
 
@@ -24,7 +25,7 @@ Path = tuple[str, ...]
 
 
 def read(path: str) -> dict[str, Any]:
-    """What the file states; nothing if there is none."""
+    """The contents of the file; empty if there is none."""
     return parse(text_of(path), path)
 
 
@@ -46,6 +47,8 @@ def parse(text: str, where: str) -> dict[str, Any]:
         return {}
     import tomllib
 
+    if has_long_key(text):
+        raise too_deep(where)
     try:
         stated = tomllib.loads(text)
     except RecursionError:
@@ -58,7 +61,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
 
 
 def depth_exceeds(stated: object, limit: int) -> bool:
-    """Whether tables and lists are nested deeper; without recursion, which has a limit of its own."""
+    """Whether tables and lists are nested deeper than `limit`; without recursion, which has its own limit."""
     level = [stated]
     for _ in range(limit):
         level = [inner for outer in level for inner in inside(outer)]
@@ -80,7 +83,7 @@ def too_deep(where: str) -> Exception:
     return refused("bad_setting", f"{where} cannot be read: it is nested too deeply")
 
 
-# Changing one value; all other lines and comments stay as they are.
+# Editing one value; all other lines and comments stay as they are.
 
 
 class Chunk:
@@ -99,7 +102,7 @@ class Chunk:
 
 
 def with_value(text: str, path: Path, value: Any, where: str) -> str:
-    """The text with `path = value`; refused if that cannot be done without touching other lines."""
+    """The text with `path = value`; refused if that is impossible without touching other lines."""
     stated = parse(text, where)
     chunks = list(chunks_of(text.removesuffix("\n")))
     found = [each for each in chunks if each.keys and each.path == path]
@@ -114,7 +117,7 @@ def with_value(text: str, path: Path, value: Any, where: str) -> str:
 
 
 def comment_of(statement: str) -> str:
-    """The comment behind a value, with the space before it; of a value on one line."""
+    """The comment after a value on one line, with the space before it."""
     import tomllib
 
     stated = tomllib.loads(statement)
@@ -131,7 +134,7 @@ def comment_of(statement: str) -> str:
 
 
 def without_value(text: str, path: Path, where: str) -> str:
-    """The text without `path`, and without what is below it; the same text if it is not there."""
+    """The text without `path` and everything below it; unchanged if it is not there."""
     stated = parse(text, where)
     if not remove(stated, path):
         return text
@@ -144,7 +147,7 @@ def without_value(text: str, path: Path, where: str) -> str:
 
 
 def checked(text: str, wanted: dict[str, Any], path: Path, where: str) -> str:
-    """The new text, if it says what is wanted: nothing else may have changed."""
+    """The new text, if it parses to what is wanted: nothing else may have changed."""
     try:
         fits = without_empty(parse(text, where)) == without_empty(wanted)
     except Refused:
@@ -156,7 +159,7 @@ def checked(text: str, wanted: dict[str, Any], path: Path, where: str) -> str:
 
 
 def without_empty(stated: Any) -> Any:
-    """Tables that hold nothing state nothing."""
+    """The value without empty tables, which state nothing."""
     if not isinstance(stated, dict):
         return stated
     inner = {key: without_empty(value) for key, value in stated.items()}
@@ -173,7 +176,7 @@ def chunks_of(text: str) -> Iterator[Chunk]:
         try:
             stated = tomllib.loads(pending)
         except ValueError:
-            continue  # a value that goes on in the next line
+            continue  # the value continues on the next line
         if pending.lstrip().startswith("["):
             table = only_path(stated)
             yield Chunk(pending, table)
@@ -183,7 +186,7 @@ def chunks_of(text: str) -> Iterator[Chunk]:
 
 
 def only_path(stated: dict[str, Any]) -> Path:
-    """The path of a table that holds one table, and so on."""
+    """The path through tables that contain exactly one key each."""
     keys: list[str] = []
     value: Any = stated
     while isinstance(value, dict) and len(value) == 1:
@@ -193,7 +196,9 @@ def only_path(stated: dict[str, Any]) -> Path:
 
 
 def keys_before_equals(statement: str) -> Path:
-    """A quoted key may hold an equals sign too: the key ends at the first where it is complete."""
+    """The keys of a statement. A quoted key may contain an equals sign: it ends at
+    the first where it is complete.
+    """
     import tomllib
 
     at = statement.find("=")
@@ -206,7 +211,7 @@ def keys_before_equals(statement: str) -> Path:
 
 
 def insert(chunks: list[Chunk], table: Path, line: str) -> None:
-    """Behind what the table states already; a table that is not there is begun at the end."""
+    """Inserts after the last line of the table; a missing table is added at the end."""
     own = [
         at
         for at, each in enumerate(chunks)
@@ -222,7 +227,7 @@ def insert(chunks: list[Chunk], table: Path, line: str) -> None:
 
 
 def top(chunks: list[Chunk]) -> int:
-    """Where a first line without a table goes: before the first header and the comment above it."""
+    """Where a top-level line goes: before the first header and the comment above it."""
     at = next((at for at, each in enumerate(chunks) if each.is_header), len(chunks))
     while at < len(chunks) and at and chunks[at - 1].text.startswith("#"):
         at -= 1
@@ -256,7 +261,7 @@ def is_bare(key: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value as TOML writes it, on one line."""
+    """A value in TOML syntax, on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -282,10 +287,10 @@ def quoted(text: str) -> str:
 
 
 def rewrite(path: str, change: Callable[[str], str], within: str = "") -> None:
-    """Replaces the file by what `change` makes of its text: whole, synced, for its owner alone.
+    """Replaces the file by `change(text)`: atomically, synced, readable only by its owner.
 
-    Who changes a file in the same folder waits: no change is lost. Its folder is made if it is not there,
-    private as the one around it, `within`.
+    Concurrent changes in the same folder wait for a lock: none is lost. A missing
+    folder is created, private like the one around it, `within`.
     """
     from fcntl import LOCK_EX, flock
 
@@ -305,14 +310,14 @@ def rewrite(path: str, change: Callable[[str], str], within: str = "") -> None:
         finally:
             os.close(lock)
     except OSError as error:
-        from dibs.stores.faults import storage_failed
+        from dibs.storage.errors import storage_failed
 
         raise storage_failed(path, os.strerror(error.errno or 0)) from None
 
 
 def replace(path: str, text: str, folder: int) -> None:
     part = f"{path}.{os.getpid()}"
-    if os.path.lexists(part):  # left by a process that was killed: we have the lock
+    if os.path.lexists(part):  # left by a killed process: we hold the lock
         os.unlink(part)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:

@@ -1,1 +1,1 @@
-"""Who does the work: what keeps a lease alive."""
+"""Workers: run commands under leases, and keep the leases alive."""

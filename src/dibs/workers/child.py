@@ -1,4 +1,4 @@
-"""A command in a process group of its own: its output passes through, its last words are kept."""
+"""A command in its own process group: passes its output through and keeps the tail."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ CHUNK = 65_536
 TAIL_BYTES = 8_192
 TAIL_LINES = 20
 TAIL_LENGTH = 1_800
-"""Characters: it fits into a reason, with a few words before it."""
+"""Characters: fits into a reason, after a short prefix."""
 
 SILENCE = 0.25
-"""Seconds: who holds the command's output open after its end, and says nothing, is not waited for."""
+"""Timeout in seconds after the command's end, for a process that holds its output open and prints nothing."""
 
 PR_SET_PDEATHSIG = 1
 ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[^\n\t\x20-\U0010ffff]|\x7f"
 )
-"""Colours, titles and other control characters: they say nothing where they are kept."""
+"""Colours, titles and other control characters: removed from stored output."""
 
 
 class Child:
-    """A running command. It is signalled and looked after by the thread that started it."""
+    """A running command. Only the thread that started it signals it and waits for it."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Child:
         log: str,
         wake: Callable[[None], None],
     ) -> None:
-        """`out` gets its standard output; `wake` is called when there is no more to come."""
+        """`out` receives its standard output; `wake` is called when the output ends."""
         self._tail = b""
         self._silent = 0
         self._turn = threading.Lock()
@@ -59,7 +59,7 @@ class Child:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
-                preexec_fn=dying_with(os.getpid()),  # noqa: PLW1509 - see there
+                preexec_fn=killed_with_parent(os.getpid()),  # noqa: PLW1509 - see there
             )
         except BaseException:
             self._close_log()
@@ -69,28 +69,28 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """It leads a session and a process group of this number."""
+        """Its pid, also the id of its session and process group."""
         return self._process.pid
 
     def status(self) -> int | None:
-        """How it ended: an exit code, or a signal below zero; nothing while it runs."""
+        """Its exit code, or a negative signal number; None while it runs."""
         if self._status is None:
-            self._status = seen(self._process)
+            self._status = exit_status_unreaped(self._process)
         return self._status
 
     @property
-    def speaks(self) -> bool:
-        """Whether output of it may still be on its way."""
+    def has_output(self) -> bool:
+        """Whether output may still arrive."""
         return self._silent < 2
 
     def signal(self, number: int) -> None:
-        """To the whole group, also when the command itself has ended."""
-        if self._process.returncode is None:  # not reaped: nobody else has got its number
+        """Signals the whole group, even after the command itself has ended."""
+        if self._process.returncode is None:  # not reaped: its pid cannot be reused
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
     def end(self) -> None:
-        """At once, if it still runs. After this nothing can be sent to it."""
+        """Kills it if it still runs. Afterwards it cannot be signalled."""
         if self.status() is None:
             self.signal(signal.SIGKILL)
         self._process.wait()
@@ -98,7 +98,7 @@ class Child:
             self._close_log()
 
     def tail(self) -> str:
-        """The last lines of its output, as text that can be kept."""
+        """The last lines of its output, as text that can be stored."""
         with self._turn:
             text = self._tail.decode("utf-8", "backslashreplace")
         lines = [line.rstrip().rpartition("\r")[2] for line in text.splitlines(keepends=False)]
@@ -106,7 +106,7 @@ class Child:
         return "\n".join(said.splitlines()[-TAIL_LINES:])[-TAIL_LENGTH:].strip()
 
     def _pass_on(self, source: IO[bytes], to: int) -> None:
-        """If nobody reads what we write, we read no more: the command learns it as without us."""
+        """Stops reading when our own output is closed: the command gets SIGPIPE, as it would without us."""
         with source:
             while chunk := self._read(source):
                 self._keep(chunk)
@@ -117,11 +117,12 @@ class Child:
         self._wake(None)
 
     def _read(self, source: IO[bytes]) -> bytes:
-        """What there is. Nothing at the end, or when only a straggler could still say something."""
+        """The available output. Empty at the end, or when only an orphan process holds the pipe open."""
         poll = select.poll()
         poll.register(source, select.POLLIN)
         while not poll.poll(SILENCE * 1_000):
-            if self._status is not None and not poll.poll(0):  # its last words may just have come
+            # Its last output may just have arrived.
+            if self._status is not None and not poll.poll(0):
                 return b""
         return source.read(CHUNK)
 
@@ -138,9 +139,9 @@ class Child:
             self._log = -1
 
 
-def seen(process: subprocess.Popen[bytes]) -> int | None:
-    """How a process ended, which is left to be reaped: so its group can be told apart from others."""
-    if sys.platform == "darwin":  # there is no way to look without reaping
+def exit_status_unreaped(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit status of a process without reaping it: so its group id cannot be reused."""
+    if sys.platform == "darwin":  # macOS cannot wait without reaping
         return process.poll()
     found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     if found is None:
@@ -149,13 +150,13 @@ def seen(process: subprocess.Popen[bytes]) -> int | None:
 
 
 def open_log(path: str) -> int:
-    """For its owner alone: a command may print what nobody else should read."""
+    """Opens a log with mode 0600: a command may print secrets."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
 
 
 def write_all(to: int, chunk: bytes) -> bool:
-    """Whether everything was written."""
+    """Returns whether everything was written."""
     left = memoryview(chunk)
     while left:
         try:
@@ -167,10 +168,10 @@ def write_all(to: int, chunk: bytes) -> bool:
     return True
 
 
-def dying_with(parent: int) -> Callable[[], None] | None:
-    """On Linux the kernel kills the command when we are gone, even by `kill -9`.
+def killed_with_parent(parent: int) -> Callable[[], None] | None:
+    """On Linux, makes the kernel kill the command when we die, even by `kill -9`.
 
-    What runs after the fork was found before it, takes no lock and imports nothing.
+    The code after the fork uses only what was loaded before it, takes no lock and imports nothing.
     """
     if sys.platform != "linux":
         return None
@@ -180,7 +181,7 @@ def dying_with(parent: int) -> Callable[[], None] | None:
 
     def before_exec() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # gone before we could say so
+        if os.getppid() != parent:  # it died before the kernel was told
             os._exit(1)
 
     return before_exec

@@ -1,7 +1,7 @@
-"""`dibs dispatch`: every tick ends the leases of the dead, then starts workers for what is ready.
+"""`dibs dispatch`: every tick sweeps dead leases, then starts workers for ready tasks.
 
-Nothing that matters is kept in here: leases, attempts and rests stand on the board, and each worker
-claims for itself. So a dispatcher may die at any instant, and any number of them may run.
+No important state is kept in here: leases, attempts and backoff are on the board, and each worker claims
+for itself. So a dispatcher may die at any instant, and any number of them may run.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import os
 import signal
 import time
 
-from dibs.board import views, watching
+from dibs.board import queries, watch
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.board.matching import check_agents, matches
 from dibs.board.settings import Settings
-from dibs.core.instants import SECOND, Duration
-from dibs.core.model import SWEPT_AT_ONCE
-from dibs.core.refusals import Refused, refused, several
-from dibs.core.values import Value
-from dibs.workers.crew import Crew, Happened
+from dibs.domain.instants import SECOND, Duration
+from dibs.domain.model import SWEPT_AT_ONCE
+from dibs.domain.refusals import Refused, refused, several
+from dibs.domain.values import Value
 from dibs.workers.keeper import TRY_AGAIN
 from dibs.workers.notify import Notifier
+from dibs.workers.pool import DispatchEvent, WorkerPool
 from dibs.workers.sweep import sweep
 
 TYPE_CHECKING = False
@@ -31,38 +31,40 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from dibs.board.outcome import Outcome
-    from dibs.board.views import LogLine
-    from dibs.workers.crew import Tell
+    from dibs.board.queries import LogLine
+    from dibs.workers.pool import Tell
 
 BREATH = 0.1
-"""Seconds between two ticks at the least, however busy the board is."""
+"""Minimum seconds between two ticks, however busy the board is."""
 
 SLICE = 0.5
-"""Seconds until a signal is noticed at the latest."""
+"""Maximum seconds until a signal is noticed."""
 
 PATIENCE = 20
-"""A look that found nothing to start is repeated, while nothing changes, after so many times as long as
-it took: where very many tasks fit nobody, looking is not all that the machine does."""
+"""While the board does not change, an empty search is repeated after this many times its own duration.
+
+Where very many tasks fit nobody, searching must not saturate the machine.
+"""
 
 NEVER = (0, 0.0)
-"""No look was in vain yet: the pulse that was felt at one, and until when it counts."""
+"""No search has come up empty yet: the change counter at the last one, and until when it is valid."""
 
 NAMED = 20
-"""How many ended leases one line names."""
+"""How many ended leases one line lists."""
 
 BEGINNING = 60.0
-"""Seconds in which a worker has claimed a task, or never will."""
+"""Seconds within which a worker must have claimed a task."""
 
 
 class Options(Value):
-    """What was said on the command line; it goes before the settings."""
+    """Command-line options; they override the settings."""
 
     tick: Duration | None = None
     most: int | None = None
 
 
 class Dispatcher:
-    """One dispatcher: `run` until it is told to end, or `once`."""
+    """One dispatcher: `run` until it is stopped, or `once`."""
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class Dispatcher:
         self.board, self.who, self.options, self._tell = board, who, options, tell
         folder = log_folder(board)
         self._say_differences(board.settings)
-        self.crew = Crew(board, folder, tell)
+        self.crew = WorkerPool(board, folder, tell)
         self.notifier = Notifier(board, board.settings.notify_command, folder, as_json, tell)
         self._draining = False
         self._paused = ""
@@ -90,11 +92,11 @@ class Dispatcher:
     def most(self) -> int:
         return self.options.most or self.settings.dispatch_max
 
-    # From beginning to end.
+    # Main loop.
 
     def once(self) -> None:
-        """One tick; until each worker that it started has a task, or has ended."""
-        self._tick(watching.pulse(self.board))
+        """One tick; returns when each worker that it started has a task or has ended."""
+        self._tick(watch.change_counter(self.board))
         deadline = time.monotonic() + BEGINNING
         while self.crew.coming() and time.monotonic() < deadline:
             time.sleep(BREATH)
@@ -103,7 +105,7 @@ class Dispatcher:
         self.notifier.stop()
 
     def run(self, reread: Callable[[], Settings]) -> None:
-        """Until it is told to end and its workers have, or it is told once more."""
+        """Runs until a signal stops it and its workers have ended, or until a second signal."""
         with Signals() as signals:
             self.notifier.start()
             self._say_who()
@@ -122,9 +124,9 @@ class Dispatcher:
                 self.notifier.stop()
 
     def _try(self) -> int | None:
-        """A tick; the pulse from before it, or nothing if the board could not be used."""
+        """Runs a tick; returns the change counter from before it, or None if the board was unreachable."""
         try:
-            felt = watching.pulse(self.board)
+            felt = watch.change_counter(self.board)
             self._tick(felt)
         except Refused as problem:
             if problem.code not in TRY_AGAIN:
@@ -139,7 +141,7 @@ class Dispatcher:
         return felt
 
     def _wait(self, felt: int | None, signals: Signals) -> None:
-        """Until the board changes, somebody ends, a signal comes, or it is time."""
+        """Waits until the board changes, a worker ends, a signal arrives, or the tick is due."""
         tick = (self.options.tick or self.settings.dispatch_tick) / SECOND
         end = time.monotonic() + tick
         time.sleep(BREATH)
@@ -148,7 +150,7 @@ class Dispatcher:
                 return
             if felt is None:
                 time.sleep(min(left, SLICE))
-            elif watching.wait_for_change(self.board, felt, min(left, SLICE)) != felt:
+            elif watch.wait_for_change(self.board, felt, min(left, SLICE)) != felt:
                 return
 
     def _drain(self) -> None:
@@ -164,7 +166,7 @@ class Dispatcher:
         return ", ".join(worker.key or worker.session for worker in workers) or "nobody"
 
     def _reread(self, reread: Callable[[], Settings]) -> None:
-        """What is wrong is said, and nothing changes."""
+        """Reloads the settings; reports an invalid file and keeps the old ones."""
         try:
             settings = reread()
             self._say_differences(settings)
@@ -187,7 +189,7 @@ class Dispatcher:
         self.notifier.wake()
 
     def _read_files(self) -> None:
-        """What item files say that is new; claims of the dead in them are put right, in one line."""
+        """Syncs changed item files; reports corrected claims of dead sessions in one line."""
         backlog = self.board.backlog
         if backlog is None:
             return
@@ -196,7 +198,7 @@ class Dispatcher:
             self._say("synced", taken_in)
 
     def _sweep(self) -> None:
-        """All who are dead: an old board is healed at once, and one line says so."""
+        """Sweeps all dead leases at once, and reports them in one line."""
         ended: list[tuple[str, str]] = []
         while True:
             outcome = sweep(self.board, self.who, self.settings.dispatch_grace)
@@ -208,7 +210,7 @@ class Dispatcher:
             self._say("swept", swept(ended), leases=tasks)
 
     def _is_idle(self, felt: int) -> bool:
-        """There was nothing to start, and since then nothing has changed."""
+        """Whether nothing was startable, and nothing has changed since."""
         pulse, until = self._idle
         return pulse == felt and time.monotonic() < until
 
@@ -224,7 +226,7 @@ class Dispatcher:
         took = time.monotonic() - before
         self._idle = (felt, time.monotonic() + PATIENCE * took)
 
-    # What is said.
+    # Output.
 
     def _say_who(self) -> None:
         agents = [f"{agent.name} (at most {agent.max})" for agent in self.settings.agents]
@@ -236,11 +238,11 @@ class Dispatcher:
             self._say("differs", line)
 
     def _say(self, what: str, line: str, **facts: Any) -> None:
-        self._tell(Happened(what, line, facts))
+        self._tell(DispatchEvent(what, line, facts))
 
 
 class Signals:
-    """`with Signals() as signals`: nothing is interrupted; what came is heard when it is time."""
+    """`with Signals() as signals`: collects signals without interrupting; they are handled in turn."""
 
     def __init__(self) -> None:
         self.waiting: list[int] = []
@@ -259,14 +261,14 @@ class Signals:
         self.waiting.append(number)
 
     def heard(self) -> list[int]:
-        """What came since; it is asked about once."""
+        """The signals since the last call."""
         numbers = self.waiting[:]
         del self.waiting[: len(numbers)]
         return numbers
 
 
 def causes(outcome: Outcome) -> list[tuple[str, str]]:
-    """Whose lease has ended, and why."""
+    """The tasks whose leases were ended, and why."""
     return [
         (outcome.keys[entry.task], entry.cause + ("; failed" if gives_up(entry.event) else ""))
         for entry in outcome.entries
@@ -285,7 +287,7 @@ def swept(ended: list[tuple[str, str]]) -> str:
 
 
 def log_folder(board: Board) -> str:
-    """Where workers print to: as the settings say, else beside the board; for its owner alone."""
+    """The folder for worker logs: from the settings, else beside the board; readable only by its owner."""
     folder = board.settings.dispatch_log_dir or beside(board)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -299,4 +301,4 @@ def beside(board: Board) -> str:
     if not board.store.remote:
         return os.path.join(board.store.where, "dispatch")
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(state, "dibs", views.uid(board))
+    return os.path.join(state, "dibs", queries.uid(board))

@@ -1,4 +1,4 @@
-"""What wakes a process that looks after another one up: signals first, and news of its threads."""
+"""The event queue of a process that supervises another: signals first, then events of its threads."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import signal
 import threading
 from collections import deque
 
-from dibs.core.refusals import Refusal
+from dibs.domain.refusals import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""End the run: the command is asked to end, and then killed."""
+"""Signals that end the run: the command gets the same signal, then SIGKILL."""
 
 INTERRUPTING = (signal.SIGINT, signal.SIGQUIT)
-"""As typed on a terminal: the command decides what it makes of them."""
+"""As typed on a terminal: the command decides how to handle them."""
 
 PASSED_ON = (*INTERRUPTING, signal.SIGUSR1, signal.SIGUSR2)
 HEARD = (*ENDING, *PASSED_ON, signal.SIGTSTP, signal.SIGCONT, signal.SIGCHLD)
@@ -28,10 +28,11 @@ NEWS = b"\0"
 
 
 class Inbox:
-    """`with Inbox() as inbox`: nothing interrupts what is going on; it is read when it is time.
+    """`with Inbox() as inbox`: queues signals and events, and interrupts nothing.
 
-    A signal is a byte in a pipe, written at once: a handler in Python may have to wait until the
-    next signal, if it came just before the process went to sleep.
+    A signal is a byte in a pipe, written at once (self-pipe): a handler in Python could be delayed until
+    the
+    next signal, if one arrives just before the process sleeps.
     """
 
     def __init__(self) -> None:
@@ -48,8 +49,8 @@ class Inbox:
     def __enter__(self) -> Self:
         self._woke = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
         for number in HEARD:
-            # What was ignored from the start stays so (nohup, a job in the background). Not the
-            # end of a child: where that is ignored, nobody learns how it ended.
+            # Signals that were ignored from the start stay ignored (nohup, a background job). Not SIGCHLD:
+            # where it is ignored, exit codes are lost.
             if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, lambda *_: None)
         return self
@@ -64,14 +65,14 @@ class Inbox:
             os.close(self._in)
 
     def put(self, news: Refusal | None) -> None:
-        """From any thread; `None` only wakes."""
+        """Thread-safe; `None` only wakes the reader."""
         with self._turn:
             if self._open:
                 self._news.append(news)
                 os.write(self._in, NEWS)
 
     def read(self, seconds: float | None) -> int | Refusal | None:
-        """The next news: a signal's number, or why the lease is lost. Nothing if time is over."""
+        """The next event: a signal number, or why the lease was lost. None after the timeout."""
         if not self._poll.poll(None if seconds is None else max(seconds, 0) * 1_000):
             return None
         return os.read(self._out, 1)[0] or self._news.popleft()

@@ -1,9 +1,12 @@
-"""The keeper: renews a lease while its process lives, and says when it is lost.
+"""The keeper: renews a lease while its process lives (heartbeat), and reports its loss.
 
-Its belief ends early: the deadline is counted on a clock that includes sleep, from before the
-request was sent, less a tenth. After the deadline the keeper renews before anything else, or the
-work stops. It renews in a thread of its own process, so it cannot outlive it; a second thread
-watches the deadline, since a server may never answer, and calls `on_lost`.
+It considers the lease lost early: the deadline runs on a clock that includes sleep, from before the
+request
+was sent, less a tenth. After the deadline the keeper must renew before anything else, or the work stops.
+It
+renews in a thread of its own process, so it cannot outlive it; a second thread watches the deadline,
+since
+a server may never respond, and calls `on_lost`.
 """
 
 from __future__ import annotations
@@ -13,11 +16,11 @@ import threading
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.core import commands as c
-from dibs.core.instants import SECOND, Duration
-from dibs.core.model import TaskKey, Token
-from dibs.core.refusals import Refusal, Refused, refused
-from dibs.opening import another
+from dibs.domain import commands as c
+from dibs.domain.instants import SECOND, Duration
+from dibs.domain.model import TaskKey, Token
+from dibs.domain.refusals import Refusal, Refused, refused
+from dibs.opening import second_connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,34 +30,34 @@ if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
 
 MARGIN = 10
-"""A tenth of the ttl: the holder stops believing so much earlier than the board."""
+"""A tenth of the ttl: the holder considers the lease lost this much earlier than the board does."""
 
 RENEWALS = 4
-"""In one ttl."""
+"""Renewals per ttl."""
 
 SLICE = 1.0
-"""Seconds between two looks at the clock: a wait does not count sleep, the clock does."""
+"""Seconds between two clock checks: a wait does not include sleep, the clock does."""
 
 CALLBACK_SECONDS = 1.0
-"""How long the end of the work waits for `on_lost`, which may wait for the work itself."""
+"""How long `stop` waits for `on_lost`, which may itself wait for the work."""
 
-GLANCE = 0.05
-"""Seconds between two looks whether the lease was lost while another thread has the turn."""
+LOCK_POLL_SECONDS = 0.05
+"""Seconds between two checks for a lost lease, while another thread holds the lock."""
 
-GLANCES = 40
-"""In one ttl: so often is looked whether an answer is still to come, and so late may it be seen."""
+CHECKS_PER_TTL = 40
+"""Checks per ttl for an overdue response; also the delay with which one is detected."""
 
-LOOK_AT_SERVER = 5 * SECOND
-"""Between two looks whether the lease is still ours; at a file it is looked whenever we wake up."""
+SERVER_CHECK_INTERVAL = 5 * SECOND
+"""Between two checks that the lease is still ours; a file is checked at every wake-up."""
 
 TRY_AGAIN = frozenset(
     ("busy", "unreachable", "not_let_in", "not_granted", "disk_full", "read_only", "storage_failed")
 )
-"""Refusals that say nothing about the lease."""
+"""Refusals that say nothing about the lease: retry."""
 
 
 class Keeper:
-    """Renews one lease in the background, through a connection of its own."""
+    """Renews one lease in the background, through a separate connection."""
 
     def __init__(
         self,
@@ -66,10 +69,10 @@ class Keeper:
         since: int,
         on_lost: Callable[[Refusal], object] | None = None,
     ) -> None:
-        """`since` is the time since boot from before the claim was sent."""
+        """`since`: the time since boot, read before the claim was sent."""
         self.lost = threading.Event()
         self.why: Refusal | None = None
-        self._board = another(board)
+        self._board = second_connection(board)
         self._patience = board.settings.write_wait
         self._machine = board.store.machine
         self._who = who
@@ -77,10 +80,10 @@ class Keeper:
         self._ttl = ttl
         self._renewed = since
         self._asked: int | None = None
-        """Since when a renewal waits for its answer."""
+        """When the pending request was sent."""
         self._looked = 0
         self._felt: int | None = None
-        """The board's pulse at the last look."""
+        """The board's change counter at the last check."""
         self._on_lost = on_lost
         self._pid = os.getpid()
         self._turn = threading.Lock()
@@ -94,7 +97,7 @@ class Keeper:
         self._watcher.start()
 
     def stop(self) -> None:
-        """No renewal runs any more. `on_lost` may: it is waited for only so long."""
+        """Stops renewing. Waits a limited time for `on_lost`, which may still run."""
         self._stopped = True
         self._over.set()
         if self._pid != os.getpid():
@@ -107,11 +110,11 @@ class Keeper:
                 thread.join(CALLBACK_SECONDS)
 
     def end(self, act: Callable[[], Outcome]) -> Outcome:
-        """What `act` leads to. Nothing is renewed meanwhile; and never again, if it succeeds."""
+        """The result of `act`. Renewals are suspended meanwhile, and stop for good if it succeeds."""
         if self._pid != os.getpid():
             raise self._forked()
         if not self._turn.acquire(timeout=self._patience / SECOND):
-            # A renewal still waits for a server that is away.
+            # A renewal still waits for an unreachable server.
             raise Refused(self.why or refused("unreachable", "a renewal has no answer yet").refusal)
         try:
             outcome = act()
@@ -121,7 +124,7 @@ class Keeper:
         return outcome
 
     def check(self, *, ask: bool = False) -> Refusal | None:
-        """Why the lease is lost, or nothing. Past the deadline, or if asked to, it renews first."""
+        """Why the lease is lost, or None. Past the deadline, or with `ask`, renews first."""
         if self._pid != os.getpid():
             return self._forked().refusal
         if ask or self._overdue():
@@ -131,7 +134,7 @@ class Keeper:
         return self.why
 
     def lose(self, why: Refusal) -> None:
-        """It is lost: `on_lost` is called by the keeper's own thread, once."""
+        """Marks the lease as lost; the keeper's own thread calls `on_lost`, once."""
         if not self.lost.is_set():
             self.why = why
             self.lost.set()
@@ -144,7 +147,7 @@ class Keeper:
         return self._left() < 0
 
     def _left(self) -> int:
-        """Until the deadline."""
+        """Time until the deadline."""
         return self._ttl - self._ttl // MARGIN - self._age()
 
     def _age(self) -> int:
@@ -156,11 +159,11 @@ class Keeper:
             if self._is_due():
                 self._renew(self._is_due)
             elif self._is_gone():
-                self._renew(lambda: True)  # which is refused, and says why
+                self._renew(lambda: True)  # the refusal says why
 
     def _is_gone(self) -> bool:
-        """A look, now and then: somebody may have ended the lease long before it is renewed."""
-        machine, look = self._machine, LOOK_AT_SERVER if self._board.store.remote else 0
+        """Checks periodically: somebody may have ended the lease long before the next renewal."""
+        machine, look = self._machine, SERVER_CHECK_INTERVAL if self._board.store.remote else 0
         if machine.boottime() < self._looked + look or not self._turn.acquire(blocking=False):
             return False
         try:
@@ -172,7 +175,7 @@ class Keeper:
             with self._board.store.read() as tx:
                 task = tx.task(self._command.task)
         except Refused as problem:
-            return problem.code not in TRY_AGAIN  # then the next renewal will tell
+            return problem.code not in TRY_AGAIN  # the next renewal reports the reason
         else:
             return task is None or task.lease is None or task.token != self._command.token
         finally:
@@ -180,19 +183,21 @@ class Keeper:
             self._turn.release()
 
     def _watch(self) -> None:
-        """A server that does not answer must not keep the work going: the deadline is our own."""
-        pause = min(SLICE, self._ttl / SECOND / GLANCES)
+        """Enforces the deadline locally: an unresponsive server must not keep the work going."""
+        pause = min(SLICE, self._ttl / SECOND / CHECKS_PER_TTL)
         while not self._over.wait(pause):
             asked = self._asked
-            waited = asked is not None and self._machine.boottime() - asked > self._ttl // GLANCES
+            waited = (
+                asked is not None and self._machine.boottime() - asked > self._ttl // CHECKS_PER_TTL
+            )
             if waited and self._overdue():
                 self.lose(refused("unreachable", "the server has not answered in time").refusal)
         if self.why is not None and self._on_lost is not None:
             self._on_lost(self.why)
 
     def _take_turn(self) -> bool:
-        """Waits for it; not if the lease is lost while another thread waits for an answer."""
-        while not self._turn.acquire(timeout=GLANCE):
+        """Waits for the lock; False if the lease is lost while another thread waits for a response."""
+        while not self._turn.acquire(timeout=LOCK_POLL_SECONDS):
             if self.lost.is_set():
                 return False
         return True
@@ -201,9 +206,9 @@ class Keeper:
         return self._age() >= self._ttl // RENEWALS
 
     def _renew(self, wanted: Callable[[], bool]) -> Refused | None:
-        """Once, if it is still wanted when it is our turn: another thread may have done it, or lost.
+        """Renews once, unless another thread renewed or lost the lease while we waited for the lock.
 
-        A store that cannot be asked is asked again, until the deadline.
+        An unreachable store is retried until the deadline.
         """
         if not self._take_turn():
             return None
@@ -224,7 +229,7 @@ class Keeper:
             if problem.code not in TRY_AGAIN or self._overdue():
                 self.lose(problem.refusal)
             return problem
-        except Exception as error:  # noqa: BLE001 - reported, and the lease is not believed in
+        except Exception as error:  # noqa: BLE001 - reported; the lease counts as lost
             self.lose(refused("bug", f"the keeper failed: {error}").refusal)
             report(error, self._thread)
         else:
@@ -232,7 +237,7 @@ class Keeper:
         return None
 
     def _wait_at_most(self, duration: Duration) -> None:
-        """For the board: who waits past the deadline learns too late that the lease is lost."""
+        """Limits the board's timeouts: a wait past the deadline would detect a lost lease too late."""
         wait = min(self._patience, duration)
         self._board.settings = self._board.settings.but(write_wait=wait)
         store: Any = self._board.store
@@ -240,7 +245,7 @@ class Keeper:
 
 
 def report(error: Exception, thread: threading.Thread) -> None:
-    """As Python reports what a thread did not catch."""
+    """Reports an error as Python does for an uncaught exception in a thread."""
     threading.excepthook(
         threading.ExceptHookArgs((type(error), error, error.__traceback__, thread))
     )

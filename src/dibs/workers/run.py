@@ -1,8 +1,10 @@
 """`dibs run`: a command that works under a lease, and never without one.
 
-Claim, commit, then start. The lease is renewed while the command lives, and is ended by the way in
-which it ends. When the lease is lost the command is ended with everything that it started; when
-this process is killed, so is the command. Every way out after the claim gives the claim back.
+Claim, commit, then start. The lease is renewed while the command lives, and the command's exit decides
+how
+it ends. When the lease is lost, the command and everything that it started are killed; when this process
+is
+killed, so is the command. Every exit path after the claim ends the claim.
 """
 
 from __future__ import annotations
@@ -15,17 +17,17 @@ from shutil import which
 
 from dibs.board.callers import caller_of
 from dibs.board.execute import Board
+from dibs.board.facts.task import fresh_uid
 from dibs.board.identity import RUN, Identity
-from dibs.board.known import fresh_uid
-from dibs.board.meeting import keep_command
+from dibs.board.orphans import PATIENCE, end_survivors, mark_of
 from dibs.board.outcome import Outcome, actors_named
-from dibs.board.survivors import PATIENCE, end_survivors, mark_of
-from dibs.core import commands as c
-from dibs.core import refusals
-from dibs.core.instants import HOUR, MINUTE, Duration
-from dibs.core.model import Lease, LeaseProcess, Task, Token
-from dibs.core.refusals import Refusal, Refused, bad_argument, refused
-from dibs.core.values import Value
+from dibs.board.sessions import keep_command
+from dibs.domain import commands as c
+from dibs.domain import refusals
+from dibs.domain.instants import HOUR, MINUTE, Duration
+from dibs.domain.model import Lease, LeaseProcess, Task, Token
+from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
+from dibs.domain.values import Value
 from dibs.machine import UNKNOWN
 from dibs.workers.child import Child
 from dibs.workers.inbox import ENDING, INTERRUPTING, PASSED_ON, Inbox
@@ -40,30 +42,30 @@ ON_FAIL = (FAIL, RELEASE, BLOCK)
 LOST = ("lease_lost", "token_ahead")
 
 RETRY_PAUSE = 0.5
-"""Seconds between two tries to write down how it ended, while the board cannot be reached."""
+"""Retry interval in seconds for recording the result, while the board is unreachable."""
 
 JITTER = 0.2
 
 
 class Options(Value):
-    """What follows from the end of the command, and where its output goes."""
+    """What to do when the command ends, and where its output goes."""
 
     submit: bool = False
     on_fail: str = FAIL
     note: str = ""
     log_dir: str = ""
     out: int = 1
-    """Where its standard output goes to: a file descriptor."""
+    """File descriptor for its standard output."""
     patience: float = PATIENCE
     wait: Duration | None = None
-    """How long to wait for work, where what is offered first is claimed."""
+    """How long to wait for work, with `--next`."""
 
 
 DEFAULTS = Options()
 
 
-class Ran(Value):
-    """What came of it."""
+class RunResult(Value):
+    """The result of a run."""
 
     claimed: Outcome
     outcome: Outcome
@@ -71,7 +73,7 @@ class Ran(Value):
     verb: str
     """What ended the lease: complete, submit, fail, block, release, handoff, drop; "" if lost."""
     status: int
-    """The command's exit code; below zero the signal that ended it."""
+    """The command's exit code, or the negative number of the signal that killed it."""
     by_command: bool = False
     """The command ended the lease itself."""
     stopped_by: int = 0
@@ -89,11 +91,12 @@ def run(
     argv: Sequence[str],
     options: Options = DEFAULTS,
     on_claimed: Callable[[Outcome], object] = lambda _: None,
-) -> Ran:
+) -> RunResult:
     """Runs a command under the lease that `claim` acquires, by default with the ttl of a keeper.
 
-    Raises `Refused` if nothing was run, or if its end could not be written down. For the main
-    thread of a process: it hears signals.
+    Raises `Refused` if nothing was run, or if the result could not be recorded. Only for the main thread
+    of a
+    process: it handles signals.
     """
     if not argv:
         raise bad_argument("no command is given: it stands after --")
@@ -105,21 +108,21 @@ def run(
     if claim.named()["ttl"] is None:
         claim = claim.but(ttl=board.settings.ttl_keeper)
     with Inbox() as inbox:
-        return Work(board, who, inbox, options).carry_out(claim, argv, on_claimed)
+        return TaskRun(board, who, inbox, options).carry_out(claim, argv, on_claimed)
 
 
 def check_startable(command: str) -> None:
-    """What is not there is not worth a claim, nor an attempt."""
+    """Refuses a missing program before the claim: it is not worth an attempt."""
     if which(command) is None:
         shown = command or "nothing"
         raise refused("cannot_start", f"{shown} cannot be started: not found", command=command)
 
 
-class Work:
+class TaskRun:
     """One run, from its claim to the end of its lease."""
 
     tied: Identity
-    """The caller, with this process behind its session. How it ends is written without it."""
+    """The caller, with this process tied to its session. The result is recorded without it."""
     claimed: Outcome
     child: Child
     keeper: Keeper
@@ -138,7 +141,7 @@ class Work:
 
     def carry_out(
         self, claim: c.Command, argv: Sequence[str], on_claimed: Callable[[Outcome], object]
-    ) -> Ran:
+    ) -> RunResult:
         since = self.machine.boottime()
         self.tied = self._tied(claim)
         self.claimed = self._claim(claim)
@@ -176,18 +179,18 @@ class Work:
     def token(self) -> Token:
         return self.task.token
 
-    # The beginning.
+    # Start.
 
     def _claim(self, claim: c.Command) -> Outcome:
         if not isinstance(claim, c.Next):
             return self.board.execute(self.tied, claim)
-        from dibs.workers.offering import next_task
+        from dibs.workers.next import next_task
 
         enough = lambda: self._is_told_to_end(0)  # noqa: E731
         return next_task(self.board, self.tied, claim, self.options.wait, enough=enough)
 
     def _tied(self, claim: c.Command) -> Identity:
-        """The session ends with this process; unless it is somebody's who holds other tasks too."""
+        """Ties the session to this process, unless the session also holds other tasks."""
         named, place, process = claim.named().get("task"), self.who.place, self.behind.process
         if self.who.person or place is None or process.boot == UNKNOWN:
             return self.who
@@ -198,7 +201,7 @@ class Work:
         return self.who if keys - {named} else self.who.but(place=place.but(process=process))
 
     def _end_former(self) -> None:
-        """Whoever had the task before may be gone, or stand still, and its command work on."""
+        """Kills the command of a former run, which may be dead or stopped while that still runs."""
         taken = self.claimed.taken
         if taken is None:
             return
@@ -224,7 +227,7 @@ class Work:
             raise refused(
                 "cannot_start", f"{where} cannot be started: {why}", task=key, command=argv[0]
             ) from None
-        # What the session has claimed beside this run is not ours, and a renewal states no process.
+        # The session's other claims do not belong to this run, and a renewal names no process.
         who = self.who.but(place=None, behind=None)
         self.keeper = Keeper(
             self.board, who, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
@@ -233,18 +236,18 @@ class Work:
         self._tell_of_command(self.child.pid)
 
     def _tell_of_command(self, pid: int) -> None:
-        """Whoever finds this run dead ends what is left of it, and nobody of it is a person."""
+        """Records the command's process: a sweep can kill it, and nothing in it counts as a person."""
         command = self.machine.started(pid)
         if command is None:
             return
         self.behind = self.behind.but(
             command=pid, command_started=command, forks=self.machine.forks()
         )
-        with suppress(Refused):  # then it is known by its mark alone
+        with suppress(Refused):  # then only its mark identifies it
             keep_command(self.board, self.task, self.behind)
 
     def _environment(self) -> dict[str, str]:
-        """Who works, on what, and under which run; a person's command is nobody's agent."""
+        """The identity, task and run for the command; a person's command is not an agent."""
         kept = {n: v for n, v in os.environ.items() if n not in ("DIBS_AGENT", "DIBS_SESSION")}
         who = (
             {}
@@ -264,8 +267,8 @@ class Work:
     # While it runs.
 
     def _attend(self) -> None:
-        """Until the command has ended and its output is written; what must not go on is ended."""
-        while self.child.status() is None or (self.child.speaks and not self.hurry):
+        """Waits until the command has ended and its output is written; kills it when the lease is lost."""
+        while self.child.status() is None or (self.child.has_output and not self.hurry):
             left = None if self.deadline is None else self.deadline - time.monotonic()
             news = self.inbox.read(left)
             if self.deadline is not None and time.monotonic() >= self.deadline:
@@ -277,7 +280,7 @@ class Work:
                 self._hear(news)
         if self.hurry or (self.interrupted and self.child.status()):
             end_survivors(self.machine, self.behind, self.options.patience)
-            self.child.signal(signal.SIGKILL)  # who hides its mark, and stayed in the group
+            self.child.signal(signal.SIGKILL)  # those without the mark that stayed in the group
 
     def _hear(self, number: int) -> None:
         if self.child.status() is not None:
@@ -286,10 +289,10 @@ class Work:
             self.stopped_by = number
             self._end_group(number)
         elif number == signal.SIGTSTP:
-            self.child.signal(signal.SIGSTOP)  # a group without a terminal does not hear SIGTSTP
+            self.child.signal(signal.SIGSTOP)  # a group without a terminal ignores SIGTSTP
             os.kill(os.getpid(), signal.SIGSTOP)
         elif number == signal.SIGCONT:
-            if self.keeper.check() is None:  # renews first, if it is high time
+            if self.keeper.check() is None:  # renews first, if overdue
                 self.child.signal(number)
         elif number in PASSED_ON:
             self.child.signal(number)
@@ -297,7 +300,7 @@ class Work:
                 self.interrupted = number
 
     def _lose(self, why: Refusal) -> None:
-        """The command may have ended the lease itself, and goes on as it likes. Else it is over."""
+        """Kills the command, unless it ended the lease itself: then it may go on."""
         if why.code in LOST:
             with suppress(Refused):
                 self.given_up = self._own_end()
@@ -319,9 +322,9 @@ class Work:
         message = f"the lease {token} of {key} could not be kept: {why.message}"
         return Refusal("lease_lost", message, {"task": key, "stated": token, "cause": why.code})
 
-    # The end.
+    # End.
 
-    def _conclude(self) -> Ran:
+    def _conclude(self) -> RunResult:
         status = self.child.status()
         assert status is not None, "it has ended"
         if self.lost is None and self.given_up is None:
@@ -340,8 +343,8 @@ class Work:
             return self._ran(verb, outcome, status).but(by_command=True)
         return self._ran("", self.claimed, status)
 
-    def _ran(self, verb: str, outcome: Outcome, status: int) -> Ran:
-        return Ran(
+    def _ran(self, verb: str, outcome: Outcome, status: int) -> RunResult:
+        return RunResult(
             claimed=self.claimed,
             outcome=outcome,
             verb=verb,
@@ -354,7 +357,7 @@ class Work:
         )
 
     def _stopped(self, status: int) -> int:
-        """The signal that the run was ended with. Who is interrupted and succeeds is not."""
+        """The signal that ended the run. A command that succeeds despite an interrupt was not stopped."""
         return self.stopped_by or (self.interrupted if status else 0)
 
     def _last_command(self, status: int) -> c.Command:
@@ -369,13 +372,13 @@ class Work:
         tail = self.child.tail()
         why = f"{ended(status)}: {tail}" if tail else ended(status)
         if self.options.on_fail == RELEASE:
-            return c.Release(key, token=token, note=why, rest=rest_after(self.task.attempts))
+            return c.Release(key, token=token, note=why, rest=backoff_after(self.task.attempts))
         return (c.Block if self.options.on_fail == BLOCK else c.Fail)(key, token=token, reason=why)
 
     def _write_down(self, command: c.Command, status: int) -> Outcome:
-        """Again and again, until the lease would be over, or somebody is in a hurry.
+        """Records the result; retries until the lease would have expired, or a signal ends the wait.
 
-        A result is not lost in silence.
+        Never drops a result silently.
         """
         request, until = fresh_uid(), self.machine.boottime() + self.lease.ttl
         while True:
@@ -406,7 +409,7 @@ class Work:
         return Refused(Refusal(why.code, f"{todo}: {why.message}", {**why.facts, **facts}))
 
     def _own_end(self) -> tuple[str, Outcome] | None:
-        """How this very lease was ended by its own session, and the task since; or nothing."""
+        """How this session itself ended this lease, and the task since; or None."""
         with self.board.read() as tx:
             caller, _ = caller_of(tx, self.who, self.board.settings)
             task = tx.task(self.task.key)
@@ -417,8 +420,8 @@ class Work:
             return ended.cause, Outcome(caller, tx.now, task, actors=actors_named(tx, task))
 
     def _give_back(self, note: str) -> None:
-        """This lease and no other: the token says which. What stands in the way is not ours to say."""
-        rest = rest_after(self.task.attempts) if self.options.on_fail == RELEASE else None
+        """Releases exactly this lease, by its token. Ignores refusals: the caller reports the first one."""
+        rest = backoff_after(self.task.attempts) if self.options.on_fail == RELEASE else None
         command = c.Release(
             self.task.key, token=self.token, note=note[:2000], rest=rest, tried=True
         )
@@ -427,16 +430,16 @@ class Work:
 
 
 def ended(status: int) -> str:
-    """As a sentence goes on: the command ..."""
+    """Completes a sentence that starts with "the command"."""
     return (
         f"exited with {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
     )
 
 
-def rest_after(attempts: int) -> Duration:
-    """How long a task rests after a try that did not succeed: 1, 2, 4, ... minutes, at most an hour.
+def backoff_after(attempts: int) -> Duration:
+    """Backoff after a failed attempt: 1, 2, 4, ... minutes, at most an hour.
 
-    A little more or less, so that tasks that failed together do not come back together.
+    With jitter, so that tasks that failed together are not retried together.
     """
     from random import uniform
 

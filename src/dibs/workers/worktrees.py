@@ -1,6 +1,6 @@
-"""A work tree of its own for a task: made with the claim, removed after completion when it is clean.
+"""A work tree per task: created with the claim, removed after completion when it is clean.
 
-A mark in git's own folder of the work tree says for which task it was made; nothing else is removed.
+A marker file in its git directory says for which task it was made; others are never removed.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from os.path import basename, dirname, exists, isdir, join
 
-from dibs.board.bounded import lines
 from dibs.board.execute import Board
+from dibs.board.limited_files import lines
 from dibs.board.locate import Repository, find_repository, linked_trees
-from dibs.core.checks import short
-from dibs.core.model import FINAL, TaskKey
-from dibs.core.refusals import refused
-from dibs.core.values import Value
+from dibs.domain.checks import short
+from dibs.domain.model import FINAL, TaskKey
+from dibs.domain.refusals import refused
+from dibs.domain.values import Value
 from dibs.git_runner import Tree, git
 
 TYPE_CHECKING = False
@@ -28,11 +28,11 @@ class Worktree(Value):
     path: str
     branch: str
     made: bool = True
-    """It was not there before."""
+    """Whether it was newly created."""
 
 
 def make(repository: Repository, key: TaskKey) -> Worktree:
-    """Beside the main work tree, on a branch of the task's own; the same again if it is there."""
+    """Creates it beside the main work tree, on a branch of the task; returns an existing one."""
     main = dirname(repository.common_dir)
     if basename(repository.common_dir) != ".git":
         raise refused("no_worktree", "a bare repository has no work tree beside which to make one")
@@ -57,7 +57,7 @@ def make(repository: Repository, key: TaskKey) -> Worktree:
 
 
 def tidy(board: Board, repository: Repository | None) -> list[str]:
-    """Removes work trees of final tasks in which nothing is left to commit; not the one we are in."""
+    """Removes clean work trees of final tasks, except the current one."""
     removed = []
     for tree, key in marked(repository) if repository else ():
         path = tree.work_tree
@@ -72,7 +72,7 @@ def tidy(board: Board, repository: Repository | None) -> list[str]:
 
 
 def marked(repository: Repository) -> Iterator[tuple[Tree, str]]:
-    """The work trees that were made for tasks, with the keys of these."""
+    """Work trees that were made for tasks, with the task keys."""
     for git_dir, folder in linked_trees(repository.common_dir):
         key = "".join(lines(join(git_dir, MARK))[:1]).strip()
         if key and isdir(folder):

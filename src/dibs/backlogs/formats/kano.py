@@ -1,0 +1,273 @@
+"""kano: items below `_kano/backlog/**/items/**`, one Markdown file each, with a Worklog."""
+
+from __future__ import annotations
+
+import os
+from os.path import basename, join, relpath
+
+from dibs.backlogs.formats.base import BaseDialect
+from dibs.backlogs.formats.pointer import pointer_of
+from dibs.backlogs.formats.words import (
+    Words,
+    day_of,
+    in_one_line,
+    instant_of,
+    minute_of,
+    stamp,
+    title_of,
+)
+from dibs.backlogs.item import Item, Problem, Record
+from dibs.backlogs.yaml.frontmatter import Document, Raw
+from dibs.board.limited_files import Unreadable
+from dibs.domain.instants import exact
+from dibs.domain.model import (
+    ACTIONS,
+    BLOCKED,
+    COMPLETE,
+    DROPPED,
+    FAILED,
+    IN_PROGRESS,
+    OPEN,
+    PRIORITY_DEFAULT,
+    PRIORITY_MAX,
+    REVIEW,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dibs.backlogs.item import Pointer, Step
+    from dibs.domain.instants import Instant
+
+    Values = dict[str, str | tuple[str, ...] | None]
+
+FOLDER = "_kano/backlog"
+
+WORDS = Words(
+    {
+        "new": OPEN, "proposed": OPEN, "planned": OPEN, "ready": OPEN, "inprogress": IN_PROGRESS,
+        "in progress": IN_PROGRESS, "review": REVIEW, "done": COMPLETE, "blocked": BLOCKED,
+        "dropped": DROPPED, "duplicate": DROPPED,
+    },
+    {
+        OPEN: "Ready", IN_PROGRESS: "InProgress", REVIEW: "Review", COMPLETE: "Done",
+        BLOCKED: "Blocked", FAILED: "Blocked", DROPPED: "Dropped",
+    },
+)  # fmt: skip
+
+SECTIONS = ("Context", "Goal", "Approach", "Acceptance Criteria", "Risks")
+"""The ready gate: these sections must not be empty before the work starts."""
+
+RECORD = (
+    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at", "scope",
+    "constraints", "handoff_reason",
+)  # fmt: skip
+"""The assignment record; null while nobody holds the item, except what its task allows."""
+
+
+class Kano(BaseDialect):
+    """The dialect of kano's backlogs."""
+
+    channel = "kano"
+    words = WORDS
+
+    def __init__(self, folder: str = FOLDER) -> None:
+        self.folder = folder
+
+    def paths(self, root: str) -> Iterator[str]:
+        closed: list[OSError] = []
+        for folder, folders, names in os.walk(join(root, self.folder), onerror=closed.append):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            inside = relpath(folder, root)
+            if "items" not in inside.split(os.sep):
+                continue
+            for name in sorted(names):
+                if name.endswith(".md") and not name.endswith(".index.md") and name != "README.md":
+                    yield join(inside, name)
+        yield from (relpath(error.filename, root) for error in closed)  # reported when it is read
+
+    def read(
+        self, path: str, data: bytes, now: Instant, *, strict: bool = False
+    ) -> tuple[list[Item], list[Problem]]:
+        document = Document(data)
+        problems: list[Problem] = []
+        id_ = id_of(document, path, problems)
+        uid, said = document.text("uid").strip(), document.text("state").strip()
+        title, wrong = title_of(title_in(document), id_)
+        if wrong:
+            problems.append(Problem(path, wrong, f"it is called {title}"))
+        state = self.words.state(said)
+        if state is None:
+            problems.append(Problem(path, f"its state is {said!r}", "it cannot be begun"))
+        pointer = pointer_in(document, path, problems)
+        item = Item(
+            channel=self.channel,
+            ref=uid or id_,
+            id=id_,
+            path=path,
+            title=title,
+            state=state or OPEN,
+            said=said,
+            priority=priority_of(document.text("priority")),
+            uid=uid if is_uuid(uid) else "",
+            owner=document.text("owner").strip(),
+            after=document.nested("links", "blocked_by") or document.texts("blocked_by"),
+            scope=document.texts("scope"),
+            constraints=known_actions(document.texts("constraints"), path, problems),
+            gate=gate_of(document) if state else f"its state {said!r} is none of kano's",
+            pointer=pointer,
+            expires=instant_of(document.text("lease_expires_at")) if pointer else None,
+        )
+        return [item], problems
+
+    def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
+        document = Document(data)
+        record = records.get(document.text("uid").strip()) or next(iter(records.values()))
+        values = self.values(document, record)
+        steps = [step for step in record.steps if not (step.redacted or is_told(step, data))]
+        lasting = {key: value for key, value in values.items() if key != "lease_expires_at"}
+        if document.has("updated") and (steps or document.with_values(lasting) != data):
+            values["updated"] = Raw(day_of(record.now))  # a renewal is no change
+        changed = document.with_values(values)
+        for step in steps:
+            word = self.words.word_for(record.task.but(state=step.state), document.text("state"))
+            line = self.told(step, word)
+            changed = Document(changed).with_line("Worklog", line)
+        for step in record.steps:
+            changed = without_text(step, changed) if step.redacted else changed
+        return changed
+
+    def values(self, document: Document, record: Record) -> Values:
+        """The board's values under kano's field names."""
+        task, lease, holder = record.task, record.task.lease, record.holder
+        values: Values = {}
+        if document.has("state"):
+            values["state"] = self.words.word_for(task, document.text("state"))
+        if lease is not None and holder is not None:
+            values["owner"] = holder.name
+            stated: Values = {
+                "assignee_agent": holder.name,
+                "assignee_tier": Raw(str(holder.tier)),
+                "assigned_at": Raw(stamp(lease.acquired)),
+                "lease_ttl": exact(lease.ttl),
+                "lease_expires_at": Raw(stamp(record.expires or lease.expires)),
+                "handoff_reason": lease.reason or None,
+            }
+        elif task.token.number:
+            values["owner"] = None if task.state == OPEN else record.owner or None
+            stated = {}
+        else:
+            return values
+        allowed = {"scope": task.scope, "constraints": task.terms.constraints}
+        values |= dict.fromkeys(RECORD) | stated | allowed
+        values["dibs"] = str(record.pointer)
+        return values
+
+    def told(self, step: Step, word: str) -> str:
+        """One line of the Worklog, with the file's own word for the state."""
+        said = f": {in_one_line(step.text)}" if step.text else ""
+        agent, model = in_brackets(step.actor), in_brackets(step.model) or "unknown"
+        return (
+            f"{minute_of(step.at)} [agent={agent}] [model={model}] "
+            f"{word}: {step.verb.replace('_', ' ')}{said} {step.mark}"
+        )
+
+
+def in_brackets(name: str) -> str:
+    """A name without brackets and line breaks; a variable may contain anything."""
+    return in_one_line(name).replace("[", "(").replace("]", ")")
+
+
+def is_told(step: Step, data: bytes) -> bool:
+    """Whether the log contains the step."""
+    lines = data.split(b"\n") if step.mark.encode() in data else []
+    return any(tells(line, step) for line in lines)
+
+
+def tells(line: bytes, step: Step) -> bool:
+    """Compares the time too: the board of another clone may produce the same mark."""
+    minute, mark = minute_of(step.at).encode(), step.mark.encode()
+    return line.startswith(minute) and line.rstrip().endswith(mark)
+
+
+def without_text(step: Step, data: bytes) -> bytes:
+    """The log with the text of a redacted step removed."""
+    lines = data.split(b"\n")
+    for place, line in enumerate(lines):
+        if tells(line, step):
+            told = f": {step.verb.replace('_', ' ')}".encode()
+            start = line.find(told, line.find(b"] ", line.find(b"[model=")))
+            if start >= 0:
+                rest = line[len(line.rstrip()) :]
+                head = line[: start + len(told)]
+                lines[place] = head + f": redacted {step.mark}".encode() + rest
+    return b"\n".join(lines)
+
+
+def gate_of(document: Document) -> str:
+    empty = [title for title in SECTIONS if not document.section(title)]
+    return (
+        f"the ready gate: {', '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty"
+        if empty
+        else ""
+    )
+
+
+# Shared with other dialects.
+
+
+def id_of(document: Document, path: str, problems: list[Problem]) -> str:
+    """The id from the frontmatter; else from the file name."""
+    stated, name = document.text("id").strip(), basename(path).removesuffix(".md")
+    if not stated:
+        named = name.partition("_")[0].strip()
+        problems.append(Problem(path, "it has no id", f"it is known as {named}, by its name"))
+        return named
+    behind = name[len(stated) :][:1]
+    if not name.casefold().startswith(stated.casefold()) or behind.isalnum():
+        problems.append(Problem(path, f"its id is {stated}", "the id decides, not the name"))
+    return stated
+
+
+def title_in(document: Document) -> str:
+    """The title as stated; `title: Fix: it` is invalid YAML, and is taken literally."""
+    try:
+        return document.text("title")
+    except Unreadable:
+        line = document.data.split(b"\n")[document.line("title") - 1]
+        return line.decode("utf-8", "replace").partition(":")[2].strip()
+
+
+def pointer_in(document: Document, path: str, problems: list[Problem]) -> Pointer | None:
+    text = document.text("dibs").strip()
+    pointer = pointer_of(text) if text else None
+    if text and pointer is None:
+        problems.append(Problem(path, f"its key dibs is {text[:80]!r}", "it is not followed"))
+    return pointer
+
+
+def known_actions(stated: tuple[str, ...], path: str, problems: list[Problem]) -> tuple[str, ...]:
+    known = tuple(action for action in stated if action in ACTIONS)
+    if known != stated:
+        problems.append(
+            Problem(
+                path, f"its constraints are {list(stated)}", f"of these, {list(known)} are known"
+            )
+        )
+    return known
+
+
+def priority_of(text: str) -> int:
+    """`P0` to `P4`."""
+    number = text.strip().removeprefix("P").removeprefix("p")
+    if number.isascii() and number.isdigit() and len(number) < 3 and int(number) <= PRIORITY_MAX:
+        return int(number)
+    return PRIORITY_DEFAULT
+
+
+def is_uuid(text: str) -> bool:
+    digits = text.replace("-", "")
+    return (
+        len(text) == 36 and len(digits) == 32 and all(d in "0123456789abcdefABCDEF" for d in digits)
+    )

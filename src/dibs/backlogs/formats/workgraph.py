@@ -1,0 +1,382 @@
+"""Workgraph: one task per line of `.wg/graph.jsonl`, or of the older `.workgraph/graph.jsonl`.
+
+Its own program (`wg`) loads and rewrites the whole graph, under `graph.lock` beside it. It drops unknown
+keys: the next sync restores `dibs` and `lease_expires_at`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from dibs.backlogs.files import GRAPH_LIMIT
+from dibs.backlogs.formats.base import BaseDialect
+from dibs.backlogs.formats.json_line import BOM, REMOVED, SPACE, Line, More, strict_decoder
+from dibs.backlogs.formats.words import Words
+from dibs.backlogs.formats.workgraph_fields import (
+    STATES,
+    WORDS,
+    cleaned,
+    gate_of,
+    ids,
+    instant_of,
+    oddities,
+    pointer_in,
+    priority_of,
+    shown,
+    stamp,
+    state_of,
+    status_word,
+    text_of,
+    title_of,
+)
+from dibs.backlogs.formats.workgraph_files import GRAPH, folder_of, locked, read_registry
+from dibs.backlogs.item import Item, Lock, Problem
+from dibs.board.limited_files import DEPTH, Unreadable, shallow
+from dibs.domain.checks import REF_LENGTH, quoted, short
+from dibs.domain.instants import Instant, between
+from dibs.domain.model import BLOCKED, COMPLETE, FINAL, HOLDABLE, IN_PROGRESS, OPEN
+from dibs.machine import this_machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from typing import Any, Self
+
+    from dibs.backlogs.formats.workgraph_fields import Fields
+    from dibs.backlogs.formats.workgraph_files import Registry
+    from dibs.backlogs.item import Pointer, Record, Step
+    from dibs.domain.model import State
+    from dibs.machine import Machine
+
+COMMENTS = ("#", "//")
+LOCK_WAIT = 5.0
+UNKNOWN = "whether it lives is unknown: the registry cannot be read"
+
+WRITES: dict[str, str] = {
+    "status": "the state's word, unless the word that stands there means the same state",
+    "assigned": "the holder's name; removed when nobody holds the task; of a task that is done or"
+    " abandoned its last holder's stays",
+    "started_at": "when the holder's lease began, while the task is in progress; removed when it is"
+    " open, or blocked and not held",
+    "completed_at": "when the task was completed; removed when it is open, in progress or blocked"
+    " (with the status `incomplete` it stays: it is the tool's own)",
+    "retry_count": "attempts less one, when that is more than what stands there",
+    "lease_expires_at": "when the lease ends; removed without one; after a renewal only when less"
+    " than half of the ttl is left by what stands there",
+    "dibs": "board, token and holder, from the first lease on",
+    "log": "an entry for each change of state that it does not tell yet; the others stay",
+}
+"""All fields that are written or cleared, and when. Every other one is preserved."""
+
+QUOTED = tuple((key, f'"{key}"') for key in WRITES)
+
+
+class Workgraph(BaseDialect):
+    """The dialect. It is given the agents' registry, and reads no files itself."""
+
+    channel = "workgraph"
+    words = Words(STATES, WORDS)
+    heals = True
+    largest = GRAPH_LIMIT
+
+    def __init__(
+        self,
+        registry: Registry | None = None,
+        machine: Machine | None = None,
+        folder: str = "",
+    ) -> None:
+        self._registry, self._machine = registry, machine or this_machine()
+        self._folder = folder
+
+    @classmethod
+    def at(cls, root: str, folder: str) -> Self:
+        """The dialect with the agents' registry."""
+        return cls(read_registry(root, folder), folder=folder)
+
+    def paths(self, root: str) -> Iterator[str]:
+        folder = self._folder or folder_of(root)
+        if folder:
+            yield os.path.join(folder, GRAPH)
+
+    def alone(self, root: str) -> AbstractContextManager[object]:
+        """Holds the lock that `wg` itself uses."""
+        return locked(root, LOCK_WAIT, self._folder)
+
+    def read(
+        self, path: str, data: bytes, now: Instant, *, strict: bool = False
+    ) -> tuple[list[Item], list[Problem]]:
+        """The tasks in line order. A bad line is a problem; if `strict`, it raises."""
+        problems: list[Problem] = []
+        if self._registry is not None and self._registry.problem is not None:
+            problems.append(self._registry.problem)
+        items: dict[str, Item] = {}
+        before: dict[str, list[str]] = {}
+        for task in _tasks(path, data, problems, strict=strict):
+            earlier = items.pop(task.id, None)
+            if earlier is not None:
+                what = f"the id {quoted(task.id)} stands in line {earlier.line} too"
+                problems.append(Problem(path, what, "the last counts, as for wg", task.line))
+            items[task.id] = self._item(path, task, now)
+            before[task.id] = ids(task.fields, "before", "blocks")
+        found = _with_inverse(items, before)
+        problems += [problem for item in found for problem in item.problems]
+        return found, problems
+
+    def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
+        """Keeps lines that are unreadable, have duplicates of a key to change, or need no change."""
+        news: dict[str, tuple[int, dict[str, Any]]] = {}
+        for task in _tasks(path, data, []):
+            if task.id in records:
+                news[task.id] = task.line - 1, _changes(task.fields, records[task.id])
+        lines = data.split(b"\n")
+        for place, changes in news.values():
+            if changes:
+                lines[place] = _changed(lines[place], changes)
+        return b"\n".join(lines)
+
+    def _item(self, path: str, task: _Task, now: Instant) -> Item:
+        fields, title = task.fields, title_of(task.fields)
+        state, pointer = state_of(fields), pointer_in(fields)
+        odd = oddities(fields, title, state, pointer) + task.doubled()
+        owner, lock = text_of(fields.get("assigned")), self._lock(fields, state, pointer)
+        return Item(  # positional: keyword arguments would cost more than the parsing
+            self.channel,
+            task.id,
+            task.id,
+            path,
+            shown(title),
+            state or OPEN,
+            status_word(fields),
+            priority_of(fields.get("priority")),
+            "",
+            owner,
+            tuple(dict.fromkeys(ids(fields, "after", "blocked_by"))),
+            (),
+            (),
+            gate_of(fields, state, now),
+            lock,
+            pointer,
+            instant_of(fields.get("lease_expires_at")) if pointer else None,
+            task.line,
+            tuple([Problem(path, what, choice, task.line) for what, choice in odd]),
+            lock is None and self._is_agent(owner),
+        )
+
+    def _is_agent(self, name: str) -> bool:
+        """Whether workgraph started it: it names agents `agent-7`, and has a registry of them."""
+        known = self._registry is not None and name in self._registry.agents
+        return known or (name.startswith("agent-") and name[6:].isdigit())
+
+    def _lock(self, fields: Fields, state: State | None, pointer: Pointer | None) -> Lock | None:
+        """A claim counts while the registry shows its agent alive: else it is stale.
+
+        On an open task too: its agent is about to start, or was reset and works on. While the registry
+        exists but
+        cannot be read, every claim counts.
+        """
+        if self._registry is None or state not in (OPEN, IN_PROGRESS):
+            return None
+        agent = text_of(fields.get("assigned"))
+        if not agent or (pointer and pointer.actor == agent):
+            return None
+        begun = instant_of(fields.get("started_at"))
+        if self._registry.problem is not None:  # the unreadable registry may show it alive
+            return Lock(agent, begun, UNKNOWN)
+        if self._registry.dead(agent, self._machine) is not False:
+            return None
+        return Lock(agent, begun)
+
+
+# Parsing lines into tasks.
+
+
+class _Task:
+    """A line that is a task: its number and fields."""
+
+    __slots__ = ("fields", "id", "line", "text")
+
+    def __init__(self, line: int, text: str, fields: dict[str, Any]) -> None:
+        self.line, self.text, self.fields, self.id = line, text, fields, fields["id"]
+
+    def doubled(self) -> list[tuple[str, str]]:
+        """Our keys that are duplicated. Rare: searched only where possible."""
+        if not any(self.text.count(text) > 1 for key, text in QUOTED if key in self.fields):
+            return []
+        try:
+            twice = Line(self.text).twice(WRITES)
+        except ValueError as problem:
+            return [(f"the line cannot be edited: {problem}", "it is not written")]
+        return [(f"the key {key!r} stands there twice", "it is not written") for key in twice]
+
+
+def _tasks(
+    path: str, data: bytes, problems: list[Problem], *, strict: bool = False
+) -> Iterator[_Task]:
+    decode = strict_decoder().decode
+    for number, line in enumerate(data.split(b"\n"), 1):
+        try:
+            text = line.decode()
+            bare = text.removeprefix(BOM).strip(SPACE)
+            if not bare or bare.startswith(COMMENTS):
+                continue
+            fields = decode(bare)
+            if bare.count("{") + bare.count("[") > DEPTH:
+                shallow(fields)
+            if _is_task(fields):
+                yield _Task(number, text, fields)
+        except (ValueError, RecursionError, Unreadable) as problem:
+            if strict:
+                raise Unreadable(f"{path}:{number}: {_why(problem)}", number) from None
+            problems.append(Problem(path, _why(problem), "the line is left alone", number))
+
+
+def _why(problem: Exception) -> str:
+    if isinstance(problem, UnicodeDecodeError):
+        return "the line is not UTF-8"
+    if isinstance(problem, RecursionError | Unreadable):
+        return "the line is nested too deeply"
+    return short(f"the line cannot be read: {problem}", 200)
+
+
+def _is_task(fields: object) -> bool:
+    """Whether it is a task; a task must have an id. Other kinds only need to state their kind."""
+    if not isinstance(fields, dict):
+        raise ValueError("it is not an object")  # noqa: TRY004 - the same for every bad line
+    kind = fields.get("kind")
+    if not isinstance(kind, str):
+        raise ValueError("it has no kind")  # noqa: TRY004
+    if kind != "task":
+        return False
+    id_ = fields.get("id")
+    if id_ is not None and not isinstance(id_, str):
+        raise ValueError(f"the id of the task is {short(repr(id_), 40)}, and an id is text")
+    if id_ is None or not id_.strip():
+        raise ValueError("the task has no id")
+    if len(id_) > REF_LENGTH or cleaned(id_) != id_:
+        raise ValueError(f"{quoted(id_)} cannot be an id")
+    return True
+
+
+def _with_inverse(items: dict[str, Item], before: Mapping[str, list[str]]) -> list[Item]:
+    """Adds the inverse edges: a task also depends on those that say that they come before it."""
+    waits: dict[str, dict[str, None]] = {}
+    for id_ in items:
+        for later in before[id_]:
+            if later in items:
+                waits.setdefault(later, dict.fromkeys(items[later].after))[id_] = None
+    for id_, after in waits.items():
+        items[id_] = items[id_].but(after=tuple(after))
+    return list(items.values())
+
+
+# From a record to changes of a line.
+
+
+def _changed(line: bytes, changes: Mapping[str, Any]) -> bytes:
+    try:
+        return Line(line.decode()).with_values(changes).encode()
+    except ValueError:  # a duplicate key, or nested too deeply to decode
+        return line
+
+
+def _changes(fields: Fields, record: Record) -> dict[str, Any]:
+    """Only what differs; empty if the line stays."""
+    changes: dict[str, Any] = {}
+    state = record.task.state
+    if (state_of(fields) or OPEN) != state:
+        changes["status"] = WORDS[state]
+    changes |= _claim(fields, record) | _ended(fields, record)
+    retries, counted = record.task.attempts - 1, fields.get("retry_count")
+    if retries > (counted if type(counted) is int else 0):
+        changes["retry_count"] = retries
+    if record.task.token.number or "dibs" in fields:
+        changes |= _as(fields, "dibs", str(record.pointer))
+    if isinstance(fields.get("log"), list | None):
+        changes |= _told(fields.get("log") or [], record.steps)
+    return changes
+
+
+def _claim(fields: Fields, record: Record) -> dict[str, Any]:
+    """All fields about the holder: set and cleared only here."""
+    state, lease, pointer = record.task.state, record.task.lease, record.pointer
+    if lease is None or not pointer.held:
+        cleared = ["lease_expires_at"]
+        if state in (OPEN, BLOCKED):
+            cleared.append("started_at")
+        if state not in FINAL or not _shows_the_last_holder(fields, record):
+            cleared.append("assigned")
+        return _without(fields, *cleared)
+    changes = _as(fields, "assigned", pointer.actor)
+    if state == IN_PROGRESS:
+        changes |= _at(fields, "started_at", lease.acquired)
+    elif state == OPEN:
+        changes |= _without(fields, "started_at")
+    if not _lasts(fields, record):
+        changes |= _at(fields, "lease_expires_at", lease.expires)
+    return changes
+
+
+def _shows_the_last_holder(fields: Fields, record: Record) -> bool:
+    pointer = pointer_in(fields)
+    return state_of(fields) in FINAL or (pointer is not None and pointer.token == record.task.token)
+
+
+def _lasts(fields: Fields, record: Record) -> bool:
+    """Whether it is the same lease with half its time left by the line: not every renewal is written."""
+    lease, there = record.task.lease, instant_of(fields.get("lease_expires_at"))
+    if lease is None or there is None or pointer_in(fields) != record.pointer:
+        return False
+    return there <= lease.expires and 2 * between(record.now, there) >= lease.ttl
+
+
+def _ended(fields: Fields, record: Record) -> dict[str, Any]:
+    state = record.task.state
+    if state == COMPLETE and state_of(fields) != COMPLETE:
+        completed = [step.at for step in record.steps if step.state == COMPLETE]
+        return _at(fields, "completed_at", completed[-1] if completed else record.task.updated)
+    if state in HOLDABLE and not (state == OPEN and fields.get("status") == "incomplete"):
+        return _without(fields, "completed_at")
+    return {}
+
+
+def _as(fields: Fields, key: str, text: str) -> dict[str, Any]:
+    return {} if fields.get(key) == text else {key: text}
+
+
+def _at(fields: Fields, key: str, instant: Instant) -> dict[str, Any]:
+    """Keeps an equal instant in another notation."""
+    return {} if instant_of(fields.get(key)) == instant else {key: stamp(instant)}
+
+
+def _without(fields: Fields, *keys: str) -> dict[str, Any]:
+    """Clears fields; `null` counts as cleared."""
+    return {key: REMOVED for key in keys if fields.get(key) is not None}
+
+
+def _told(log: list[Any], steps: tuple[Step, ...]) -> dict[str, Any]:
+    messages = [str(entry.get("message")) for entry in log if isinstance(entry, dict)]
+    marks = {message[message.rfind("(dibs ") :] for message in messages}
+    new = (step for step in steps if step.mark not in marks and not step.redacted)
+    entries = tuple(_entry(step) for step in new)
+    kept = [_without_text(entry, steps) for entry in log]
+    if kept != log:
+        return {"log": [*kept, *entries]}
+    return {"log": More(entries)} if entries else {}
+
+
+def _without_text(entry: Any, steps: Iterable[Step]) -> Any:
+    """Replaces the text of an entry whose step was redacted on the board."""
+    message = entry.get("message") if isinstance(entry, dict) else None
+    for step in steps:
+        if step.redacted and isinstance(message, str) and message.endswith(step.mark):
+            said = f"{step.verb}, {WORDS[step.state]}: redacted {step.mark}"
+            return entry | {"message": said}
+    return entry
+
+
+def _entry(step: Step) -> dict[str, str]:
+    model = f" ({step.model})" if step.model else ""
+    text = f": {step.text}" if step.text else ""
+    message = f"{step.verb}, {WORDS[step.state]}{model}{text} {step.mark}"
+    return {"timestamp": stamp(step.at), "actor": step.actor, "message": message}

@@ -1,0 +1,155 @@
+"""Read untrusted files within limits of type, size and nesting depth.
+
+A repository comes from somewhere, and agents write into it. A file in it may be a pipe
+without a writer, an endless device, or text nested so deeply that a recursive reader fails.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+LIMIT = 1 << 20
+"""The default maximum size of a file, in bytes."""
+
+DEPTH = 32
+"""The maximum nesting of tables and lists: nobody writes deeper ones by hand."""
+
+DEEP = "it is nested too deeply"
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Unreadable(Exception):  # noqa: N818 - the name says it already
+    """A file that cannot be read as what it claims to be, and why."""
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+def read(path: str, limit: int = LIMIT) -> bytes:
+    """The contents of a file, links followed. Raises `Unreadable` beyond a limit, else `OSError`.
+
+    Checks the type before opening: opening a device may have side effects.
+    """
+    _check_type(os.stat(path))
+    file = os.open(path, _READ)
+    try:
+        return contents(file, limit)[1]
+    finally:
+        os.close(file)
+
+
+def lines(path: str, limit: int = LIMIT) -> list[str]:
+    """The lines of a small file of git; empty if it is missing or unreadable."""
+    try:
+        return read(path, limit).decode("utf-8", "surrogateescape").split("\n")
+    except (OSError, ValueError, Unreadable):  # a path with a NUL names no file
+        return []
+
+
+def contents(file: int, limit: int) -> tuple[os.stat_result, bytes]:
+    """The whole contents of an open file, and its stat result before reading."""
+    before = os.fstat(file)
+    _check_type(before)
+    if before.st_size > limit:
+        raise Unreadable(f"it has {before.st_size} bytes; at most {limit} are read")
+    os.lseek(file, 0, os.SEEK_SET)
+    return before, b"".join(_pieces(file, before.st_size))
+
+
+def _check_type(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Unreadable("it is not a file")
+
+
+def _pieces(file: int, size: int) -> Iterator[bytes]:
+    """Reads one byte more than the size: the file may have grown."""
+    left = size + 1
+    while left > 0:
+        piece = os.read(file, left)
+        if not piece:
+            return
+        left -= len(piece)
+        yield piece
+
+
+# Parsing.
+
+
+def toml(data: bytes) -> dict[str, Any]:
+    """Raises `Unreadable`. Long dotted keys are refused first: parsing one takes quadratic time."""
+    import tomllib
+
+    try:
+        text = data.decode()
+        if has_long_key(text):
+            raise Unreadable(DEEP)
+        stated = tomllib.loads(text)
+        shallow(stated)
+    except RecursionError:
+        raise Unreadable(DEEP) from None
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+    return stated
+
+
+TOKENS = r'''(?sx)
+    (?P<text> """ (?: [^"\\] | \\. | "(?!"") )*+ (?: """ )? | \'\'\' .*? (?: \'\'\' | \Z ) | \#[^\n]* )
+  | (?P<part> [\w-]+ | " (?: [^"\\\n] | \\[^\n] )*+ "? | ' [^'\n]*+ '? )
+  | (?P<dot> \. )
+  | [ \t]+
+  | (?P<other> . )
+'''
+"""A text that is not closed ends with its line, or the file: each character is read once."""
+
+
+def has_long_key(text: str) -> bool:
+    """Whether a dotted key of a TOML file has more than `DEPTH` parts. In one pass."""
+    if text.count(".") < DEPTH:
+        return False
+    import re
+
+    parts, dotted = 0, False
+    for token in re.finditer(TOKENS, text):
+        if token.lastgroup == "part":
+            parts = parts + 1 if dotted else 1
+            if parts > DEPTH:
+                return True
+        elif token.lastgroup in ("text", "other"):
+            parts = 0
+        if token.lastgroup is not None:
+            dotted = token.lastgroup == "dot" and parts > 0
+    return False
+
+
+def json(data: bytes | str) -> Any:
+    """Raises `Unreadable`."""
+    from json import loads
+
+    try:
+        return shallow(loads(data))
+    except RecursionError:
+        raise Unreadable(DEEP) from None
+    except ValueError:
+        raise Unreadable("it is not JSON") from None
+
+
+def shallow(value: Any, most: int = DEPTH) -> Any:
+    """The value itself; raises `Unreadable` if it is nested too deeply."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return value
+    raise Unreadable(DEEP)

@@ -1,0 +1,204 @@
+"""Session registry: sessions that harness hooks announce before they hold anything.
+
+An actor's registration is an event. A session's place and process are not in the
+ledger; a handoff from one session to the next is.
+"""
+
+from __future__ import annotations
+
+from dibs.board.callers import caller_of, register
+from dibs.board.execute import start_new_epoch, write
+from dibs.board.facts.task import facts_for
+from dibs.board.identity import KnownRun
+from dibs.board.retry import retry_on_disconnect
+from dibs.domain import commands as c
+from dibs.domain.decide.tasks import decide
+from dibs.domain.model import HUMAN
+from dibs.domain.refusals import Refusal
+from dibs.domain.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dibs.board.execute import Board
+    from dibs.board.identity import Identity
+    from dibs.board.outcome import Outcome
+    from dibs.domain.model import Caller, KeptProcess, LeaseProcess, Process, Session, Task, TaskKey
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
+
+
+def register_session(board: Board, who: Identity) -> None:
+    """Registers this session, although it holds nothing yet."""
+    retry_on_disconnect(board, lambda: _meet(board, who))
+
+
+def _meet(board: Board, who: Identity) -> None:
+    assert who.place is not None, "a session that is met is somewhere"
+    with board.store.write("session") as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        if tx.new_home:
+            is_new = start_new_epoch(tx, caller, tx.new_home, is_new=is_new)
+        if is_new:
+            register(tx, caller)
+        tx.keep_session(who.place.but(actor=caller.actor.id, name=caller.holding_session))
+        tx.finish()
+
+
+def end_session(board: Board, who: Identity) -> None:
+    """Ends the session: its process no longer counts as its sign of life. What it holds only expires."""
+    retry_on_disconnect(board, lambda: _untie(board, who, own=True))
+
+
+def end_sibling_sessions(board: Board, who: Identity) -> None:
+    """Ends the other sessions of the same process, unless they still hold something."""
+    retry_on_disconnect(board, lambda: _untie(board, who, own=False))
+
+
+def _untie(board: Board, who: Identity, *, own: bool) -> None:
+    with board.store.write("session") as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        known = None if is_new else tx.session(caller.actor.id, caller.holding_session)
+        process = None if known is None else known.process
+        if known is None or process is None or tx.new_home:
+            return
+        beside = tx.sessions_of_process(process.boot, process.namespace, process.pid)
+        for one in (known,) if own else beside:
+            held = one != known and tx.tasks_held_by(one.actor, one.name)
+            if one.actor == known.actor and own == (one == known) and not held:
+                tx.keep_session(one.but(process=None))
+        tx.finish()
+
+
+def keep_command(board: Board, task: Task, behind: LeaseProcess) -> None:
+    """Records the command that a run has started under a lease, even if the lease has ended since."""
+    retry_on_disconnect(board, lambda: _keep_command(board, task, behind))
+
+
+def _keep_command(board: Board, task: Task, behind: LeaseProcess) -> None:
+    with board.store.write(f"run {task.key}") as tx:
+        if not tx.new_home:
+            tx.keep_command(task.id, task.token, behind)
+            tx.finish()
+
+
+# Handoff from one session to the next in the same process.
+
+
+def predecessor(board: Board, who: Identity) -> str:
+    """The one other session of the same actor and process that holds something; "" if none or several."""
+    process = who.place.process if who.place is not None else None
+    if process is None:
+        return ""
+    with board.read() as tx:
+        actor = tx.actor_named(who.name)
+        found = [
+            one.name
+            for one in tx.sessions_of_process(process.boot, process.namespace, process.pid)
+            if actor is not None and one.actor == actor.id and one.process == process
+            if one.name != who.session and tx.tasks_held_by(actor.id, one.name)
+        ]
+    return found[0] if len(found) == 1 else ""
+
+
+class SessionHandover(Value):
+    """The tasks that the next session received, and a refusal for each that it did not."""
+
+    handed: tuple[TaskKey, ...] = ()
+    former: str = ""
+    """The previous session, if one held something."""
+    stays: tuple[Refusal, ...] = ()
+
+
+def hand_over_session(board: Board, former: str, who: Identity, reason: str) -> SessionHandover:
+    """Hands everything that a session holds to the next one of the same actor, which takes it up at once.
+
+    In one transaction: nobody sees it free or unbound in between.
+    """
+    done = retry_on_disconnect(board, lambda: _succeed(board, former, who, reason))
+    outcomes = [(key, one) for key, one in done if not isinstance(one, Refusal)]
+    if board.backlog is not None:
+        for _, outcome in outcomes:
+            board.backlog.after(board, who, outcome)
+    stays = tuple(one for _, one in done if isinstance(one, Refusal))
+    return SessionHandover(tuple(key for key, _ in outcomes), former, stays)
+
+
+def _succeed(
+    board: Board, former: str, who: Identity, reason: str
+) -> list[tuple[TaskKey, Outcome | Refusal]]:
+    with board.store.write("handoff") as tx:
+        heir, _ = caller_of(tx, who, board.settings)
+        giver = heir.but(session=former)
+        held = tx.tasks_held_by(heir.actor.id, former)
+        done = [(task.key, _hand_over(board, tx, task, giver, heir, reason)) for task in held]
+        tx.finish()
+    return done
+
+
+def _hand_over(
+    board: Board, tx: WriteTransaction, task: Task, giver: Caller, heir: Caller, reason: str
+) -> Outcome | Refusal:
+    assert task.lease is not None, "it is held"
+    handoff = c.Handoff(task.key, to=giver.actor.name, ttl=task.lease.ttl, reason=reason)
+    facts = facts_for(tx, giver, handoff, board.settings)
+    decision = decide(facts, handoff, tx.now)
+    if decision.refusal is not None:
+        return decision.refusal
+    write(tx, giver, facts, decision)
+    claim = c.Claim(task.key, reserve=True)
+    facts = facts_for(tx, heir, claim, board.settings)
+    return write(tx, heir, facts, decide(facts, claim, tx.now))
+
+
+# Lookups.
+
+
+class Registry:
+    """The sessions that a board knows."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def known(self, name: str, session: str) -> Session | None:
+        """The session of an agent, if it is registered or holds something."""
+        with self._board.read() as tx:
+            actor = tx.actor_named(name)
+            if actor is None or actor.kind == HUMAN:
+                return None
+            return tx.session(actor.id, session.partition("/")[0])
+
+    def of_process(self, process: Process) -> tuple[str, str] | None:
+        """The agent and session that are tied to a process; `None` if there are several."""
+        with self._board.read() as tx:
+            found = [
+                (actor.name, one.name)
+                for one in tx.sessions_of_process(process.boot, process.namespace, process.pid)
+                if one.process == process and (actor := tx.actor(one.actor)).kind != HUMAN
+            ]
+        return found[0] if len(found) == 1 else None
+
+    def harness_session(self, processes: Sequence[Process]) -> str:
+        """The agent's session whose harness, as its hooks registered it, is one of these; or ""."""
+        with self._board.read() as tx:
+            for process in processes:
+                for one in tx.sessions_of_process(process.boot, process.namespace, process.pid):
+                    if one.watched and one.process == process:
+                        agent = tx.actor(one.actor).name
+                        return f"session {one.name} of {agent}, process {process.pid}"
+        return ""
+
+    def runs(self, processes: Sequence[Process], session: int) -> list[KnownRun]:
+        """The `dibs run`s that these processes are, or whose command led this process session."""
+        machine = self._board.store.machine
+        with self._board.read() as tx:
+            kept = tx.runs_of_command(machine.boot(), machine.namespace(), session)
+            for process in processes:
+                found = tx.runs_of(process.boot, process.namespace, process.pid)
+                kept += [one for one in found if one.behind.process == process]
+            return [as_run(tx, one) for one in kept]
+
+
+def as_run(tx: ReadTransaction, kept: KeptProcess) -> KnownRun:
+    actor = tx.actor(kept.actor)
+    return KnownRun(actor.name, actor.kind == HUMAN, kept.behind)

@@ -1,0 +1,303 @@
+"""One invocation of the command line: its arguments, board and caller; and the result types of verbs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dibs.board.identity import CallerEnvironment, Identity, IdentityOptions, agents_run, identify
+from dibs.board.locate import Place, locate
+from dibs.cli.arguments import Argument, argument
+from dibs.domain import checks
+from dibs.domain.instants import SECOND, Duration
+from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.domain.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from dibs.board.execute import Board
+    from dibs.board.outcome import Outcome
+    from dibs.domain.commands import Command
+    from dibs.domain.model import TaskKey, Token
+
+
+class VerbResult(Value):
+    """The result of a verb: JSON payload (or a function that builds it), lines of text, warnings."""
+
+    payload: dict[str, Any] | Callable[[], dict[str, Any]]
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    exit: int = 0
+    afresh: bool = False
+    """Whether it replaces the previous result on a terminal."""
+    file: str = ""
+    """Printed instead of `lines`: file contents, byte for byte."""
+
+    def json(self) -> dict[str, Any]:
+        return self.payload if isinstance(self.payload, dict) else self.payload()
+
+
+class OutputFailed(Exception):  # noqa: N818 - not an error of the program
+    """Raised by a verb that writes to stdout itself, when that write fails."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Verb(Value):
+    """A verb: its arguments, and the function that returns one result or streams results.
+
+    A streaming verb yields `None` as a heartbeat when there is nothing new.
+    """
+
+    run: Callable[[Call], VerbResult | Iterator[VerbResult | None]]
+    arguments: tuple[Argument, ...] = ()
+    misused: int | None = None
+    """Exit code for bad arguments, where the usual one has another meaning to the caller."""
+    looks: bool = False
+    """Whether it is read-only: then it is retried after a lost connection."""
+
+
+def on_terminal() -> bool:
+    """Whether a person may be present: one of the standard streams may be redirected."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return any(stream is not None and stream.isatty() for stream in streams)
+
+
+def current_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise refused("no_board", "the current directory is not there any more") from None
+
+
+KEY = argument("key", metavar="KEY", help="the task, like T-42")
+TTL = argument("--ttl", metavar="TIME", help="how long the lease runs: 90s, 30m, 2h, 7d")
+TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease; it is checked")
+REASON = argument("--reason", metavar="TEXT", default="", help="why")
+NOTE = argument("--note", metavar="TEXT", default="", help="a note, kept with the task")
+WAIT = argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m")
+MOST = argument("--most", metavar="N", help="not if you hold as many tasks already")
+LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (100)")
+
+
+class Call:
+    """Everything that a verb may need, created on first use."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self.arguments = arguments
+        self._place: Place | None = None
+        self._board: Board | None = None
+        self._deadline: float | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    @property
+    def place(self) -> Place:
+        """Where the board is, or would be created; refuses what belongs to another user."""
+        self.found.check_ours()
+        return self.found
+
+    @property
+    def found(self) -> Place:
+        """Like `place`, without the ownership check: the caller must not read anything from it."""
+        if self._place is None:
+            self._place = locate(current_directory(), os.environ)
+        return self._place
+
+    def stand(self, place: Place) -> None:
+        """Locates the board at `place` instead of from the current directory."""
+        self._place = place
+
+    @property
+    def board(self) -> Board:
+        if self._board is None:
+            from dibs.opening import open_at
+
+            self._board = open_at(self.place, deadline=self._deadline)
+        return self._board
+
+    def set_hook_deadline(self) -> None:
+        """Sets the deadline of a hook: git or a harness is waiting for it."""
+        from time import monotonic
+
+        from dibs.domain.scopes.policy import hook_timeout
+
+        self._deadline = monotonic() + hook_timeout(os.environ)
+
+    def open_within(self, wait: Duration | None) -> None:
+        """Opens the board; waits at most `wait` for a server that is unreachable."""
+        if self._board is None:
+            from dibs.opening import open_at
+
+            self._board = open_at(self.place, wait=wait)
+
+    def opened_within(self, wait: Duration) -> Duration:
+        """Like `open_within`, for verbs that wait; returns what is left of the time."""
+        from time import monotonic
+
+        began = monotonic()
+        self.open_within(wait or None)  # a wait of 0: the setting write_wait applies
+        return Duration(max(0, wait - int((monotonic() - began) * SECOND)))
+
+    def board_or_none(self) -> Board:
+        """The board at this place, even if none exists there yet or it cannot be used."""
+        from dibs.opening import place_of
+
+        if self._board is None:
+            self._board = place_of(self.place)
+        return self._board
+
+    @property
+    def ignored(self) -> str:
+        """A warning about settings ignored where they were found, and how a person adopts them; else ""."""
+        settings = None if self._board is None else self._board.settings
+        if settings is None or not settings.proposed:
+            return ""
+        names = ", ".join(settings.proposed)
+        what = "what starts programs or names servers counts only in your own configuration"
+        return (
+            f"{settings.proposed_in}: {names} ignored: {what}; to take it over: dibs config --adopt"
+        )
+
+    @property
+    def skewed(self) -> bool:
+        return self._board is not None and self._board.store.skewed
+
+    def is_damaged(self) -> bool:
+        """Whether an unexpected exception is due to a damaged board rather than a bug."""
+        if self._board is None:
+            return False
+        from dibs.board.verify import checkup
+
+        try:
+            return checkup(self._board).damaged
+        except Exception:  # noqa: BLE001 - a board that cannot even be verified
+            return True
+
+    def adopt(self, board: Board) -> None:
+        self._board = board
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.store.close()
+
+    # Parsed and checked arguments.
+
+    @property
+    def key(self) -> TaskKey:
+        return checks.task_key(self["key"])
+
+    @property
+    def ttl(self) -> Duration | None:
+        return None if self["ttl"] is None else checks.ttl(self["ttl"])
+
+    @property
+    def wait(self) -> Duration | None:
+        return None if self["wait"] is None else checks.duration(self["wait"], "the wait")
+
+    @property
+    def most(self) -> int | None:
+        return None if self["most"] is None else checks.whole(self["most"], "the most", 1, 10_000)
+
+    @property
+    def token(self) -> Token | None:
+        return None if self["token"] is None else checks.token(self["token"])
+
+    @property
+    def reason(self) -> str:
+        return checks.reason(self["reason"])
+
+    @property
+    def note(self) -> str:
+        return checks.note(self["note"])
+
+    @property
+    def limit(self) -> int:
+        return checks.whole(self["limit"], "the limit", 1, 100_000)
+
+    # Identity and execution.
+
+    def who(self) -> Identity:
+        board = self.board
+
+        def registered(name: str, process: Any) -> str | None:
+            from dibs.board.queries import session_of_process
+
+            return session_of_process(board, name, process)
+
+        return identify(
+            IdentityOptions(self["agent"], self["person"], self["session"]),
+            self._around(),
+            strict=board.settings.identity == "strict",
+            registered=registered,
+            registry=self._registry,
+        )
+
+    def agents_run(self) -> str:
+        """Names the agent's `dibs run` that this process is part of, or ""."""
+        return agents_run(self._around(), self._registry)
+
+    def _around(self) -> CallerEnvironment:
+        machine = self.board.store.machine
+        return CallerEnvironment(os.environ, machine, self.place.repository, on_terminal())
+
+    def _registry(self) -> Any:
+        from dibs.board.sessions import Registry
+
+        return Registry(self.board)
+
+    @property
+    def request_id(self) -> str | None:
+        given = self["request_id"]
+        return None if given is None else checks.request_id(given)
+
+    def refuse_request_id(self) -> None:
+        """Refuses --request-id for verbs that store no results: they are not idempotent."""
+        if self["request_id"] is not None:
+            raise bad_argument(
+                "--request-id is of no use here: it would be done again all the same"
+            )
+
+    def do(self, command: Command) -> VerbResult:
+        """Executes a command and renders its outcome."""
+        return self.told(self.execute(command))
+
+    def execute(self, command: Command) -> Outcome:
+        return self.board.execute(self.caller(command), command, self.request_id)
+
+    def caller(self, command: Command) -> Identity:
+        """The caller's identity; an agent that poses as a person is refused, and the refusal is logged."""
+        try:
+            return self.who()
+        except Refused as problem:
+            if problem.code == "in_harness":
+                impostor = Identity(self["person"], True, "")
+                self.board.log_refusal(impostor, command, problem.refusal)
+            raise
+
+    def told(self, outcome: Outcome) -> VerbResult:
+        from dibs.cli.output import text
+
+        warnings = text.warnings(outcome)
+
+        def payload() -> dict[str, Any]:
+            from dibs.output import payloads
+
+            return payloads.outcome(outcome, warnings)
+
+        return VerbResult(payload, text.outcome(outcome), warnings)
+
+    def render_with(self, outcome: Outcome, lines: tuple[str, ...], **told: Any) -> VerbResult:
+        """Renders an outcome that is not about a task: with these lines and payload fields."""
+        from dibs.cli.output import text
+        from dibs.output import payloads
+
+        warnings = text.warnings(outcome)
+        payload = payloads.answer(**told, replayed=outcome.replayed, warnings=list(warnings))
+        return VerbResult(payload, lines, warnings)

@@ -1,0 +1,198 @@
+"""The ownership verbs: claim, next, start, stop, renew, release, handoff, takeover, assign, park."""
+
+from __future__ import annotations
+
+from dibs.cli.arguments import argument
+from dibs.cli.call import KEY, MOST, NOTE, REASON, TOKEN, TTL, WAIT, Call, Verb, VerbResult
+from dibs.domain import checks
+from dibs.domain import commands as c
+from dibs.domain.instants import MINUTE
+from dibs.domain.refusals import Refused, bad_argument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.identity import Identity
+    from dibs.board.outcome import Outcome
+
+TO = argument("--to", required=True, metavar="NAME", help="whom: a registered actor")
+
+
+def claim(call: Call) -> VerbResult:
+    command = c.Claim(call.key, ttl=call.ttl, reserve=call["reserve"], reason=call.reason)
+    if call["pid"] is None:
+        return call.do(command)
+    from dibs.board.identity import with_process
+
+    who = with_process(call.caller(command), call["pid"], call.board.store.machine)
+    return call.told(call.board.execute(who, command, call.request_id))
+
+
+def next_(call: Call) -> VerbResult:
+    from dibs.workers.next import next_task
+
+    wait = None if call.wait is None else call.opened_within(call.wait)
+    reserve = call["reserve"] or call["worktree"]  # started below, in its work tree
+    who, command = call.who(), c.Next(ttl=call.ttl, reserve=reserve, most=call.most)
+    if call["worktree"] and call.place.repository is None:
+        raise bad_argument("--worktree needs a git repository around the current directory")
+    outcome = next_task(call.board, who, command, wait, call.request_id)
+    return in_worktree(call, who, outcome) if call["worktree"] else call.told(outcome)
+
+
+def in_worktree(call: Call, who: Identity, outcome: Outcome) -> VerbResult:
+    """Creates a work tree for the claimed task; if that fails, releases the task with a delay of a minute."""
+    from dibs.workers.worktrees import make, tidy
+
+    task, repository = outcome.task, call.place.repository
+    assert task is not None, "something was claimed"
+    assert repository is not None, "asked before"
+    tidy(call.board, repository)
+    try:
+        tree = make(repository, task.key)
+    except Refused as problem:
+        command = c.Release(task.key, token=task.token, note=str(problem), rest=MINUTE)
+        call.board.execute(who, command)
+        raise
+    place = None if who.place is None else who.place.but(worktree=tree.path, branch=tree.branch)
+    started = call.board.execute(who.but(place=place), c.Claim(task.key, reserve=call["reserve"]))
+    told = call.told(
+        started.but(
+            entries=outcome.entries + started.entries,
+            events=outcome.events + started.events,
+            actors={**outcome.actors, **started.actors},
+        )
+    )
+    line = f"work in {tree.path}, branch {tree.branch}"
+    payload = told.json() | {"worktree": tree.path, "branch": tree.branch}
+    return told.but(payload=payload, lines=(*told.lines, line))
+
+
+def start(call: Call) -> VerbResult:
+    return call.do(c.Start(call.key, ttl=call.ttl))
+
+
+def stop(call: Call) -> VerbResult:
+    return call.do(c.Stop(call.key, token=call.token))
+
+
+def renew(call: Call) -> VerbResult:
+    if call["key"] is not None:
+        return call.do(c.Renew(call.key, token=call.token, ttl=call.ttl))
+    if call["token"] is not None:
+        raise bad_argument("--token belongs to one task: name it")
+    return renew_all(call)
+
+
+def renew_all(call: Call) -> VerbResult:
+    """Renews each task of the session separately; exits with the highest exit code."""
+    from dibs.board import queries
+    from dibs.output import payloads
+    from dibs.output.error_map import mapping_of
+
+    if call.request_id is not None:
+        raise bad_argument("--request-id belongs to one task: name it")
+    who, ttl = call.who(), call.ttl
+    results: list[payloads.Payload] = []
+    lines: list[str] = []
+    warnings: list[str] = []
+    highest = 0
+    held = [task.key for task in queries.held_by(call.board, who)]
+    for key in (*held, *queries.lost_by(call.board, who)):
+        try:
+            told = call.told(call.board.execute(who, c.Renew(key, ttl=ttl)))
+            results.append(told.json())
+            lines += told.lines
+            warnings += told.warnings
+        except Refused as problem:
+            results.append(payloads.refusal(problem.refusal))
+            lines.append(problem.refusal.message)
+            highest = max(highest, mapping_of(problem.refusal).exit)
+    said = tuple(lines) or ("nothing is held",)
+    return VerbResult(payloads.answer(renewed=results), said, tuple(warnings), exit=highest)
+
+
+def release(call: Call) -> VerbResult:
+    return call.do(c.Release(call.key, token=call.token, note=call.note))
+
+
+def handoff(call: Call) -> VerbResult:
+    to = checks.actor_name(call["to"])
+    wanted = c.Handoff(call.key, token=call.token, to=to, ttl=call.ttl, reason=call.reason)
+    return call.do(wanted.but(note=call.note))
+
+
+def takeover(call: Call) -> VerbResult:
+    kind = c.Force if call["force"] else c.Takeover
+    return call.do(kind(call.key, ttl=call.ttl, reason=call.reason))
+
+
+def assign(call: Call) -> VerbResult:
+    to = checks.actor_name(call["to"])
+    return call.do(c.Assign(call.key, to=to, ttl=call.ttl, reason=call.reason))
+
+
+def unassign(call: Call) -> VerbResult:
+    return call.do(c.Unassign(call.key, reason=call.reason))
+
+
+def park(call: Call) -> VerbResult:
+    return call.do(c.Park(call.key, reason=call.reason))
+
+
+def unpark(call: Call) -> VerbResult:
+    return call.do(c.Unpark(call.key))
+
+
+VERBS = {
+    "claim": Verb(
+        claim,
+        (
+            KEY,
+            argument("--reserve", action="store_true", help="hold it, but do not start"),
+            argument(
+                "--pid", metavar="PID", help="the process that works on it: if it dies, others may"
+            ),
+            TTL,
+            REASON,
+        ),
+    ),
+    "next": Verb(
+        next_,
+        (
+            WAIT,
+            argument("--reserve", action="store_true", help="hold it, but do not start"),
+            argument(
+                "--worktree",
+                action="store_true",
+                help="make a git work tree and a branch for it; removed after completion when clean",
+            ),
+            MOST,
+            TTL,
+        ),
+    ),
+    "start": Verb(start, (KEY, TTL)),
+    "stop": Verb(stop, (KEY, TOKEN)),
+    "renew": Verb(
+        renew,
+        (
+            argument("key", nargs="?", metavar="KEY", help="one task; else all of this session"),
+            TTL,
+            TOKEN,
+        ),
+    ),
+    "release": Verb(release, (KEY, NOTE, TOKEN)),
+    "handoff": Verb(handoff, (KEY, TO, TTL, REASON, NOTE, TOKEN)),
+    "takeover": Verb(
+        takeover,
+        (
+            KEY,
+            argument("--force", action="store_true", help="also from a live holder: people only"),
+            TTL,
+            REASON,
+        ),
+    ),
+    "assign": Verb(assign, (KEY, TO, TTL, REASON)),
+    "unassign": Verb(unassign, (KEY, REASON)),
+    "park": Verb(park, (KEY, REASON)),
+    "unpark": Verb(unpark, (KEY,)),
+}

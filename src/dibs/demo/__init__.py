@@ -1,0 +1,1 @@
+"""`dibs demo`: eight agents and two people share a board; some are killed, one becomes a zombie."""

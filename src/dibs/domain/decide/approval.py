@@ -1,0 +1,206 @@
+"""Approves timesheets: a person confirms another's period, which is closed from then on. Pure.
+
+An approval covers the stints of one actor in one period as they are then: their sum, their union, and a
+digest over each of them. Correcting an approved period requires reopening it first.
+"""
+
+from __future__ import annotations
+
+from dibs.domain import commands as c
+from dibs.domain.decide.tasks import Decision
+from dibs.domain.events.board import Approved, Reopened
+from dibs.domain.facts import Case, Period
+from dibs.domain.instants import Instant, iso
+from dibs.domain.ledger import digest_of
+from dibs.domain.model import Approval
+from dibs.domain.refusals import Refusal, several, unknown_actor
+from dibs.domain.stints import OPEN, WorkedStint, clipped
+from dibs.domain.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class PeriodTotals(Value):
+    """The totals of a period, and a digest over its stints."""
+
+    stints: int
+    effort: int
+    working: int
+    digest: str
+
+
+def period_totals(stints: Iterable[WorkedStint], since: Instant, until: Instant) -> PeriodTotals:
+    """Sum, union and digest of the parts of one actor's stints inside the period.
+
+    A correction outside the period does not change them.
+    """
+    parts = (one for one in clipped(stints, since, until) if one.length)
+    inside = sorted(parts, key=lambda one: (one.start, one.end, one.key))
+    effort = working = reach = 0
+    lines = []
+    for one in inside:
+        effort += one.length
+        working += max(0, one.end - max(one.start, reach))
+        reach = max(reach, one.end)
+        lines.append(f"{one.key} {one.start} {one.end}")
+    return PeriodTotals(len(inside), effort, working, digest_of("\n".join(lines)))
+
+
+# Decisions.
+
+
+def approve(case: Case, command: c.Approve) -> Decision:
+    refusal = first_of(case)
+    if refusal is not None:
+        return Decision(refusal=refusal)
+    found = period_totals(period(case).stints, command.since, command.until)
+    approved = Approved(
+        actor=case.subject.id,
+        since=command.since,
+        until=command.until,
+        zone=command.zone,
+        label=command.label,
+        **found.named(),
+    )
+    return Decision((approved,))
+
+
+def reopen(case: Case, command: c.Reopen) -> Decision:
+    refusal = first_of(case)
+    if refusal is not None:
+        return Decision(refusal=refusal)
+    approval = exactly(case)
+    assert approval is not None, "asked before"
+    reason = command.reason.strip()
+    return Decision((Reopened(approval.seq, approval.actor, approval.label, reason),))
+
+
+def first_of(case: Case) -> Refusal | None:
+    """The refusal of the first check that fails; `None` if all pass."""
+    return next((no for question in QUESTIONS[case.command.verb] if (no := question(case))), None)
+
+
+# Checks, each with its refusal.
+
+
+def is_known(case: Case) -> Refusal | None:
+    """The owner of the timesheet is registered."""
+    return None if case.facts.receiver is not None else unknown_actor(period_command(case).actor)
+
+
+def is_anothers(case: Case) -> Refusal | None:
+    """The caller does not approve their own hours."""
+    if case.subject.id != case.caller.actor.id:
+        return None
+    name = case.subject.name
+    return Refusal("own_timesheet", f"{name} does not approve the own hours", {"actor": name})
+
+
+def is_over(case: Case) -> Refusal | None:
+    """The period is over, so no new work falls into it."""
+    command = period_command(case)
+    if command.until <= case.now:
+        return None
+    message = f"{command.label} is not over until {iso(command.until)}"
+    return Refusal(
+        "period_not_over", message, {"period": command.label, "until": iso(command.until)}
+    )
+
+
+def has_nothing_open(case: Case) -> Refusal | None:
+    """No open stint overlaps the period."""
+    open_ = [one.key for one in period(case).stints if one.source == OPEN]
+    if not open_:
+        return None
+    name, label = case.subject.name, period_command(case).label
+    return Refusal(
+        "stint_open",
+        f"{name} has an open stint in {label}: on {several(open_)}",
+        {"actor": name, "period": label, "tasks": open_, "task": open_[0]},
+    )
+
+
+def is_not_approved(case: Case) -> Refusal | None:
+    """No part of the period is approved already."""
+    command = period_command(case)
+    for one in period(case).approved:
+        if one.since < command.until and command.since < one.until:
+            return approved_already(one, case.subject.name)
+    return None
+
+
+def is_approved(case: Case) -> Refusal | None:
+    """Exactly this period is approved."""
+    if exactly(case) is not None:
+        return None
+    name, label = case.subject.name, period_command(case).label
+    known = [f"{one.label} ({one.zone})" for one in period(case).approved]
+    said = f"; approved are {', '.join(known)}" if known else ""
+    return Refusal(
+        "not_approved",
+        f"{label} of {name} is not approved{said}",
+        {"actor": name, "period": label, "approved": known},
+    )
+
+
+def approved_already(one: Approval, name: str) -> Refusal:
+    return Refusal(
+        "approved",
+        f"{one.label} of {name} ({one.zone}) is approved (event {one.seq}), "
+        f"from {iso(one.since)} to {iso(one.until)}",
+        {
+            "actor": name,
+            "period": one.label,
+            "zone": one.zone,
+            "from": iso(one.since),
+            "to": iso(one.until),
+            "approval": one.seq,
+        },
+    )
+
+
+def closed(
+    approvals: Iterable[Approval], before: Iterable[WorkedStint], after: Iterable[WorkedStint]
+) -> Approval | None:
+    """The first approval whose period the correction would change, if there is one."""
+    old, new = list(before), list(after)
+    for one in approvals:
+        if [*spans(old, one)] != [*spans(new, one)]:
+            return one
+    return None
+
+
+def spans(stints: Iterable[WorkedStint], one: Approval) -> Iterable[tuple[Instant, Instant]]:
+    inside = clipped(stints, one.since, one.until)
+    return ((part.start, part.end) for part in inside if part.length)
+
+
+# Accessors.
+
+
+def period_command(case: Case) -> c.Approve | c.Reopen:
+    assert isinstance(case.command, c.Approve | c.Reopen), case.command.verb
+    return case.command
+
+
+def period(case: Case) -> Period:
+    found = case.facts.period
+    assert found is not None, "read for every command about a period"
+    return found
+
+
+def exactly(case: Case) -> Approval | None:
+    command = period_command(case)
+    wanted = (command.since, command.until)
+    return next((one for one in period(case).approved if (one.since, one.until) == wanted), None)
+
+
+QUESTIONS: dict[str, tuple[Callable[[Case], Refusal | None], ...]] = {
+    "approve": (is_known, is_anothers, is_over, has_nothing_open, is_not_approved),
+    "reopen": (is_known, is_approved),
+}
+"""Checked in this order, after the guards of the verb."""
+
+ACTS: dict[str, Callable[..., Decision]] = {act.__name__: act for act in (approve, reopen)}

@@ -1,0 +1,194 @@
+"""The base classes of ledger events, and the events that leave a task unchanged."""
+
+from __future__ import annotations
+
+from dibs.domain.instants import Duration, Instant
+from dibs.domain.model import IN_PROGRESS, NOWHERE, OPEN, ActorId, Lease, Place, Task, Token
+from dibs.domain.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+    from dibs.domain.model import State
+
+
+class Stint(Value):
+    """One unbroken period of work that has ended."""
+
+    started: Instant
+    ended: Instant
+
+
+class Ending(Value):
+    """The final record of a lease: its last renewal, and the stint that ended with it."""
+
+    token: Token
+    actor: ActorId
+    session: str | None
+    acquired: Instant
+    renewed: Instant
+    expires: Instant
+    renewals: int
+    late: bool
+    stint: Stint | None = None
+    host: str = ""
+    worktree: str = ""
+    branch: str = ""
+    uncommitted: tuple[str, ...] | None = None
+    """Files that were not committed there; `None`: nobody looked."""
+    not_looked_at: str = ""
+
+
+class Event(Value):
+    """One entry of the ledger."""
+
+    verb: ClassVar[str]
+    cause: ClassVar[str] = ""
+    """Why a lease ended, if the event ends one."""
+
+    moves: ClassVar[bool] = False
+    """Whether it may change the task's state or holder."""
+
+    @property
+    def takes(self) -> bool:
+        """Whether the lease that this event ends is taken from its holder, not given up."""
+        return False
+
+
+class TaskEvent(Event):
+    """An event about one task."""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        raise NotImplementedError
+
+
+class RecordOnlyEvent(TaskEvent):
+    """An event that does not change its task."""
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task
+
+
+class Received(RecordOnlyEvent):
+    """A repeated delivery of the same request. `differs`: its payload is not the first one's."""
+
+    verb = "received"
+    digest: str = ""
+    delivery: str = ""
+    differs: bool = False
+
+
+class Noted(RecordOnlyEvent):
+    """A note. `late`: the verb of a former holder whose text was kept."""
+
+    verb = "noted"
+    note: str
+    late: str = ""
+
+
+class Redacted(RecordOnlyEvent):
+    """The text of the note of event `of` was removed. That event keeps its digest."""
+
+    verb = "redacted"
+    of: int
+    reason: str = ""
+
+
+class Acknowledged(RecordOnlyEvent):
+    """A former holder acknowledged the loss of the lease `lost`."""
+
+    verb = "acknowledged"
+    lost: Token
+
+
+class Allowed(RecordOnlyEvent):
+    """A person let an actor touch paths that the task reserves, for a limited time."""
+
+    verb = "allowed"
+    paths: tuple[str, ...]
+    to: ActorId
+    until: Instant
+    reason: str
+
+
+class LeaseBegun(TaskEvent):
+    """A new lease, with all fields fresh. `ending` is the record of the lease that it replaced, if any.
+
+    `former` is the record of a lease that a sweep ended before: who worked on the task, and where.
+    """
+
+    token: Token
+    actor: ActorId
+    session: str | None
+    ttl: Duration
+    reason: str = ""
+    ending: Ending | None = None
+    former: Ending | None = None
+    place: Place | None = None
+    moves = True
+    is_attempt: ClassVar[bool] = True
+    """Whether the new holder of a task in progress starts a new attempt or continues the current one."""
+
+    @property
+    def takes(self) -> bool:
+        return self.is_attempt
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        in_progress = task.state == IN_PROGRESS
+        lease = Lease(
+            actor=self.actor,
+            session=self.session,
+            acquired=at,
+            renewed=at,
+            ttl=self.ttl,
+            reason=self.reason,
+            stint=at if in_progress and self.session is not None else None,
+            place=self.place or NOWHERE,
+        )
+        return task.but(
+            token=self.token,
+            lease=lease,
+            assignee=None if lease.bound else self.actor,
+            preferred=None,
+            rests_until=None,
+            attempts=task.attempts + (in_progress and self.is_attempt),
+            item=task.item and task.item.but(locked=""),  # the lease replaces the lock in the file
+        )
+
+
+class EndsLease(TaskEvent):
+    """An event that leaves its task without a lease."""
+
+    moves = True
+    state: ClassVar[State]
+    ending: Ending | None = None
+
+    def evolve(self, task: Task, at: Instant) -> Task:
+        return task.but(state=self.state, lease=None)
+
+
+def lease_of(task: Task) -> Lease:
+    if task.lease is None:
+        message = f"{task.key} has no lease"
+        raise ValueError(message)
+    return task.lease
+
+
+def reset_task(task: Task) -> Task:
+    """The task without any trace of holders, authors and attempts. The only list of these fields."""
+    return task.but(
+        state=OPEN,
+        lease=None,
+        assignee=None,
+        author=None,
+        preferred=None,
+        blocked_on="",
+        attempts=0,
+        rests_until=None,
+    )
+
+
+def without_a_lease(task: Task) -> State:
+    """The state of a task whose lease ended without setting one: no longer in progress."""
+    return OPEN if task.state == IN_PROGRESS else task.state

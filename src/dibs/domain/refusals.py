@@ -1,0 +1,482 @@
+"""Refusals: commands that were understood and denied. Each has a stable code and its facts.
+
+A refusal states what, who and until when. The advice, exit code, HTTP status and MCP error of each code
+are in one table, `dibs.output.error_map`.
+"""
+
+from __future__ import annotations
+
+from dibs.domain.instants import Instant, between, brief, iso, rough_duration
+from dibs.domain.model import DEPENDENCIES_MAX, Actor, ActorId, Lease, Task, TaskKey, Token
+from dibs.domain.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dibs.domain.facts import ScopeReservation
+    from dibs.domain.model import KeptProcess
+
+
+class Refusal(Value):
+    """A denial: a stable code, a one-sentence message, and the facts behind it."""
+
+    code: str
+    message: str
+    facts: Mapping[str, object] = {}
+
+
+class Refused(Exception):  # noqa: N818 - it is a refusal, not an error in the program
+    """Carries a refusal to the edge. Nothing was changed."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+    @property
+    def code(self) -> str:
+        return self.refusal.code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """For `pickle` and `copy`: `args` has only the message, too little to rebuild the refusal."""
+        return _without_init, (type(self), self.args), self.__dict__
+
+
+def _without_init(kind: type[Refused], args: tuple[object, ...]) -> Refused:
+    return kind.__new__(kind, *args)
+
+
+def refused(code: str, message: str, **facts: object) -> Refused:
+    return Refused(Refusal(code, message, facts))
+
+
+def unreadable(what: str) -> Refused:
+    """An unreadable record counts as held: no command acts on it."""
+    return refused("corrupt", f"the board holds a record that cannot be read: {what}")
+
+
+# Usage errors.
+
+
+def bad_argument(message: str, **facts: object) -> Refused:
+    return refused("bad_argument", message, **facts)
+
+
+def unknown_task(key: str) -> Refusal:
+    return Refusal("unknown_task", f"there is no task {key}", {"task": key})
+
+
+def unknown_note(task: Task, seq: int) -> Refusal:
+    said = f"event {seq} brought no note to {task.key}"
+    return Refusal("unknown_note", said, _task(task) | {"event": seq})
+
+
+def unknown_actor(name: str) -> Refusal:
+    return Refusal("unknown_actor", f"nobody named {name} is registered", {"actor": name})
+
+
+def reason_missing(command: str) -> Refusal:
+    return Refusal("reason_missing", f"{command} needs a reason", {"command": command})
+
+
+# Denied by the state of the task, or for lack of a right.
+
+
+def final(task: Task) -> Refusal:
+    return Refusal("final", f"{task.key} is {task.state}; that is final", _task(task))
+
+
+def wrong_state(task: Task, verb: str) -> Refusal:
+    return Refusal(
+        "wrong_state", f"{task.key} is {shown(task.state)}: {verb} is not possible", _task(task)
+    )
+
+
+def key_taken(key: str) -> Refusal:
+    return Refusal(
+        "key_taken", f"the key {key} is in use, and no key is ever used twice", {"task": key}
+    )
+
+
+def people_only(command: str, actor: Actor, harness: str) -> Refusal:
+    why = f"acts inside a harness ({harness})" if harness else f"is {a(actor.kind)}"
+    return Refusal(
+        "people_only",
+        f"{command}: only a person may do this, and {actor.name} {why}",
+        {"command": command, "actor": actor.name, "kind": actor.kind},
+    )
+
+
+def interrupting(refusal: Refusal, tasks: list[Task], actors: Mapping[ActorId, Actor]) -> Refusal:
+    """The refusal, extended by the tasks whose live lease the command would end."""
+    if not tasks:
+        return refusal
+    held = [
+        f"{task.key} ({holder_label(actors[task.lease.actor], task.lease)})"
+        for task in tasks
+        if task.lease
+    ]
+    message = f"{refusal.message}: it would end the live lease of {several(held)}"
+    return refusal.but(
+        message=message, facts={**refusal.facts, "interrupts": [task.key for task in tasks]}
+    )
+
+
+def kind_is_fixed(actor: Actor) -> Refusal:
+    return Refusal(
+        "kind_is_fixed",
+        f"{actor.name} is registered as {a(actor.kind)}, and a person stays a person",
+        {"actor": actor.name, "kind": actor.kind},
+    )
+
+
+def parent_only(verb: str, key: str, session: str, parent: str) -> Refusal:
+    return Refusal(
+        "parent_only",
+        f"{verb} {key}: {session} is a subagent; only its parent session {parent} may do this",
+        {"task": key, "verb": verb, "session": session, "parent": parent},
+    )
+
+
+def own_review(task: Task, actor: Actor) -> Refusal:
+    return Refusal(
+        "own_review",
+        f"{task.key} was submitted by {actor.name}: somebody else reviews it",
+        _task(task),
+    )
+
+
+def not_held(task: Task) -> Refusal:
+    return Refusal("not_held", f"nobody holds {task.key}", _task(task))
+
+
+def not_bound(task: Task, actor: Actor) -> Refusal:
+    return Refusal(
+        "not_bound",
+        f"{task.key} is assigned to {actor.name}, but no session has taken it up yet",
+        _task(task) | {"assignee": actor.name},
+    )
+
+
+def bound(task: Task, holder: Actor, lease: Lease) -> Refusal:
+    return Refusal(
+        "bound",
+        f"{task.key} was taken up by {holder_label(holder, lease)}: it is no longer only assigned",
+        _task(task) | {"holder": holder.name},
+    )
+
+
+def not_assigned(task: Task) -> Refusal:
+    return Refusal("not_assigned", f"{task.key} is assigned to nobody", _task(task))
+
+
+def not_yours_to_unpark(task: Task, parker: Actor) -> Refusal:
+    return Refusal(
+        "not_yours_to_unpark",
+        f"{task.key} was parked by {parker.name}: only {parker.name} or a person may unpark it",
+        _task(task) | {"parked_by": parker.name},
+    )
+
+
+def used_up(task: Task) -> Refusal:
+    return Refusal(
+        "used_up",
+        f"{task.key} has used {task.attempts} of {task.terms.max_attempts} attempts",
+        _task(task) | {"attempts": task.attempts, "max_attempts": task.terms.max_attempts},
+    )
+
+
+def cycle(way: tuple[str, ...]) -> Refusal:
+    return Refusal(
+        "cycle",
+        f"that would be a cycle: {' waits for '.join(way)}",
+        {"task": way[0], "cycle": list(way)},
+    )
+
+
+def too_many_dependencies(count: int) -> Refusal:
+    return Refusal(
+        "bad_argument", f"{count} dependencies are too many; the most is {DEPENDENCIES_MAX}", {}
+    )
+
+
+def bad_charge_code(code: str, known: tuple[str, ...]) -> Refusal:
+    these = f"its codes are {several(known)}" if known else "it has none"
+    return Refusal(
+        "bad_charge_code",
+        f"{code} is not a charge code of this board: {these}",
+        {"charge_code": code, "known": list(known)},
+    )
+
+
+def unconfirmed(command: str, keys: list[TaskKey]) -> Refusal:
+    shown, more = ", ".join(keys[:10]), len(keys) - 10
+    rest = f" and {more} more" if more > 0 else ""
+    return Refusal(
+        "unconfirmed",
+        f"{command} changes {len(keys)} tasks: {shown}{rest}",
+        {"command": command, "tasks": list(keys[:1000]), "count": len(keys)},
+    )
+
+
+# Nothing to do now: try again later.
+
+
+def paused(why: str) -> Refusal:
+    return Refusal("paused", f"work is paused by {why}", {"paused": why})
+
+
+def at_limit(actor: Actor, held: int, most: int) -> Refusal:
+    return Refusal(
+        "at_limit",
+        f"{actor.name} holds as many tasks as it may: {held} of {most}",
+        {"actor": actor.name, "held": held, "most": most},
+    )
+
+
+def nothing_ready(actor: Actor) -> Refusal:
+    return Refusal("nothing_ready", f"nothing is ready for {actor.name}", {"actor": actor.name})
+
+
+# A gate is not met.
+
+
+def waits(task: Task, causes: Mapping[TaskKey, str]) -> Refusal:
+    open_ones = [key for key, state in causes.items() if state != "complete"]
+    told = several([f"{key} ({shown(causes[key])})" for key in open_ones])
+    return Refusal(
+        "waits",
+        f"{task.key} waits for {told}",
+        _task(task) | {"waits_for": open_ones[:100], "first": open_ones[0] if open_ones else ""},
+    )
+
+
+def gate_not_met(task: Task, gate: str) -> Refusal:
+    return Refusal(
+        "gate_not_met",
+        f"{task.key} cannot be begun: {gate}",
+        _task(task) | {"gate": gate, "origin": task.origin_ask_ref},
+    )
+
+
+def locked_in_file(task: Task, locked: str) -> Refusal:
+    return Refusal(
+        "locked_in_file",
+        f"{task.key} is locked by {in_quotes([locked])}, says its item file; no lease of dibs stands behind that",
+        _task(task) | {"locked_by": locked},
+    )
+
+
+def file_says_it(task: Task) -> Refusal:
+    return Refusal(
+        "file_says_it",
+        f"{task.key} is an item of a backlog ({task.channel}): its file says this",
+        _task(task) | {"channel": task.channel},
+    )
+
+
+def wrong_kind(task: Task, actor: Actor) -> Refusal:
+    whom = "people" if task.terms.audience == "human" else "agents"
+    return Refusal(
+        "wrong_kind",
+        f"{task.key} is for {whom}, and {actor.name} is {a(actor.kind)}",
+        _task(task) | {"for": task.terms.audience, "actor": actor.name, "kind": actor.kind},
+    )
+
+
+def tier_too_low(task: Task, actor: Actor) -> Refusal:
+    return Refusal(
+        "tier_too_low",
+        f"{task.key} needs tier {task.terms.tier}, and {actor.name} has tier {actor.tier}",
+        _task(task) | {"needs": task.terms.tier, "actor": actor.name, "tier": actor.tier},
+    )
+
+
+def capability_missing(task: Task, actor: Actor, missing: tuple[str, ...]) -> Refusal:
+    return Refusal(
+        "capability_missing",
+        f"{task.key} needs {', '.join(missing)}, which {actor.name} does not have",
+        _task(task) | {"missing": list(missing), "actor": actor.name},
+    )
+
+
+def parked(task: Task, parker: Actor) -> Refusal:
+    return Refusal(
+        "parked",
+        f"{task.key} was parked by {parker.name}",
+        _task(task) | {"parked_by": parker.name},
+    )
+
+
+def assigned_to_another(task: Task, assignee: Actor) -> Refusal:
+    return Refusal(
+        "assigned_to_another",
+        f"{task.key} is assigned to {assignee.name}, a person, and is kept from agents",
+        _task(task) | {"assignee": assignee.name},
+    )
+
+
+def not_allowed(task: Task, action: str) -> Refusal:
+    allowed = ", ".join(task.terms.constraints)
+    return Refusal(
+        "not_allowed",
+        f"the constraints of {task.key} allow {allowed}; they do not allow {action}",
+        _task(task) | {"action": action, "constraints": list(task.terms.constraints)},
+    )
+
+
+# Held by another session.
+
+
+def held(task: Task, holder: Actor, lease: Lease, now: Instant) -> Refusal:
+    if now < lease.renewed:
+        seen = "last renewed in the future (clock skew)"
+    else:
+        seen = f"last renewed {rough_duration(between(lease.renewed, now))} ago"
+    ends = "until" if lease.live(now) else "with a lease that expired at"
+    verb = "is held by" if lease.bound else "is assigned to"
+    return Refusal(
+        "held",
+        f"{task.key} {verb} {holder_label(holder, lease)} {ends} {brief(lease.expires, now)}, {seen}",
+        _task(task)
+        | {
+            "holder": holder.name,
+            "kind": holder.kind,
+            "session": lease.session if lease.session != "" else holder.name,
+            "expires_at": iso(lease.expires),
+            "renewed_at": iso(lease.renewed),
+            "expired": not lease.live(now),
+        },
+    )
+
+
+def already_running(task: Task, holder: Actor, kept: KeptProcess, now: Instant) -> Refusal:
+    """`since` is given only while the lease of that run has not ended."""
+    lease, behind = task.lease, kept.behind
+    where = f" on {behind.host}" if behind.host else ""
+    session = f" (session {kept.session})" if kept.session else ""
+    said = f"{holder.name}{session} runs {task.key} already: process {behind.process.pid}{where}"
+    since = lease.acquired if lease is not None and kept.token == task.token else None
+    when = "its lease has ended" if since is None else f"since {brief(since, now)}"
+    return Refusal(
+        "already_running",
+        f"{said}, {when}, token {kept.token}",
+        _task(task)
+        | {
+            "holder": holder.name,
+            "session": kept.session or holder.name,
+            "process": behind.process.pid,
+            "host": behind.host,
+            "running_token": str(kept.token),
+            "since": None if since is None else iso(since),
+        },
+    )
+
+
+def undecided(paths: Sequence[str]) -> Refusal:
+    """The comparison of these paths with scopes exceeded its step limit."""
+    return Refusal(
+        "undecided",
+        f"whether anybody holds {in_quotes(paths)} takes too many steps to find out: there are scopes"
+        " with too many wildcards",
+        {"paths": list(paths)},
+    )
+
+
+def areas_unknown(unread: str, areas: Sequence[str]) -> Refusal:
+    """`unread`: why the areas cannot be read."""
+    return Refusal(
+        "bad_setting",
+        f"{unread}; so nobody knows what {in_quotes(areas)} stands for",
+        {"areas": list(areas)},
+    )
+
+
+TOO_LONG = "whether they overlap takes too many steps to find out"
+
+
+def scope_held(task: Task, rival: ScopeReservation, holder: Actor, now: Instant) -> Refusal:
+    doubt = f"; {rival.doubt}, so they count as overlapping" if rival.doubt else ""
+    who = f"{holder.name} (session {rival.session})" if rival.session else holder.name
+    return Refusal(
+        "scope_held",
+        f"{task.key} may touch {in_quotes(task.scope)}, and {rival.key} of {who} has "
+        f"{in_quotes(rival.scope)} until {brief(rival.expires, now)}{doubt}",
+        _task(task)
+        | {
+            "scope": list(task.scope),
+            "other": rival.key,
+            "holder": holder.name,
+            "session": rival.session if rival.session != "" else holder.name,
+            "expires_at": iso(rival.expires),
+            "doubt": rival.doubt or None,
+        },
+    )
+
+
+# The lease has ended.
+
+
+def lease_lost(task: Task, stated: Token | None, ended: str, holder: str, *, kept: bool) -> Refusal:
+    which = f"the lease {stated} of {task.key}" if stated else f"your lease of {task.key}"
+    why = f" ({ended})" if ended else ""
+    now_with = f"; {holder} holds it now" if holder else ""
+    note = "; your text was kept as a late note" if kept else ""
+    return Refusal(
+        "lease_lost",
+        f"{which} has ended{why}{now_with}{note}",
+        _task(task)
+        | {
+            "stated": str(stated) if stated else None,
+            "cause": ended or None,
+            "holder": holder or None,
+            "late_note": kept,
+        },
+    )
+
+
+def token_ahead(task: Task, stated: Token) -> Refusal:
+    return Refusal(
+        "token_ahead",
+        f"token {stated} of {task.key} is above the board's own {task.token}: the board has lost "
+        "changes (a restore, or another board)",
+        _task(task) | {"stated": str(stated)},
+    )
+
+
+def request_reused(request_id: str) -> Refusal:
+    return Refusal(
+        "request_reused",
+        f"the request id {request_id} was used for another command",
+        {"request_id": request_id},
+    )
+
+
+def holder_label(actor: Actor, lease: Lease) -> str:
+    """A holder for people: actor and session; a person's session is not shown."""
+    return f"{actor.name} (session {lease.session})" if lease.session else actor.name
+
+
+def several(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def in_quotes(texts: Sequence[str]) -> str:
+    """Scopes and paths, quoted because they are untrusted text."""
+    from dibs.domain.display import quoted
+
+    return several([quoted(text) for text in texts])
+
+
+def a(kind: str) -> str:
+    return f"an {kind}" if kind == "agent" else f"a {kind}"
+
+
+def shown(state: str) -> str:
+    return "under review" if state == "review" else state.replace("_", " ")
+
+
+def _task(task: Task) -> dict[str, object]:
+    return {"task": task.key, "state": task.state, "token": str(task.token)}

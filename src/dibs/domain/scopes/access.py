@@ -1,0 +1,225 @@
+"""Path access: may a caller touch these paths now? Hooks check before a file or branch is written."""
+
+from __future__ import annotations
+
+from dibs.domain.instants import Instant, brief, iso
+from dibs.domain.model import Actor, ActorId, Allowance, Task, TaskKey
+from dibs.domain.refusals import Refusal, in_quotes, several
+from dibs.domain.scopes.index import ScopeIndex
+from dibs.domain.scopes.overlap import STEPS, StepBudget, TooManySteps
+from dibs.domain.scopes.policy import ALLOW, REFUSE, WARN, ScopePolicy
+from dibs.domain.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dibs.domain.facts import ScopeReservation
+
+EDIT, COMMIT, PUSH = "edit", "commit", "push"
+MANY = 20
+"""Step limit for commits and pushes of many files, as a multiple of an edit's, which an agent waits for."""
+SHOWN = 5
+"""The most tasks that a message names with their scopes."""
+
+
+class AccessFacts(Value):
+    """The facts for an access check."""
+
+    ground: ScopePolicy
+    mine: tuple[Task, ...] = ()
+    """The tasks that the caller's session holds, with leases that have not ended."""
+    rivals: tuple[ScopeReservation, ...] = ()
+    """Live leases of other sessions that reserve paths."""
+    allowed: tuple[Allowance, ...] = ()
+    """The allowances that let the caller touch paths of others."""
+    shared: tuple[Allowance, ...] = ()
+    """The allowances that let others touch paths that the caller reserves."""
+    items: frozenset[str] = frozenset()
+    """The item files of the tasks it holds."""
+    lost: tuple[TaskKey, ...] = ()
+    """The tasks that the caller's session lost and has not acknowledged."""
+    needs: str = ALLOW
+    """What happens if the caller holds no task."""
+
+
+class Verdict(Value):
+    """The result of an access check. If every field is empty, access is granted."""
+
+    held: tuple[tuple[str, ScopeReservation], ...] = ()
+    """Paths that another session reserves."""
+    outside: tuple[str, ...] = ()
+    """Paths in no scope of the caller's tasks."""
+    forbidden: tuple[tuple[str, TaskKey], ...] = ()
+    """Paths whose task does not allow this action."""
+    lost: tuple[TaskKey, ...] = ()
+    """The tasks that the caller lost, if it holds nothing now."""
+    needs: str = ALLOW
+    """`warn` or `refuse`: the caller holds no task, and should."""
+    warns: bool = False
+    """Whether paths held by others only cause a warning."""
+    undecided: tuple[str, ...] = ()
+    """Paths whose check exceeded the step limit."""
+
+    @property
+    def is_clear(self) -> bool:
+        return self.but(undecided=()) == CLEAR
+
+    @property
+    def stops(self) -> bool:
+        held = self.held and not self.warns
+        return bool(held or self.outside or self.forbidden or self.lost or self.needs == REFUSE)
+
+
+CLEAR = Verdict()
+
+
+def work_for(action: str) -> StepBudget:
+    """The step budget for a check of this action."""
+    return StepBudget() if action == EDIT else StepBudget(MANY * STEPS)
+
+
+def check_access(
+    known: AccessFacts, paths: Sequence[str], action: str, work: StepBudget | None = None
+) -> Verdict:
+    """Checks each path by itself. Only a commit also checks for lost leases and for holding no task."""
+    mine, ground, work = known.mine, known.ground, work or work_for(action)
+    own = ScopeIndex((ground.patterns(task.scope) for task in mine), fold=ground.fold, work=work)
+    free = [place for place, task in enumerate(mine) if not task.scope]
+    scopes = (ground.patterns(one.scope) for one in known.rivals)
+    others = ScopeIndex(scopes, fold=ground.fold, work=work)
+    allowed = ScopeIndex((one.paths for one in known.allowed), fold=ground.fold, work=work)
+    held: list[tuple[str, ScopeReservation]] = []
+    outside: list[str] = []
+    forbidden: list[tuple[str, TaskKey]] = []
+    undecided: list[str] = []
+    for path in paths:
+        if path in known.items:
+            continue
+        theirs, is_all = others.known(path)
+        let = {known.allowed[place].task for place in allowed.known(path)[0]} if theirs else set()
+        barred = next(
+            (one for place in theirs if (one := known.rivals[place]).key not in let), None
+        )
+        if barred is not None:
+            held.append((path, barred))
+        elif not is_all:
+            undecided.append(path)
+        if theirs or not mine or not is_all:
+            continue
+        inside, is_all = own.known(path)
+        if not inside and not is_all:
+            undecided.append(path)
+            continue
+        under = [mine[place] for place in inside or free]
+        if not under:
+            outside.append(path)
+        elif not any(allows(task, action) for task in under):
+            forbidden.append((path, under[0].key))
+    return Verdict(
+        tuple(held),
+        tuple(outside),
+        tuple(forbidden),
+        known.lost if action == COMMIT and not mine else (),
+        known.needs if action == COMMIT and not mine else ALLOW,
+        warns=bool(held) and ground.conflict == WARN,
+        undecided=tuple(undecided),
+    )
+
+
+def allows(task: Task, action: str) -> bool:
+    allowed = task.terms.constraints
+    return not allowed or action in allowed
+
+
+def shared_at(known: AccessFacts, paths: Sequence[str]) -> list[Allowance]:
+    """The allowances by which others may touch these paths of the caller."""
+    if not known.shared:
+        return []
+    others = ScopeIndex((one.paths for one in known.shared), fold=known.ground.fold)
+    try:
+        places = sorted({place for path in paths for place in others.of(path)})
+    except TooManySteps:
+        return []  # only informs the holder: no decision depends on it
+    return [known.shared[place] for place in places]
+
+
+# Refusals.
+
+
+def refusal_of(
+    verdict: Verdict, known: AccessFacts, actors: Mapping[ActorId, Actor], now: Instant, action: str
+) -> Refusal:
+    """The refusal for the first finding: lost, held by another, not allowed, outside the scope, no task."""
+    if verdict.lost:
+        return lost(verdict.lost)
+    if verdict.held:
+        return path_held(verdict.held, actors, now)
+    if verdict.forbidden:
+        return forbidden(verdict.forbidden, action)
+    if verdict.outside:
+        return outside_scope(verdict.outside, known.mine)
+    return needs_task(action)
+
+
+def lost(keys: tuple[TaskKey, ...]) -> Refusal:
+    return Refusal(
+        "work_lost",
+        f"the lease of {several(keys)} was taken from this session, which holds nothing now",
+        {"task": keys[0], "tasks": list(keys)},
+    )
+
+
+def path_held(
+    held: tuple[tuple[str, ScopeReservation], ...], actors: Mapping[ActorId, Actor], now: Instant
+) -> Refusal:
+    path, rival = held[0]
+    holder = actors[rival.actor].name
+    who = f"{holder} (session {rival.session})" if rival.session else holder
+    others = len(held) - 1
+    more = f"; {others} more {'is' if others == 1 else 'are'} held too" if others else ""
+    return Refusal(
+        "path_held",
+        f"{in_quotes([path])} is held by {who} with {rival.key} until {brief(rival.expires, now)}{more}",
+        {
+            "path": path,
+            "other": rival.key,
+            "holder": holder,
+            "expires_at": iso(rival.expires),
+            "paths": [reservation_facts(one, of, actors[of.actor]) for one, of in held],
+        },
+    )
+
+
+def reservation_facts(path: str, rival: ScopeReservation, holder: Actor) -> dict[str, object]:
+    """The facts about the lease that reserves a path."""
+    return {
+        "path": path,
+        "task": rival.key,
+        "holder": holder.name,
+        "session": rival.session if rival.session != "" else holder.name,
+        "scope": list(rival.scope),
+        "expires_at": iso(rival.expires),
+    }
+
+
+def forbidden(paths: tuple[tuple[str, TaskKey], ...], action: str) -> Refusal:
+    path, key = paths[0]
+    return Refusal(
+        "action_not_allowed",
+        f"the constraints of {key} do not allow it to {action} ({in_quotes([p for p, _ in paths])})",
+        {"task": key, "action": action, "path": path, "paths": [one for one, _ in paths]},
+    )
+
+
+def outside_scope(paths: tuple[str, ...], mine: tuple[Task, ...]) -> Refusal:
+    scopes = "; ".join(f"{task.key}: {in_quotes(task.scope)}" for task in mine[:SHOWN])
+    return Refusal(
+        "outside_scope",
+        f"{in_quotes(paths)} lies outside the scope of what you hold ({scopes})",
+        {"task": mine[0].key, "paths": list(paths), "tasks": [task.key for task in mine]},
+    )
+
+
+def needs_task(action: str) -> Refusal:
+    return Refusal("needs_task", f"to {action} here one holds a task, and you hold none", {})

@@ -1,1 +1,0 @@
-"""The fence carried into git: hooks that ask the board, trailers that name the lease, setup."""

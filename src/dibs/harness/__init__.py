@@ -1,1 +1,0 @@
-"""Agent harnesses: what their hooks say, what they are answered, and how they are set up."""

@@ -1,0 +1,1 @@
+"""Integration with agent harnesses: their hook events, our replies, installation."""

@@ -1,0 +1,171 @@
+"""Session lifecycle of a harness: start, `/clear` (handing tasks to a successor), end."""
+
+from __future__ import annotations
+
+from dibs.board.callers import caller_of
+from dibs.board.identity import CallerEnvironment
+from dibs.board.renewal import REFUSED_BY_RULES, held_by, renew
+from dibs.board.sessions import (
+    SessionHandover,
+    end_session,
+    end_sibling_sessions,
+    hand_over_session,
+    predecessor,
+    register_session,
+)
+from dibs.board.settings import KEEP, STRICT
+from dibs.domain import commands as c
+from dibs.domain.model import Session
+from dibs.domain.refusals import Refused
+from dibs.integrations.harness.context import prime
+from dibs.integrations.harness.events import is_ours_to_end
+from dibs.integrations.harness.harnesses import CLEAR
+from dibs.integrations.harness.process import at_work
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dibs.board.execute import Board
+    from dibs.board.identity import Identity
+    from dibs.board.locate import Place
+    from dibs.domain.model import TaskKey
+    from dibs.integrations.harness.events import HookEvent
+
+CLEARED = "the session was cleared"
+"""Reason recorded when a cleared session's tasks are handed to its successor."""
+
+
+def start(
+    board: Board,
+    place: Place,
+    event: HookEvent,
+    who: Identity | None,
+    environment: Mapping[str, str],
+) -> str:
+    """Registers the session with its process; returns the context for the model."""
+    came = SessionHandover()
+    known = True
+    if who is not None:
+        around = CallerEnvironment(environment, board.store.machine, place.repository)
+        who = at_work(who, event.harness, around)
+        came = registered(board, event, who)
+        known = name_in_shell(event, who, environment) or is_known_in_shell(
+            event, who, environment, strict=board.settings.identity == STRICT
+        )
+    return prime(board, who, came, known=known)
+
+
+def registered(board: Board, event: HookEvent, who: Identity) -> SessionHandover:
+    """Registers the session, and renews what it holds; after `/clear` hands it its predecessor's tasks."""
+    register_session(board, who)
+    if event.said("source") != CLEAR:
+        renew(board, who, held_by(board, who))
+        return SessionHandover()
+    former = predecessor(board, who)
+    came = hand_over_session(board, former, who, CLEARED) if former else SessionHandover()
+    end_sibling_sessions(board, who)
+    return came
+
+
+def is_known_in_shell(
+    event: HookEvent, who: Identity, environment: Mapping[str, str], *, strict: bool
+) -> bool:
+    """Whether its shell commands can identify themselves: by a variable or by a parent process.
+
+    Under strict identity only the variables count.
+    """
+    has_process = who.place is not None and who.place.process is not None
+    is_stated = "DIBS_AGENT" in environment and "DIBS_SESSION" in environment
+    return is_stated or (not strict and (has_process or event.harness.names_session))
+
+
+def name_in_shell(event: HookEvent, who: Identity, environment: Mapping[str, str]) -> bool:
+    """Exports identity to later shell commands of the session, if the harness has an environment file."""
+    path = environment.get(event.harness.shell_file, "")
+    if not path or "DIBS_SESSION" in environment:
+        return False
+    from shlex import quote
+
+    lines = f"export DIBS_AGENT={quote(who.name)}\nexport DIBS_SESSION={quote(who.session)}\n"
+    try:
+        with open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+            file.seek(0)
+            before = file.read()
+            if not before.endswith(lines):
+                file.write(lines if before.endswith("\n") or not before else f"\n{lines}")
+    except OSError:
+        return False  # the harness's own variable may still name the session
+    return True
+
+
+# Background work.
+
+BACKGROUND_SESSION, BACKGROUND_RUNNING = "background", "goes on"
+
+
+def record_background_work(board: Board, event: HookEvent, who: Identity) -> None:
+    """Records whether the session has background work: harnesses report it at `stop`, not at the end.
+
+    It is stored as a child session. Subagents are never registered, so that name is free in every store.
+    """
+    from dibs.board.retry import retry_on_disconnect
+
+    if not event.subagent and had_background_work(board, who) != event.has_background_work:
+        retry_on_disconnect(board, lambda: _record_background_work(board, event, who))
+
+
+def _record_background_work(board: Board, event: HookEvent, who: Identity) -> None:
+    with board.store.write("session") as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        if is_new or tx.new_home:
+            return  # an unknown actor holds nothing
+        name = f"{caller.holding_session}/{BACKGROUND_SESSION}"
+        tx.keep_session(
+            Session(
+                caller.actor.id,
+                name,
+                branch=BACKGROUND_RUNNING if event.has_background_work else "",
+            )
+        )
+        tx.finish()
+
+
+def had_background_work(board: Board, who: Identity) -> bool:
+    """Whether background work was running at the last `stop`."""
+    with board.read() as tx:
+        caller, is_new = caller_of(tx, who, board.settings)
+        name = f"{caller.holding_session}/{BACKGROUND_SESSION}"
+        known = None if is_new else tx.session(caller.actor.id, name)
+    return known is not None and known.branch == BACKGROUND_RUNNING
+
+
+def end(board: Board, event: HookEvent, who: Identity, environment: Mapping[str, str]) -> None:
+    """Releases the session's tasks, or keeps them until expiry: by setting, or while background work runs.
+
+    After `/clear` the successor takes them over. A session that somebody else named continues without this
+    harness.
+    """
+    reason, held = event.said("reason"), held_by(board, who)
+    if reason == CLEAR or event.subagent:
+        renew(board, who, held)
+        return
+    if (
+        board.settings.session_end == KEEP
+        or event.has_background_work
+        or had_background_work(board, who)
+        or not is_ours_to_end(event, environment)
+    ):
+        renew(board, who, held)
+    else:
+        for task in held:
+            give_back(board, who, task.key, f"the session ended ({reason or 'no reason given'})")
+    end_session(board, who)
+
+
+def give_back(board: Board, who: Identity, key: TaskKey, note: str) -> None:
+    try:
+        board.execute(who, c.Release(key, note=note, tried=True))
+    except Refused as problem:
+        if problem.code not in REFUSED_BY_RULES:
+            raise

@@ -1,0 +1,79 @@
+"""Waiting in the library: over a second connection, so that no other thread is blocked."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import timedelta
+
+from dibs import opening
+from dibs.board import watch
+from dibs.board.queries import LogFilter, task_by_key
+from dibs.domain import checks
+from dibs.domain.instants import SECOND
+from dibs.domain.refusals import bad_argument
+from dibs.library import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from dibs.board.execute import Board
+
+    Use = Callable[[], AbstractContextManager[Board]]
+    Timeout = str | timedelta | None
+
+SEQ_MAX = 10**checks.NUMBER_DIGITS - 1
+
+
+def events(
+    use: Use, key: str | None, since: int | None, timeout: Timeout
+) -> Iterator[records.Event]:
+    """Starts now, not when the first event is requested."""
+    wanted = LogFilter(task=None if key is None else checks.task_key(key))
+    after = None if since is None else checks.whole(since, "since", 0, SEQ_MAX)
+    left = seconds(timeout)
+    with use() as board:
+        if wanted.task is not None:
+            task_by_key(board, wanted.task)
+        after = watch.last_event(board) if after is None else after
+    return stream(use, after, wanted, left)
+
+
+def stream(use: Use, after: int, wanted: LogFilter, left: float) -> Iterator[records.Event]:
+    with own_connection(use) as own:
+        for page in watch.stream(own, after, wanted, left):
+            for line in page.lines:
+                yield records.event(line.entry, line.key, line.actor)
+            with use():  # refuses if the board was closed meanwhile
+                pass
+
+
+def until(use: Use, key: str, goal: str, timeout: Timeout) -> records.Task:
+    wanted, left = checks.task_key(key), seconds(timeout)
+    checks.one_of(goal, "the goal", tuple(watch.GOALS))
+    with own_connection(use) as own:
+        seen = watch.wait_until(own, wanted, goal, left)
+        return records.task(seen.task, seen.actors, seen.now)
+
+
+@contextmanager
+def own_connection(use: Use) -> Iterator[Board]:
+    with use() as board:
+        own = opening.second_connection(board)
+    try:
+        yield own
+    finally:
+        own.store.close()
+
+
+def seconds(timeout: Timeout) -> float:
+    """Parses `"90s"` as on the command line, or a `timedelta`; `None` is forever."""
+    if timeout is None:
+        return watch.FOREVER
+    if isinstance(timeout, str):
+        return checks.duration(timeout, "the timeout") / SECOND
+    checks.is_a(timeout, timedelta, "the timeout", 'text like "5m", or a timedelta')
+    if timeout < timedelta(0):
+        raise bad_argument(f"the timeout is {timeout}; it is not below zero")
+    return timeout.total_seconds()

@@ -1,0 +1,393 @@
+"""Transactions on PostgreSQL: which lock they take, when they read the clock, how errors map to refusals.
+
+Changes are pipelined: the result of the commit covers them (`pipeline`). They are also batched: most of a
+transaction is one statement.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager, suppress
+
+import psycopg
+
+from dibs.domain.instants import Instant, iso
+from dibs.domain.model import folded_key
+from dibs.domain.refusals import unreadable
+from dibs.storage import errors
+from dibs.storage.copy import REPLACED_SUFFIX, id_of
+from dibs.storage.postgres import notifications as hints
+from dibs.storage.postgres.pipeline import NOT_PREPARED, STALE, PendingResult, Pipeline
+from dibs.storage.queries import FINGERPRINTS, NEWEST
+from dibs.storage.transaction import BoardRow, ReadTransaction, WriteTransaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Any
+
+    from dibs.domain.model import TaskKey
+    from dibs.domain.refusals import Refused
+    from dibs.storage.postgres.pipeline import Params, ServerConnection
+    from dibs.storage.postgres.store import PostgresStore
+    from dibs.storage.store import Question
+
+
+PAGE = 2_000
+"""Rows per fetch of a cursor, where there may be very many."""
+
+IDLE = "1min"
+"""Idle timeout of a writer that blocks others, such as a stopped process."""
+
+ADDS = ("add_event", "add_note", "add_ended_lease", "add_request")
+"""Inserts that affect no other row: any of them can share one statement."""
+
+SAVES = ("save_task", "save_seq", "settle_dependants")
+"""Updates: a second one of the same row in one statement would be lost silently."""
+
+BATCH_MAX = 8
+"""Most changes per statement: the server keeps every combination as a prepared statement."""
+
+
+class PostgresErrorMap:
+    """Maps errors of the server and the network to refusals."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self.committing = False
+
+    def __enter__(self) -> Any:
+        return None
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _: TracebackType | None,
+    ) -> None:
+        if isinstance(error, psycopg.Error):
+            raise refusal_of_error(error, self._store, self.committing) from error
+
+
+class ReadContext(PostgresErrorMap):
+    """`with store.read() as tx`: one snapshot, released at the end."""
+
+    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    changes = False
+
+    def __init__(self, store: PostgresStore, ahead: tuple[Question, ...] = ()) -> None:
+        super().__init__(store)
+        self._session: ServerConnection | None = None
+        self._line: Pipeline | None = None
+        self._questions = ahead
+        self._ahead: dict[str, tuple[Params, PendingResult]] = {}
+        self._changes: list[tuple[str, Params]] = []
+        """Changes that are not queued yet."""
+        self._unsure = False
+        self._turn: PendingResult | None = None
+        """The pending result of the statement that takes the board's lock."""
+
+    def __enter__(self) -> ReadTransaction:
+        try:
+            self._session = self._store.borrow()
+            self._session.add_notice_handler(self._notice)
+            self._line = Pipeline(self._session, self._store.wait)
+            self._line.say(self.begin)
+            return self._open()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._end(error)
+        except psycopg.Error as cut:
+            super().__exit__(type(cut), cut, trace)
+        super().__exit__(kind, error, trace)
+
+    def _open(self) -> ReadTransaction:
+        self._say("begin_reading", {"wait": self._store.patience()})
+        board, now = self._board()
+        return ReadTransaction(self, board, now, skewed=False)
+
+    def _board(self) -> tuple[BoardRow, Instant]:
+        """The board's row and its clock."""
+        found = self.ask("look_at_board")
+        if not found:
+            raise unreadable("the row of the board itself")
+        board, stamp = board_and_clock(self._store, found[0])
+        board = active_board(self._store, board, changes=self.changes)
+        return board, Instant(max(self._store.instant(stamp), board.floor))
+
+    def _say(self, query: str, params: Params) -> PendingResult:
+        assert self._line is not None, "inside a transaction"
+        return self._line.say(self._store.queries[query], params)
+
+    def ask(self, query: str, **params: Any) -> list[Any]:
+        assert self._line is not None, "inside a transaction"
+        params["board"] = self._store.number
+        asked, answer = self._ahead.pop(query, (None, None))
+        if answer is None or asked != params:
+            self._say_changes(self._line)
+            answer = self._say(query, params)
+        return self._line.hear(answer)
+
+    def stream(self, query: str, **params: Any) -> Iterator[Any]:
+        """Fetches by a server-side cursor: a plain query would load the whole result into memory first."""
+        assert self._line is not None, "inside a transaction"
+        params["board"] = self._store.number
+        self._line.say(f"DECLARE {query} NO SCROLL CURSOR FOR {self._store.queries[query]}", params)
+        while page := self._line.hear(self._line.say(f"FETCH {PAGE} FROM {query}")):
+            yield from page
+        self._line.say(f"CLOSE {query}")
+
+    def change(self, query: str, params: Params) -> None:
+        """Queues a change. Its error comes with the next result, at the latest the commit's."""
+        assert self._line is not None, "inside a transaction"
+        self._ahead.clear()
+        params["board"] = self._store.number
+        if query not in ADDS and query not in SAVES:
+            self._say_changes(self._line)
+            self._say(query, params)
+            return
+        before = self._changes
+        if len(before) == BATCH_MAX or (
+            query in SAVES and may_touch_same_row(query, params, before)
+        ):
+            self._say_changes(self._line)
+        self._changes.append((query, params))
+
+    def _say_changes(self, line: Pipeline) -> None:
+        if self._changes:
+            queries = self._store.queries
+            line.queue_batch([(queries[query], params) for query, params in self._changes])
+            self._changes = []
+
+    def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        if self.committing and was_not_replicated(notice):
+            self._unsure = True
+
+    def _end(self, error: BaseException | None) -> None:
+        session, self._session = self._session, None
+        line, self._line = self._line, None
+        if session is None:
+            return
+        try:
+            if line is None or not isinstance(error, Exception | None):
+                session.close()  # rolls back what was not committed
+            elif error is None:
+                self._commit(line)
+                if self._turn is not None and not line.hear(self._turn)[0][-1]:
+                    hints.notify_listeners(self._store, session)
+            else:
+                with suppress(psycopg.Error):
+                    line.end("ROLLBACK")
+        finally:
+            session.remove_notice_handler(self._notice)
+            self._store.give_back(session)
+
+    def _commit(self, line: Pipeline) -> None:
+        """Ignores errors: everything was read already."""
+        with suppress(psycopg.Error):
+            line.end("COMMIT")
+
+
+class WriteContext(ReadContext):
+    """`with store.write(...) as tx`: locks the board, then reads the clock; commits or rolls back."""
+
+    begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+    changes = True
+
+    def __enter__(self) -> WriteTransaction:
+        transaction = super().__enter__()
+        assert isinstance(transaction, WriteTransaction), "made by _open"
+        return transaction
+
+    def _open(self) -> WriteTransaction:
+        self._turn = self._take("take_turn")
+        self._look()
+        for query, params in self._questions:
+            self._expect(query, params)
+        return self._transaction()
+
+    def _commit(self, line: Pipeline) -> None:
+        self._say_changes(line)
+        self.committing = True
+        line.end("COMMIT")
+        if self._unsure:
+            raise errors.not_replicated(self._store.where)
+
+    def _take(self, turn: str) -> PendingResult:
+        """Takes the board's lock; refuses after a timeout."""
+        limits = {"wait": self._store.patience(), "idle": IDLE}
+        return self._say(turn, {"board": self._store.number, **limits})
+
+    def _look(self) -> None:
+        """Reads board and clock after all locks; also the server's identity, if it may have changed."""
+        assert self._session is not None, "inside a transaction"
+        self._expect("look_at_board", {})
+        if not self._session.own:
+            self._session.home = None
+        if self._session.home is None:
+            self._expect("server", {})
+
+    def _expect(self, query: str, params: Params, by: str = "") -> None:
+        """Prefetches a query, perhaps by another one (`by`); `ask` uses the result when it comes to it."""
+        asked = {**params, "board": self._store.number}
+        self._ahead[query] = asked, self._say(by or query, asked)
+
+    def _transaction(self) -> WriteTransaction:
+        session = self._session
+        assert session is not None, "inside a transaction"
+        board, now = self._board()
+        if session.home is None or session.home[0] != board.epoch:
+            [found] = self.ask("server")
+            session.home = board.epoch, new_home(*found)
+        return WriteTransaction(
+            self,
+            board,
+            now,
+            skewed=False,
+            actors=self._store.actors_at(board.head),
+            rises=True,
+            new_home=session.home[1],
+        )
+
+
+class RenewalContext(WriteContext):
+    """Takes the board's lock shared, then the task's row: renewals run in parallel, but not with a claim."""
+
+    def __init__(self, store: PostgresStore, task: TaskKey) -> None:
+        super().__init__(store)
+        self._task = task
+
+    def _open(self) -> WriteTransaction:
+        self._take("share_turn")
+        self._expect("task_by_key", {"folded": folded_key(self._task)}, by="lock_task")
+        self._look()
+        return self._transaction()
+
+
+def was_not_replicated(notice: psycopg.errors.Diagnostic) -> bool:
+    """Whether a commit was not replicated: the server reports that as success with a warning."""
+    return notice.sqlstate == "01000"
+
+
+@contextmanager
+def replicated_commit(store: PostgresStore, connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Refuses unreplicated commits outside a `WriteContext`, as that does."""
+    warned: list[bool] = []
+    connection.add_notice_handler(lambda notice: warned.append(was_not_replicated(notice)))
+    yield
+    if any(warned):
+        raise errors.not_replicated(store.where)
+
+
+def board_and_clock(store: PostgresStore, row: tuple[Any, ...]) -> tuple[BoardRow, int]:
+    """The board and the clock from a row of `look_at_board`; refuses a newer schema."""
+    *fields, version, stamp = row
+    errors.too_new(store.where, version)
+    return BoardRow(*fields), stamp
+
+
+def active_board(store: PostgresStore, board: BoardRow, *, changes: bool = False) -> BoardRow:
+    """The board, unless it moved away. A replaced board can be read under its own name, not changed."""
+    aside = f"{REPLACED_SUFFIX}{store.number}"
+    if not (board.uid.endswith(aside) and store.address.board.endswith(aside)):
+        errors.refuse_moved(board, store.where)
+        return board
+    if changes:
+        raise errors.replaced(store.where, board.moved_to, board.uid)
+    return board.but(uid=id_of(board.uid), moved_to="", arriving=0)
+
+
+def may_touch_same_row(query: str, params: Params, before: list[tuple[str, Params]]) -> bool:
+    """Whether a change may touch the same row as an earlier one. No task depends on itself."""
+    told = dict(before)
+    if query in told:
+        return True
+    told[query] = params
+    if not told.keys() >= {"save_task", "settle_dependants"}:
+        return False
+    return bool(told["save_task"]["id"] != told["settle_dependants"]["task"])
+
+
+def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> str:
+    """What happened to the server since the last new epoch: a restore, a promotion, or nothing."""
+    if system != system_now:
+        return "restore"
+    return "promotion" if timeline != timeline_now else ""
+
+
+def refusal_of_error(error: psycopg.Error, store: PostgresStore, committing: bool) -> Refused:
+    """Maps an error of the server or the network to a refusal."""
+    where = store.where
+    state = error.sqlstate or ""
+    detail = str(error).strip().partition("\n")[0]
+    if isinstance(error, psycopg.ProgrammingError) and not state:
+        return errors.bad_address(where)  # the driver's message may contain a password
+    if not state and any(sign in detail for sign in NOT_LET_IN):
+        return errors.login_failed(where, store.address.user, detail, before=store.number != 0)
+    if "statement pooling mode" in detail:
+        return errors.statement_pooler(where)
+    if state == "55P03":
+        return busy(store)
+    if state in BY_STATE:
+        return BY_STATE[state](where, detail)
+    if state == "22P02" and (found := _FOREIGN.search(detail)):
+        return errors.foreign_schema(where, found[1])
+    if state in (*NOTHING_DONE, "25P04") or state[:2] in ("08", "53", "57") or not state:
+        unknown = committing and state not in NOTHING_DONE
+        return errors.unreachable(where, detail, unknown=unknown, how=failure_kind(state, detail))
+    return errors.storage_failed(where, detail)
+
+
+def busy(store: PostgresStore) -> Refused:
+    """Lock timeout: names the blocker, if it can still be found."""
+    waited = round(store.lock_wait, 1)
+    found = None
+    with suppress(psycopg.Error):
+        found = store.blocker()
+    if found is None:
+        return errors.busy(store.where, "another session of the server", waited, "a lock")
+    lock, pid, role, program, since = found
+    begun = "" if since is None else f", since {iso(Instant(since))}"
+    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{begun})"
+    return errors.busy(store.where, who, waited, lock)
+
+
+BY_STATE: dict[str, Callable[[str, str], Refused]] = {
+    "53100": lambda where, _: errors.disk_full(where),
+    "42501": errors.not_granted,
+    # undefined_column
+    "42703": lambda where, _: errors.other_schema(where, NEWEST, 0, FINGERPRINTS[NEWEST]),
+    "42P01": lambda where, _: errors.no_board(where),
+    "3F000": lambda where, _: errors.no_board(where),
+}
+"""Refusals by SQLSTATE."""
+
+
+def failure_kind(state: str, detail: str) -> str:
+    """Whether the server is unreachable, or rejected the request for now."""
+    if state == "25006" or "session is read-only" in detail:
+        return "takes no changes"
+    return "said no" if state or "FATAL:" in detail else "does not answer"
+
+
+_FOREIGN = re.compile('"dibs: (.*)"')
+"""The error message of `check_owners`."""
+
+NOT_LET_IN = (
+    "authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry",
+    "definition of service", "is not permitted to log in", "does not support SSL",
+    "certificate verify failed", "server certificate for",
+)  # fmt: skip
+"""Messages of permanent connection failures, which have no SQLSTATE."""
+
+NOTHING_DONE = ("40001", "40P01", "25006", "25P03", "57014", STALE, *NOT_PREPARED)
