@@ -307,13 +307,12 @@ class Backlog:
 
     def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
         """Paths of the item files of these tasks, as far as the index knows them."""
-        index = self.index(tx)
-        found = (
-            index.path_of(task.channel, task.origin_ask_ref)
-            for task in tasks
-            if task.item is not None and task.channel and task.origin_ask_ref
-        )
-        return frozenset(path for path in found if path)
+        return frozenset(path for task in tasks if (path := self.item_path(tx, task)))
+
+    def item_path(self, tx: ReadTransaction, task: Task) -> str | None:
+        """The item file of a task, as far as the index knows it."""
+        dialect = self.dialect_of(task.channel) if task.item is not None else None
+        return None if dialect is None else self.path_of(tx, dialect, task)
 
     # Dead sessions.
 
