@@ -380,7 +380,7 @@ TABLE = [
     ("an ended lease is believed in", "library/lease.py", "why = self._ended or self._kept.check(ask=ask)", "why = self._kept.check(ask=ask)", LIBRARY + "a_lease_that_was_ended_is_not_believed_in"),
     ("what this process does is not noticed", "library/board.py", "        notify_leases(outcome)\n", "", LIBRARY + "what_is_done_in_this_process_is_known_at_once"),
     ("old news ends a lease", "library/lease.py", "return tuple(token) < tuple(task.token) or (token == task.token and task.lease is None)", "return token != task.token or task.lease is None", LIBRARY + "news_that_is_older_than_the_lease_does_not_end_it"),
-    ("a release states no token", "library/lease.py", "c.Release(self._key, token=self._stated, note=", "c.Release(self._key, note=", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
+    ("a release states no token", "library/lease.py", "build(c.Release, task=self.key, token=self.token or None, note=", "build(c.Release, task=self.key, note=", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
     ("an acknowledgement ends a newer lease", "library/lease.py", "        if seen.concerns_me:\n            return records", "        if False:\n            return records", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
     ("a loss is not acknowledged at the end", "library/lease.py", "            return self._acknowledge()\n", "            seen = self._look()\n            return records.answer(Outcome(seen.caller, seen.now, seen.task, actors=seen.actors))\n", LIBRARY + "who_lost_a_lease_and_leaves_says_that_it_knows"),
     ("one session is held twice", "library/lease.py", "if other is not None and not other.is_over_in(task):", "if False:", LIBRARY + "a_second_hold_of_one_session_is_refused"),
@@ -406,7 +406,7 @@ TABLE = [
     ("a renewal waits past the deadline", "workers/keeper.py", "wait = min(self._patience, duration)", "wait = self._patience", LIBRARY + "a_renewal_waits_for_the_lock_no_longer_than_the_lease_is_believed_in"),
     ("a closed board is used", "library/board.py", "if self._closed and not ending:", "if False:", LIBRARY + "a_closed_board_refuses_use_and_closes_twice"),
     ("a closed board keeps its leases", "library/board.py", "if self._closed and not ending:", "if self._closed:", LIBRARY + "a_lease_can_be_given_back_after_its_board_was_closed"),
-    ("a text is its letters", "library/records.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),
+    ("a text is its letters", "board/command_builder.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),
     ("any type will do", "domain/checks.py", "    if not isinstance(value, kind):\n", "    if False:\n", LIBRARY + "bad_arguments_are_refused"),
     # The demo.
     ("a line of the demo wraps", "cli/demo.py", "return line[: (columns or COLUMNS) - 1]", "return line", DEMO + "a_line_takes_one_row_of_the_terminal"),

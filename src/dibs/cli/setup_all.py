@@ -6,8 +6,8 @@ import os
 import sys
 
 from dibs.board.file_changes import FileChanges
+from dibs.cli import text
 from dibs.cli.call import Call, VerbResult
-from dibs.cli.output import text
 from dibs.cli.setup_harness import (
     RESTART,
     board_folder,
