@@ -260,7 +260,7 @@ def held(shop: Repo) -> str:
     return fields(shop, "a")["dibs"].split()[0]
 
 
-def test_F8_a_lost_database_is_not_replaced_by_an_empty_one_and_a_sync_brings_leases_back(shop):
+def test_a_lost_database_is_not_replaced_by_an_empty_one_and_a_sync_brings_leases_back(shop):
     uid = held(shop)
     for file in shop.database.parent.glob("board.db*"):
         file.unlink()
@@ -463,7 +463,7 @@ def test_every_format_is_read_from_standard_input_and_a_second_time_changes_noth
     assert repo.json("log")["events"] == events
 
 
-def test_I1_two_hundred_and_fifty_items_are_so_many_tasks_after_two_imports_too(repo):
+def test_two_hundred_and_fifty_items_are_so_many_tasks_after_two_imports_too(repo):
     for added, known in ((250, 0), (0, 250)):
         done = json.loads(fed(repo, beads(250), "--format", "beads", "--json").stdout)
         assert (done["imported"]["added"], done["imported"]["known"]) == (added, known)

@@ -114,7 +114,7 @@ def test_where_conflicts_only_warn_the_edit_is_made_and_the_model_is_told(repo):
 
 @of_a_file
 def test_every_call_renews_what_the_session_holds_with_its_own_ttl(repo):
-    """E19: also a lease of three hours, also by a subagent, also when the edit is denied."""
+    """Also a lease of three hours, also by a subagent, also when the edit is denied."""
     mine, theirs = repo.add(), repo.add("theirs", "--scope", "src/**")
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1", "--ttl", "3h")
     repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
@@ -549,7 +549,7 @@ def test_unknown_and_odd_fields_are_tolerated(repo, odd):
 
 @of_a_file
 def test_a_persons_name_makes_an_agent_nobody_whom_others_still_bar(repo):
-    """P4: it does not act for the person, nor past anybody."""
+    """It does not act for the person, nor past anybody."""
     key, other = repo.add("work", "--scope", "src/**"), repo.add("work", "--scope", "docs/**")
     repo.ok("claim", key, "--as", "claude")
     repo.ok("claim", other, "--agent", "codex", "--session", "s1")
