@@ -11,9 +11,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from dibs.board.agents import AGENT, Agent
 from dibs.board.identity import HARNESSES
-from dibs.board.settings import PERSONAL, SETTINGS, Settings, field_of
+from dibs.board.settings import AGENT, PERSONAL, SETTINGS, Agent, Settings, field_of
 from dibs.cli import verbs
 from dibs.domain import checks, model
 from dibs.domain.commands import TYPED

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from dibs import opening
 from dibs.board import explain as causes
-from dibs.board import ledger_head, queries
+from dibs.board import queries, verify
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import CallerEnvironment, Identity, IdentityOptions, identify, with_process
 from dibs.board.locate import Repository, locate
@@ -404,14 +404,14 @@ class Board(TaskVerbs):
     def head(self) -> str:
         """One digest of the whole ledger, to be stored elsewhere, for `verify`."""
         with self._use() as rules:
-            return str(ledger_head.head(rules))
+            return str(verify.head(rules))
 
     def verify(self, *, against: str = "") -> tuple[str, ...]:
         """The faults of the ledger, also compared with stored heads (one per line); empty if it is sound."""
         checks.is_text(against, "a head")
-        kept = ledger_head.parsed(against) if against else ()
+        kept = verify.parse_heads(against) if against else ()
         with self._use() as rules:
-            return ledger_head.prove(rules, kept).faults
+            return verify.prove(rules, kept).faults
 
 
 def _terms(
