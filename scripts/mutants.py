@@ -129,6 +129,7 @@ TABLE = [
     ("a lease is not moved with the clock", "domain/events/board.py", "return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))", "return task", CLOCK),
     ("a release declines nothing", "domain/decide/tasks.py", "if case.holds or case.may_bind:\n        return Decision((given_back", "if case.holds:\n        return Decision((given_back", LEASES),
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
+    ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
     # Trust.
     ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_received.py::test_a_push_that_cannot_be_checked_is_refused"),
     ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_received.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
