@@ -84,6 +84,12 @@ PLACES = "tests/acceptance/test_places.py::test_"
 ANSWERS = "tests/acceptance/test_lost_answers.py::test_"
 
 
+PATIENCE = 1800
+"""Seconds after which a run has timed out: no test noticed, and the mutant counts as a survivor."""
+
+TIMED_OUT = "timed out"
+
+
 class Mutant(NamedTuple):
     """One way to break one file: the text before and after, and the tests that must notice."""
 
@@ -123,6 +129,7 @@ TABLE = [
     ("a lease is not moved with the clock", "domain/events/board.py", "return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))", "return task", CLOCK),
     ("a release declines nothing", "domain/decide/tasks.py", "if case.holds or case.may_bind:\n        return Decision((given_back", "if case.holds:\n        return Decision((given_back", LEASES),
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
+    ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
     # Trust.
     ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_received.py::test_a_push_that_cannot_be_checked_is_refused"),
     ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_received.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
@@ -684,20 +691,25 @@ def run(mutant: Mutant, workers: str = "0") -> str:
     """The name of the first test that goes red, or ""."""
     with tempfile.TemporaryDirectory(prefix="dibs-mutant-") as folder:
         copy = Path(folder)
-        for name in ("src", "tests"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("src", "tests"):  # with what is compiled: only the mutant is compiled anew
+            shutil.copytree(ROOT / name, copy / name)
         shutil.copy(ROOT / "pyproject.toml", copy)
         path = copy / "src/dibs" / mutant.file
         text = path.read_text()
         path.write_text(text.replace(mutant.before, mutant.after))
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            compiled.unlink()
         # The rules are the same on every store: a server is started only where it is what is broken.
         served = "postgres" in mutant.file or "postgres" in mutant.tests
         only = [] if served else ["-k", "not postgres"]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-n", workers, "-x", "-q", *only, "-p", "no:cacheprovider", f"--basetemp={copy / 'tmp'}", *mutant.tests.split()],
-            cwd=copy, capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(copy / "src")},
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-n", workers, "-x", "-q", *only, "-p", "no:cacheprovider", f"--basetemp={copy / 'tmp'}", *mutant.tests.split()],
+                cwd=copy, capture_output=True, text=True, check=False, timeout=PATIENCE,
+                env={**os.environ, "PYTHONPATH": str(copy / "src")},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return TIMED_OUT
     red = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if done.returncode == 1 and red:
         return red.group(1)
@@ -719,11 +731,10 @@ def main(wanted: list[str]) -> int:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         survivors = 0
         for mutant, red in zip(chosen, pool.map(run, chosen)):
-            survivors += not red
-            print(
-                f"{'killed  ' if red else 'SURVIVED'}  {mutant.name}  {red.rpartition('::')[2]}",
-                flush=True,
-            )
+            killed = red not in ("", TIMED_OUT)
+            survivors += not killed
+            verdict = "killed  " if killed else "SURVIVED"
+            print(f"{verdict}  {mutant.name}  {red.rpartition('::')[2]}", flush=True)
     print(f"{len(chosen) - survivors} killed, {survivors} survived")
     return 1 if survivors else 0
 
