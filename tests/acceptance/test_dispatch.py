@@ -99,7 +99,7 @@ def test_an_agent_gets_what_is_assigned_to_it_though_its_limit_is_one(ground):
     assert f"started {first} with codex" in ground.once()
 
 
-def test_D10_any_number_of_dispatchers_start_each_task_once(ground):
+def test_any_number_of_dispatchers_start_each_task_once(ground):
     ground.agents(codex=BEGIN, claude=BEGIN)
     keys = [ground.add() for _ in range(8)]
     dispatchers = [ground.start() for _ in range(3)]
@@ -111,7 +111,7 @@ def test_D10_any_number_of_dispatchers_start_each_task_once(ground):
     assert [dispatch.ends() for dispatch in dispatchers] == [0, 0, 0]
 
 
-def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(ground):
+def test_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(ground):
     """Any agent can edit it."""
     ground.agents(codex=BEGIN)
     for name in ("json.py", "dibs.py", "signal.py"):
@@ -130,7 +130,7 @@ def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_setti
 # What goes wrong.
 
 
-def test_D8_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(ground):
+def test_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(ground):
     """It is not the tasks' fault."""
     ground.settings("[agents.codex]\ncommand = ['/nowhere/to/be/found']\n")
     key = ground.add()
@@ -139,7 +139,7 @@ def test_D8_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(gro
     assert (ground.task(key).attempts, ground.events("claimed")) == (0, [])
 
 
-def test_D8_a_command_that_turns_out_to_be_none_gives_the_claim_back_and_the_task_rests(ground):
+def test_a_command_that_turns_out_to_be_none_gives_the_claim_back_and_the_task_rests(ground):
     broken = ground.repo.folder / "broken"
     broken.write_text("#!/nowhere/to/be/found\n")
     broken.chmod(0o755)
@@ -151,7 +151,7 @@ def test_D8_a_command_that_turns_out_to_be_none_gives_the_claim_back_and_the_tas
     assert (task.lease, task.attempts, task.rests_until is not None) == (None, 1, True)
 
 
-def test_D4_a_task_that_fails_every_time_is_failed_in_the_end_and_no_loop(ground):
+def test_a_task_that_fails_every_time_is_failed_in_the_end_and_no_loop(ground):
     ground.agents(codex=f"{BEGIN}; echo no luck; exit 3")
     key = ground.add(max_attempts=1)
     dispatch = ground.start()
@@ -159,7 +159,7 @@ def test_D4_a_task_that_fails_every_time_is_failed_in_the_end_and_no_loop(ground
     assert (ground.begun(), ground.state_of(key)) == ([key], "failed")
 
 
-def test_D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(ground):
+def test_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(ground):
     repo, keys = ground.repo, [ground.add() for _ in range(3)]
     for key in keys:
         with Running(
@@ -176,7 +176,7 @@ def test_D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(g
     assert dispatch.said.count("ended:") == 1
 
 
-def test_D15_a_killed_worker_leaves_its_task_to_the_next_one(ground):
+def test_a_killed_worker_leaves_its_task_to_the_next_one(ground):
     ground.agents(codex=WORK)
     key = ground.add()
     dispatch = ground.start()
@@ -214,7 +214,7 @@ def test_a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed(grou
 
 
 @pytest.mark.parametrize("way", ["--mine", "--park", "--assign"])
-def test_P2_what_a_person_reset_for_herself_is_left_alone(ground, way):
+def test_what_a_person_reset_for_herself_is_left_alone(ground, way):
     """The second task comes last by priority: once it has begun, the first was passed over."""
     ground.agents('ttl_keeper = "2s"', codex=WORK)
     key = ground.add("first", priority=0)

@@ -1,4 +1,4 @@
-"""The life of a claim, from real processes: seed 003, with its three smokes and what it led to."""
+"""The life of a claim, with real processes: reset, retry, sweep, and whom `next` serves."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def dies(repo, *held, options=()) -> None:
         until(lambda: not lives(run.pid), "a killed process is gone")
 
 
-# The three smokes of the seed.
+# Claims that outlived their agents.
 
 
-def test_D1_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim(repo):
+def test_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim(repo):
     [key] = added(repo, "work")
     [below] = added(repo, "below", options=("--after", key))
     dies(repo, key)
@@ -86,7 +86,7 @@ def test_D1_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim
     assert sound(repo)
 
 
-def test_D2_retry_frees_what_the_dead_hold_downstream_and_nothing_else(repo):
+def test_retry_frees_what_the_dead_hold_downstream_and_nothing_else(repo):
     """A live holder survives the retry of what it builds on, and final tasks stay."""
     [top] = added(repo, "top")
     names = ("worked", "reserved", "living", "final", "dropped")
@@ -109,7 +109,7 @@ def test_D2_retry_frees_what_the_dead_hold_downstream_and_nothing_else(repo):
     assert sound(repo)
 
 
-def test_D3_a_task_that_a_dead_agent_had_reserved_is_offered_again(repo):
+def test_a_task_that_a_dead_agent_had_reserved_is_offered_again(repo):
     [worked] = added(repo, "worked", options=("--priority", "4"))
     [reserved] = added(repo, "reserved")
     dies(repo, worked, reserved, options=("--reserve",))
@@ -122,7 +122,7 @@ def test_D3_a_task_that_a_dead_agent_had_reserved_is_offered_again(repo):
 # Without a daemon.
 
 
-def test_D15_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was(repo):
+def test_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was(repo):
     [key] = added(repo, "work")
     dies(repo, key)
     assert shown(repo, key)["state"] == "in_progress"
@@ -135,7 +135,7 @@ def test_D15_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_i
     assert sound(repo)
 
 
-def test_D14_old_claims_of_the_dead_heal_in_the_first_sweep_with_one_line(repo):
+def test_old_claims_of_the_dead_heal_in_the_first_sweep_with_one_line(repo):
     *keys, held = added(repo, *"abcde")
     claim(repo, held)
     dies(repo, *keys)
@@ -187,7 +187,7 @@ def agents_that_ask(repo: Repo, count: int):
             loop.wait(60)
 
 
-def test_P2_what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking(repo):
+def test_what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking(repo):
     """The dispatcher started an agent on it three minutes later, four times."""
     ways = {"--mine": (), "--assign": ("dora",), "--park": ()}
     keys = added(repo, *"abc")
@@ -236,7 +236,7 @@ def make_cycle(repo: Repo, first: str, last: str) -> None:
             connection.execute(statement)
 
 
-def test_D13_every_command_ends_where_an_imported_graph_has_a_cycle(repo):
+def test_every_command_ends_where_an_imported_graph_has_a_cycle(repo):
     prefix = f"C{id(repo)}"
     keys = [f"{prefix}-{n}" for n in range(3)]
     after = [(), *(("--after", key) for key in keys)]
@@ -254,7 +254,7 @@ def test_D13_every_command_ends_where_an_imported_graph_has_a_cycle(repo):
 
 
 @pytest.mark.parametrize("racers", [2, 4])
-def test_37_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
+def test_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
     """Each racer makes its task wait for the next one's: the last of them closes the ring."""
     rounds = 5
     add = [
@@ -278,7 +278,7 @@ def test_37_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
 # At the same moment.
 
 
-def test_D12_two_blockers_that_are_completed_at_once_release_what_waits_for_both(repo, kind):
+def test_two_blockers_that_are_completed_at_once_release_what_waits_for_both(repo, kind):
     rounds = 16 if kind == "sqlite" else 8
     made, claims = [], []
     for r in range(rounds):
@@ -300,7 +300,7 @@ def test_D12_two_blockers_that_are_completed_at_once_release_what_waits_for_both
 
 
 @pytest.mark.parametrize("racers", [2, 12])
-def test_C1_so_many_ask_for_the_next_task_at_once_so_many_different_ones_are_given(repo, racers):
+def test_so_many_ask_for_the_next_task_at_once_so_many_different_ones_are_given(repo, racers):
     rounds = 3
     race([repo], [["add", f"task {n}", "--as", "ana"] for n in range(rounds * racers)])
     asks = [["next", "--agent", "r{n}", "--session", f"s{r}-{{n}}"] for r in range(rounds)]
@@ -313,7 +313,7 @@ def test_C1_so_many_ask_for_the_next_task_at_once_so_many_different_ones_are_giv
     assert sound(repo)
 
 
-def test_33_any_number_of_sweeps_at_once_end_each_dead_lease_once(repo):
+def test_any_number_of_sweeps_at_once_end_each_dead_lease_once(repo):
     keys = added(repo, *"abcd")
     dies(repo, *keys)
     [answers] = race([repo] * 8, [["sweep", "--agent", "r{n}", "--session", "s{n}"]])
@@ -324,7 +324,7 @@ def test_33_any_number_of_sweeps_at_once_end_each_dead_lease_once(repo):
     assert sound(repo)
 
 
-def test_33_whoever_asks_while_others_sweep_gets_a_task_that_nobody_else_got(repo):
+def test_whoever_asks_while_others_sweep_gets_a_task_that_nobody_else_got(repo):
     """`next` sweeps first: all of them find the same dead, and share what they left."""
     keys = added(repo, *"abcd")
     dies(repo, *keys)

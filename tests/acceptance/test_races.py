@@ -27,7 +27,7 @@ def judge(rounds, contestants: int) -> None:
 
 
 @pytest.mark.parametrize("part", range(5))
-def test_C1_a_thousand_contested_rounds_never_have_two_winners(repo, part, kind):
+def test_a_thousand_contested_rounds_never_have_two_winners(repo, part, kind):
     """8 processes in two work trees, in five parts: 160 rounds of each in a file, 40 on a server."""
     other = repo.worktree("other")
     tasks = 160 if kind == "sqlite" else 40
@@ -38,7 +38,7 @@ def test_C1_a_thousand_contested_rounds_never_have_two_winners(repo, part, kind)
     assert repo.json("log", "--verify")["ok"]
 
 
-def test_C1_thirty_two_at_once(repo):
+def test_thirty_two_at_once(repo):
     other = repo.worktree("other")
     keys = [repo.add() for _ in range(5)]
     claims = [["claim", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
@@ -46,7 +46,7 @@ def test_C1_thirty_two_at_once(repo):
     assert repo.json("log", "--verify")["ok"]
 
 
-def test_C1_separate_commands_from_separate_shells(repo, kind):
+def test_separate_commands_from_separate_shells(repo, kind):
     """Nothing shared but the repository: each contestant is a command of its own."""
     contestants = 32 if kind == "sqlite" else 8  # a server's driver is loaded by each
     places = [repo, repo.worktree("other")]
@@ -62,7 +62,7 @@ def test_C1_separate_commands_from_separate_shells(repo, kind):
     judge([answers], contestants)
 
 
-def test_C1_expired_work_has_one_new_owner(repo):
+def test_expired_work_has_one_new_owner(repo):
     """A takeover is contested like a claim: one wins, the others are told by exit 4."""
     other = repo.worktree("other")
     keys = [repo.add() for _ in range(10)]
@@ -83,13 +83,13 @@ def wait_until_expired(repo: Repo, key: str) -> None:
         pass
 
 
-def test_C5_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):
+def test_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):
     rounds = race([repo] * 8, [["add", f"task {n}", "--as", "ana" + "{n}"] for n in range(10)])
     keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
     assert len(keys) == 80
 
 
-def test_C5_parallel_writes_to_one_task_all_survive(repo):
+def test_parallel_writes_to_one_task_all_survive(repo):
     key = repo.add()
     race(
         [repo] * 8,
@@ -99,7 +99,7 @@ def test_C5_parallel_writes_to_one_task_all_survive(repo):
     assert len(notes) == 80
 
 
-def test_C1_I1_one_origin_is_one_task_however_often_it_is_delivered(repo):
+def test_one_origin_is_one_task_however_often_it_is_delivered(repo):
     """Also after the task is final."""
     deliver = [
         "intake",

@@ -1,4 +1,4 @@
-"""Session locking of WRK items from shell scripts: seed 004, a test for each of its criteria.
+"""Session locking of WRK items from shell scripts.
 
 The item is that document itself, word for word. The shells are those that are found here.
 """
@@ -187,7 +187,7 @@ def test_the_harness_names_the_session_where_nobody_else_does(queue):
 
 
 def test_kill_9_at_any_moment_leaves_both_fields_of_one_claim(hub):
-    """E8: never a new holder with an old time, nor one field without the other."""
+    """Never a new holder with an old time, nor one field without the other."""
     path = hub.put("WRK-9", locked_by='""', locked_at='""')
     hub.sh("claim_wrk WRK-9; release_wrk WRK-9")
     chance = random.Random(157)

@@ -258,7 +258,7 @@ def live_all(yard: Yard, files: list[CorpusFile]) -> None:
     assert yard.faults() == ()
 
 
-def test_the_corpus_is_large_and_holds_the_seeds():
+def test_the_corpus_is_large_and_holds_a_kano_story_and_task():
     files = corpus()
     assert len(files) >= 150
     assert len({file.name for file in files}) == len(files)

@@ -55,7 +55,7 @@ WRONG = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_it_may_not_say_is_reported_and_not_followed(yard, text):
-    """D16: anybody can write it, so it can neither start something nor stop somebody."""
+    """Anybody can write it, so it can neither start something nor stop somebody."""
     yard.put(f"{KANO}/task/KABSD-TSK-0141_x.md", TASK)
     yard.put("dibs.toml", text)
     assert any(WRONG[text] in str(problem) for problem in wrong_in(str(yard.root)))

@@ -51,7 +51,7 @@ def test_a_graph_may_be_larger_than_any_item_file(yard):
 
 
 def test_old_graphs_with_stale_claims_heal_with_one_summary_line(yard):
-    """D14; also a claim on an open task, whose agent died before it began (D3)."""
+    """Also a claim on an open task, whose agent died before it began."""
     graph(
         yard,
         *(line(f"t{n}", status="in-progress", assigned=f"agent-{n}") for n in range(14)),
@@ -131,7 +131,7 @@ def test_an_id_that_cannot_be_a_key_gets_one(yard):
 
 
 def test_reset_clears_the_claim_and_what_depends_on_it_starts_again(yard):
-    """The two bugs of seed 003: reset and retry left claims behind, and the tasks were skipped."""
+    """Reset and retry of workgraph left claims behind, and dispatchers skipped the tasks."""
     graph(yard, line("up"), line("down", after=["up"]))
     yard.sync()
     codex = yard.agent("codex", "s1")

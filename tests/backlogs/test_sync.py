@@ -217,7 +217,7 @@ def test_every_earlier_state_of_the_file_is_behind(yard, steps):
 
 
 def test_an_item_that_was_finished_elsewhere_since_it_was_listed_cannot_be_claimed(yard):
-    """C14: the file is read again at the claim."""
+    """The file is read again at the claim."""
     path = yard.kano(KEY)
     yard.sync()
     yard.edit(path, "state: Proposed", "state: Done")
@@ -376,7 +376,7 @@ def test_a_uid_that_comes_later_makes_no_second_task(yard):
     "data", [b"", b"no frontmatter\n", b"---\nid: X-1\n", b"---\n{id: X-1}\n---\n", b"\x00\xff"]
 )
 def test_what_is_no_item_is_reported_and_left_alone(yard, data):
-    """C13: nobody can claim it, and it does not stop the others."""
+    """Nobody can claim it, and it does not stop the others."""
     yard.kano(KEY)
     path = yard.put(f"{KANO}/task/KABSD-TSK-0099_x.md", data)
     report = yard.sync()

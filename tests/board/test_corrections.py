@@ -267,7 +267,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("how", TAMPERING)
-def test_41_tampering_with_corrections_is_found(apart, how):
+def test_tampering_with_corrections_is_found(apart, how):
     bench = ten_hours(apart)
     ana = bench.person("ana")
     bench.agent("codex", "s1").do(c.ReportUsage(number(bench, "T-2"), 5, 5, "actual"))

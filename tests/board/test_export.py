@@ -9,8 +9,8 @@ from hashlib import sha256
 
 import pytest
 
-from dibs.board.backends import copier
 from dibs.board.execute import Board
+from dibs.board.locate import copier
 from dibs.board.settings import Settings
 from dibs.board.transfer import export, move
 from dibs.board.transfer.scratch import new_file

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dibs.board.ledger_head import Head, head, parsed, prove
 from dibs.board.queries import who
+from dibs.board.verify import Head, head, parse_heads, prove
 from dibs.domain import commands as c
 from dibs.domain.instants import HOUR, SECOND
 from dibs.domain.model import TaskKey
@@ -153,7 +153,7 @@ def faults(bench, *kept: Head) -> tuple[str, ...]:
     return prove(bench.board, kept).faults
 
 
-def test_41_a_head_changes_with_every_event_and_with_nothing_else(bench):
+def test_a_head_changes_with_every_event_and_with_nothing_else(bench):
     heads = [head(bench.board)]
     bench.add()
     codex = bench.agent()
@@ -175,7 +175,7 @@ def test_a_head_is_of_one_board(tmp_path, kind, bench):
     other.close()
 
 
-def test_41_a_head_that_was_kept_fits_however_the_board_went_on(busy):
+def test_a_head_that_was_kept_fits_however_the_board_went_on(busy):
     assert faults(busy, busy.kept) == ()
     busy.person("ana").do(c.Unpark(TaskKey("T-2")))
     assert faults(busy, busy.kept, head(busy.board)) == ()
@@ -200,7 +200,7 @@ def roll_back(bench, seq: int) -> None:
     )
 
 
-def test_41_a_tail_that_is_cut_off_with_its_rows_is_found_only_against_a_kept_head(busy):
+def test_a_tail_that_is_cut_off_with_its_rows_is_found_only_against_a_kept_head(busy):
     """A ledger that was longer once looks like one that never was."""
     later = head(busy.board)
     roll_back(busy, busy.kept.seq)
@@ -213,7 +213,7 @@ def test_41_a_tail_that_is_cut_off_with_its_rows_is_found_only_against_a_kept_he
     )
 
 
-def test_41_a_ledger_that_was_rewritten_with_all_its_digests_is_found_against_a_kept_head(busy):
+def test_a_ledger_that_was_rewritten_with_all_its_digests_is_found_against_a_kept_head(busy):
     """Who computes all that follows anew leaves a sound ledger, which is another one."""
     from dibs.domain import ledger
 
@@ -237,11 +237,11 @@ def test_41_a_ledger_that_was_rewritten_with_all_its_digests_is_found_against_a_
 )
 @given(st.integers(0, 40), st.integers(0, 63))
 @of_a_file
-def test_41_no_other_digest_fits(busy, seq, place):
+def test_no_other_digest_fits(busy, seq, place):
     """A digit of the right head, changed, at any number that there is."""
     seq %= head(busy.board).seq + 1
     with busy.store.read() as tx:
-        from dibs.board.ledger_head import heads
+        from dibs.board.verify import heads
 
         right = next(one for one in heads(tx, (seq,)) if one.seq == seq)
     assert faults(busy, right) == ()
@@ -252,7 +252,7 @@ def test_41_no_other_digest_fits(busy, seq, place):
 
 def test_kept_heads_are_read_as_they_were_printed():
     one, two = Head(3, "a" * 64), Head(70, "b" * 64)
-    assert parsed(f"# monday\n{one}\n\n  {two}  \n") == (one, two)
+    assert parse_heads(f"# monday\n{one}\n\n  {two}  \n") == (one, two)
 
 
 @pytest.mark.parametrize(
@@ -261,5 +261,5 @@ def test_kept_heads_are_read_as_they_were_printed():
 )  # fmt: skip
 def test_what_is_no_head_is_refused(text):
     with pytest.raises(Refused) as problem:
-        parsed(text)
+        parse_heads(text)
     assert problem.value.code == "bad_argument"

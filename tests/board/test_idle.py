@@ -1,4 +1,4 @@
-"""I5: silence closes a stint that a harness's hooks drive; the next call opens another."""
+"""Silence closes a stint that a harness's hooks drive; the next call opens another."""
 
 from __future__ import annotations
 

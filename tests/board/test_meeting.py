@@ -52,7 +52,7 @@ def test_a_persons_name_is_not_met_as_an_agent(bench):
     assert problem.value.code == "wrong_kind_of_name"
 
 
-def test_E21_what_is_held_goes_to_the_next_session_in_one_step(bench):
+def test_what_is_held_goes_to_the_next_session_in_one_step(bench):
     """Same ttl, higher token, one handoff that the giver made, taken up by the heir; the stint goes on."""
     bench.add(scope=("src/**",))
     former = session(bench, "c1")
@@ -100,7 +100,7 @@ def test_what_the_rules_do_not_let_it_have_stays_where_it_is(bench):
     ],
 )
 def test_another_process_has_no_predecessor(bench, other):
-    """E13, E22: a reused pid, another boot, another namespace; or none that is known."""
+    """A reused pid, another boot, another namespace; or none that is known."""
     bench.add()
     session(bench, "c1").claim()
     assert predecessor(bench.board, session(bench, "c2", other).identity) == ""

@@ -1,4 +1,4 @@
-"""I5: a person has one open stint. Who begins with another task stops working on the first."""
+"""A person has one open stint: starting another task closes it."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("how", TAMPERING)
-def test_41_tampering_with_stints_is_found(spread, how):
+def test_tampering_with_stints_is_found(spread, how):
     before = spread.snapshot()
     spread.tamper(TAMPERING[how])
     assert spread.snapshot() != before

@@ -52,7 +52,7 @@ def test_stop_ends_the_stint_and_start_opens_the_next(bench):
 
 
 def test_who_died_worked_until_the_last_sign_of_life(bench):
-    """I4: a crash leaves no stint open."""
+    """A crash leaves no stint open."""
     bench.add()
     codex = bench.agent("codex", "s1")
     codex.claim("T-1", ttl=600 * SECOND)

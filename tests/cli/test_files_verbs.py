@@ -78,6 +78,25 @@ def test_a_sync_says_what_it_did_in_one_line_and_in_one_object(repo):
     }  # fmt: skip
 
 
+def test_a_sync_names_the_claims_that_it_adopts_and_heals(repo):
+    """Nobody's work by file changes without a word; a check says what would change."""
+    repo.ok("actor", "set", "erik", "--kind", "human", *ANA)
+    graph(
+        repo,
+        node("a", status="in-progress", assigned="erik"),
+        node("b", status="in-progress", assigned="agent-9"),
+    )
+    told = repo.ok("sync", "--check", *ANA).out.splitlines()
+    assert "1 claim would be adopted: a (erik)" in told
+    assert "1 stale claim would be healed: b (agent-9)" in told
+    told = repo.ok("sync", *ANA).out.splitlines()
+    assert "1 claim adopted: a (erik)" in told
+    assert "1 stale claim healed: b (agent-9)" in told
+    told = repo.ok("sync", *ANA).out
+    assert "adopted" not in told
+    assert "healed" not in told
+
+
 def test_a_problem_in_json_names_its_file_its_line_and_the_choice(repo):
     graph(repo, node("a"), "{broken")
     [problem] = repo.json("sync", *ANA)["sync"]["problems"]
@@ -260,7 +279,7 @@ def held(shop: Repo) -> str:
     return fields(shop, "a")["dibs"].split()[0]
 
 
-def test_F8_a_lost_database_is_not_replaced_by_an_empty_one_and_a_sync_brings_leases_back(shop):
+def test_a_lost_database_is_not_replaced_by_an_empty_one_and_a_sync_brings_leases_back(shop):
     uid = held(shop)
     for file in shop.database.parent.glob("board.db*"):
         file.unlink()
@@ -463,7 +482,7 @@ def test_every_format_is_read_from_standard_input_and_a_second_time_changes_noth
     assert repo.json("log")["events"] == events
 
 
-def test_I1_two_hundred_and_fifty_items_are_so_many_tasks_after_two_imports_too(repo):
+def test_two_hundred_and_fifty_items_are_so_many_tasks_after_two_imports_too(repo):
     for added, known in ((250, 0), (0, 250)):
         done = json.loads(fed(repo, beads(250), "--format", "beads", "--json").stdout)
         assert (done["imported"]["added"], done["imported"]["known"]) == (added, known)

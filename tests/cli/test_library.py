@@ -444,7 +444,7 @@ def test_a_task_that_another_holds_cannot_be_held(board, ana):
 
 
 def test_the_keeper_renews_while_the_block_runs(board):
-    """E11, E12: the lease lives longer than its ttl, and the keeper ends with the block."""
+    """The lease lives longer than its ttl, and the keeper ends with the block."""
     with board.hold("T-1", ttl="4s") as lease:
         before = board.show("T-1").lease.expires_at
         while (seen := board.show("T-1").lease).renewals < 3:
@@ -501,7 +501,7 @@ def test_a_held_lease_does_not_cross_a_fork(board):
         lease.check()
 
 
-def test_E12_a_killed_process_renews_no_more(repo, board):
+def test_a_killed_process_renews_no_more(repo, board):
     script = (
         "import sys, time; from dibs import open_board\n"
         "board = open_board(sys.argv[1], agent='worker', session='w1')\n"
@@ -901,7 +901,7 @@ def kept(bench):
     keeper._board.store.close()
 
 
-def test_21_the_holders_belief_ends_a_tenth_before_the_lease(kept):
+def test_the_holders_belief_ends_a_tenth_before_the_lease(kept):
     bench, keeper = kept
     bench.advance(3240)
     assert keeper.check() is None
@@ -911,7 +911,7 @@ def test_21_the_holders_belief_ends_a_tenth_before_the_lease(kept):
     assert bench.task().lease.renewals == 1
 
 
-def test_14_after_sleep_the_keeper_renews_before_anything_else(kept):
+def test_after_sleep_the_keeper_renews_before_anything_else(kept):
     bench, keeper = kept
     bench.machine.boottime_us += 5 * HOUR
     assert keeper.check() is None
@@ -919,7 +919,7 @@ def test_14_after_sleep_the_keeper_renews_before_anything_else(kept):
     assert bench.task().lease.live(bench.now())
 
 
-def test_14_after_sleep_a_lease_that_was_taken_over_is_lost(kept):
+def test_after_sleep_a_lease_that_was_taken_over_is_lost(kept):
     bench, keeper = kept
     bench.machine.boottime_us += 5 * HOUR
     bench.agent("claude", "s9").claim()

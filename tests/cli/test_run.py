@@ -89,7 +89,7 @@ def test_a_command_that_is_killed_has_failed(repo):
     assert notes(repo, key) == ["was ended by SIGKILL"]
 
 
-def test_D4_a_try_that_did_not_succeed_is_given_back_and_rests_until_there_are_no_more(repo):
+def test_a_try_that_did_not_succeed_is_given_back_and_rests_until_there_are_no_more(repo):
     key = repo.add("work", "--max-attempts", "2")
     release = ("run", key, *A, "--on-fail", "release", "--", "false")
     assert repo.run(*release).code == 1
@@ -515,7 +515,7 @@ def test_the_lease_is_renewed_while_the_command_lives(repo):
 
 
 @pytest.mark.parametrize("command", [["/nowhere/to/be/found"], ["/"], [""]])
-def test_D8_a_command_that_cannot_be_started_costs_no_claim_and_no_attempt(repo, command):
+def test_a_command_that_cannot_be_started_costs_no_claim_and_no_attempt(repo, command):
     key = repo.add()
     ran = repo.run("--json", "run", key, *A, "--", *command)
     assert (ran.code, ran.error["code"]) == (2, "cannot_start")
@@ -523,7 +523,7 @@ def test_D8_a_command_that_cannot_be_started_costs_no_claim_and_no_attempt(repo,
     assert (task["state"], task["token"], task["attempts"]) == ("open", "0.0", 0)
 
 
-def test_D8_a_command_that_turns_out_to_be_none_gives_the_claim_back(repo):
+def test_a_command_that_turns_out_to_be_none_gives_the_claim_back(repo):
     """It is there, and may be run; only the kernel does not know how."""
     key = repo.add()
     broken = repo.folder / "broken"
@@ -536,7 +536,7 @@ def test_D8_a_command_that_turns_out_to_be_none_gives_the_claim_back(repo):
     assert notes(repo, key)[0].startswith("not started: ")
 
 
-def test_D8_a_log_that_cannot_be_kept_gives_the_claim_back(repo):
+def test_a_log_that_cannot_be_kept_gives_the_claim_back(repo):
     key = repo.add()
     ran = repo.run("--json", "run", key, *A, "--log-dir", "/dev/null/logs", "--", "true")
     assert (ran.code, ran.error["code"]) == (2, "cannot_start")
@@ -593,7 +593,7 @@ def family_of(run: Running) -> list[int]:
     return [run.pid_of(name) for name in ("it", "child", "grandchild")]
 
 
-def test_D9_who_loses_the_lease_ends_with_everything_that_it_started(repo):
+def test_who_loses_the_lease_ends_with_everything_that_it_started(repo):
     key = repo.add()
     with Running(repo, key, FAMILY, *A, "--ttl", "4s") as run:
         family = family_of(run)
@@ -604,7 +604,7 @@ def test_D9_who_loses_the_lease_ends_with_everything_that_it_started(repo):
     assert held_by(repo, key, "ana")
 
 
-def test_D9_who_hides_its_mark_ends_with_the_group(repo):
+def test_who_hides_its_mark_ends_with_the_group(repo):
     key = repo.add()
     hidden = f"env -i PATH=$PATH SEEN=$SEEN sh -c '{here('hidden')}; trap : TERM; {BUSY}'"
     with Running(repo, key, f"{hidden} & {here('it')}; {BUSY}", *A, "--ttl", "4s") as run:
@@ -613,7 +613,7 @@ def test_D9_who_hides_its_mark_ends_with_the_group(repo):
         assert (run.ended().code, [lives(pid) for pid in pids]) == (5, [False] * 2)
 
 
-def test_4_a_run_that_stood_still_ends_what_it_started_when_it_goes_on(repo):
+def test_a_run_that_stood_still_ends_what_it_started_when_it_goes_on(repo):
     key = repo.add()
     with Running(repo, key, FAMILY, *A, "--ttl", "1s") as run:
         family = family_of(run)
@@ -691,7 +691,7 @@ linux = pytest.mark.skipif(
 
 
 @linux
-def test_E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found(repo):
+def test_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found(repo):
     key = repo.add()
     with Running(repo, key, FAMILY, *A) as run:
         it, child, grandchild = family_of(run)

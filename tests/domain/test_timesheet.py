@@ -311,7 +311,7 @@ def test_an_actor_without_a_name_is_shown_by_number():
 
 
 def test_sum_and_union_are_both_shown_and_never_mixed():
-    """Two stints at once: the sum said 20 h 35, the union 10 h 36 (I3)."""
+    """Two stints at once: the sum said 20 h 35, the union 10 h 36."""
     start = at("2026-11-16T07:00")
     stints = [
         WorkedStint(2, start, start + 10 * HOUR + 30 * MINUTE, "T-1"),
@@ -344,7 +344,7 @@ def test_a_union_reaches_as_far_as_any_of_its_stints(spans, working):
 
 
 def test_friday_to_monday_is_64_hours_on_four_days():
-    """It is shown as it was recorded, day by day, so that somebody sees it (I5)."""
+    """It is shown as it was recorded, day by day, so that somebody sees it."""
     zone = "Europe/Berlin"
     stint = WorkedStint(1, at("2026-11-13T15:00"), at("2026-11-16T07:00"), "T-1")
     since, until = zones.period(zone, "2026-11")
@@ -357,7 +357,7 @@ def test_friday_to_monday_is_64_hours_on_four_days():
 
 
 def test_a_night_in_which_the_clock_goes_back_has_an_hour_more():
-    """21:00 to 05:00 on the wall: nine hours, four of them after midnight and one more (I4)."""
+    """21:00 to 05:00 on the wall: nine hours, four of them after midnight and one more."""
     zone = "Europe/Berlin"
     stint = WorkedStint(1, at("2026-10-24T19:00"), at("2026-10-25T04:00"), "T-1")
     since, until = zones.period(zone, "2026-W43")

@@ -109,7 +109,7 @@ def is_told(doctor, verified) -> bool:
 
 @of_a_file
 @pytest.mark.parametrize("part", range(PARTS))
-def test_41_flipped_bytes_are_found_or_make_no_difference(repo, board, part):
+def test_flipped_bytes_are_found_or_make_no_difference(repo, board, part):
     """Many times, each time in a fresh copy.
 
     `doctor` or `log --verify` tells; or no answer is another one, unless it is 74 itself.

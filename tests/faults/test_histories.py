@@ -72,7 +72,7 @@ class Nemesis:
         return self.offset is not None
 
 
-def test_1_43_eight_processes_under_a_nemesis_leave_a_history_that_one_board_could_have_made(
+def test_eight_processes_under_a_nemesis_leave_a_history_that_one_board_could_have_made(
     tmp_path,
 ):
     """Kills, stops of up to two lives of a lease, steps of the wall clock of up to a day."""

@@ -31,7 +31,7 @@ def wait_until_expired(folder, keys) -> None:
             time.sleep(0.01)
 
 
-def test_4_a_zombie_is_refused_whatever_it_does_first_and_ever_after(tmp_path):
+def test_a_zombie_is_refused_whatever_it_does_first_and_ever_after(tmp_path):
     """Stopped with eight leases, continued when all are taken over: each verb is a first reply."""
     keys = dict(zip(board_with(tmp_path, tasks=8), HOLDERS_VERBS))
     with Hand(tmp_path, "zombie") as zombie, Hand(tmp_path, "heir") as heir:
@@ -53,7 +53,7 @@ def test_4_a_zombie_is_refused_whatever_it_does_first_and_ever_after(tmp_path):
         assert {heir.do("command", "Complete", task=key, token="1.2") for key in keys} == {"1.2"}
 
 
-def test_4_a_zombie_that_nobody_missed_goes_on_with_its_lease(tmp_path):
+def test_a_zombie_that_nobody_missed_goes_on_with_its_lease(tmp_path):
     """Expired, and not taken over: nobody else ever had it, so it is still the holder's."""
     [key] = board_with(tmp_path, tasks=1)
     with Hand(tmp_path, "zombie") as zombie:
@@ -64,7 +64,7 @@ def test_4_a_zombie_that_nobody_missed_goes_on_with_its_lease(tmp_path):
         assert zombie.do("command", "Complete", task=key, token="1.1") == "1.1"
 
 
-def test_47_a_writer_stopped_inside_its_transaction_delays_others_once_and_is_named(tmp_path):
+def test_a_writer_stopped_inside_its_transaction_delays_others_once_and_is_named(tmp_path):
     """Readers do not notice. Once it is killed a writer that waits goes on, long before it gives up."""
     [key] = board_with(tmp_path, tasks=1)
     settings, repo = tmp_path / ".dibs" / "settings.toml", Repo(tmp_path)

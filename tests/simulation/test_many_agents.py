@@ -223,9 +223,7 @@ def simulate(folder, seed: int, steps: int, monkeypatch) -> tuple[list[str], Sim
     return heads, simulation
 
 
-def test_23_42_thousands_of_steps_of_a_team_leave_a_board_that_its_ledger_proves(
-    tmp_path, monkeypatch
-):
+def test_thousands_of_steps_of_a_team_leave_a_board_that_its_ledger_proves(tmp_path, monkeypatch):
     """Every answer about a modelled task is the one that the model gives; every retry is a replay."""
     seed, begun = soak.seed(), time.monotonic()
     steps = soak.times(STEPS, share=0.2, each=0.0015)

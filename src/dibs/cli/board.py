@@ -128,7 +128,7 @@ def doctor(call: Call) -> VerbResult:
 
 def of_board(call: Call) -> list[Any]:
     """Findings about the board and its files. An unreachable server is a finding, not an error."""
-    from dibs.board.doctor import findings, of_server, of_settings
+    from dibs.board.verify import findings, of_server, of_settings
     from dibs.opening import wrong_in_committed
 
     try:

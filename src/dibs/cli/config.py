@@ -143,9 +143,9 @@ def each_setting(values: Settings, sources: dict[str, str]) -> Iterator[tuple[st
         value = setting.show(getattr(values, field))
         yield name, value, sources.get(field, DEFAULT), setting.means
     if values.agents:
-        from dibs.board.agents import rows
+        from dibs.board.settings import agent_rows
 
-        for name, value, is_stated, means in rows(values.agents):
+        for name, value, is_stated, means in agent_rows(values.agents):
             yield name, value, sources["agents"] if is_stated else DEFAULT, means
 
 

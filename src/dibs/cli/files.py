@@ -175,9 +175,12 @@ def lines(report: Report, *, check: bool) -> Iterator[str]:
     )
     if report.brought_back:
         yield f"{count(report.brought_back, 'lease')} brought back from the files, under new tokens"
-    if report.healed:
-        healed = several(report.healed)
-        yield f"healed {count(len(report.healed), 'stale claim')}: {healed}"
+    for claims, noun, done in (
+        (report.adopted, "claim", "adopted"),
+        (report.healed, "stale claim", "healed"),
+    ):
+        if claims:
+            yield f"{count(len(claims), noun)} {would}{done}: {several(claims)}"
     yield from problem_lines(report.problems, "dibs sync --report FILE lists them all")
     yield from (f"  {proposal}" for proposal in report.proposals)
 

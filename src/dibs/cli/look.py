@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dibs.board.ledger_head import Head
+    from dibs.board.verify import Head
     from dibs.domain.instants import Instant
 
 KEPT_MAX = 1_000_000
@@ -106,17 +106,17 @@ NOT_WITH = {"head": ("verify", "against"), "verify": ("head",)}
 
 def head(call: Call) -> VerbResult:
     """Prints the head digest of the ledger as one line, to be saved."""
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    found = ledger_head.head(call.board)
+    found = verify.head(call.board)
     payload = payloads.answer(board=queries.uid(call.board), head=str(found), **found.named())
     return VerbResult(payload, (str(found),))
 
 
 def verify(call: Call) -> VerbResult:
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    proof = ledger_head.prove(call.board, kept_heads(call["against"]))
+    proof = verify.prove(call.board, kept_heads(call["against"]))
     found, faults = proof.found, proof.faults
     summary = f"{count(found.events, 'event')}, {count(found.tasks, 'task')}"
     against = [
@@ -145,9 +145,9 @@ def kept_heads(given: str | None) -> tuple[Head, ...]:
     """Ledger heads to compare with: one head, a file of them, or standard input (`-`)."""
     if given is None:
         return ()
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    return ledger_head.parsed(given if ledger_head.is_head(given) else kept_text(given))
+    return verify.parse_heads(given if verify.is_head(given) else kept_text(given))
 
 
 def kept_text(path: str) -> str:

@@ -8,7 +8,7 @@ import sys
 from dibs.cli import text as say
 from dibs.cli.call import Call, VerbResult
 from dibs.domain.refusals import bad_argument
-from dibs.integrations.harness.harnesses import HARNESSES
+from dibs.harnesses import HARNESSES
 from dibs.integrations.harness.install import INSTALLED, PROJECT, USER, HarnessSetup, apply
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from dibs import opening
-from dibs.board import command_builder, explain, ledger_head, queries
+from dibs.board import command_builder, explain, queries, verify
 from dibs.board.callers import CallerContext
 from dibs.board.command_builder import build
 from dibs.board.execute import Board as Rules
@@ -523,14 +523,14 @@ class Board:
     def head(self) -> str:
         """One digest of the whole ledger, to be stored elsewhere, for `verify`."""
         with self._use() as rules:
-            return str(ledger_head.head(rules))
+            return str(verify.head(rules))
 
     def verify(self, *, against: str = "") -> tuple[str, ...]:
         """The faults of the ledger, also compared with stored heads (one per line); empty if it is sound."""
         checks.is_text(against, "a head")
-        kept = ledger_head.parsed(against) if against else ()
+        kept = verify.parse_heads(against) if against else ()
         with self._use() as rules:
-            return ledger_head.prove(rules, kept).faults
+            return verify.prove(rules, kept).faults
 
 
 def _request(request_id: str | None) -> str | None:

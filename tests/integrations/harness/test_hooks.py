@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dibs.harnesses import BEFORE, HARNESSES, START
 from dibs.integrations.harness.events import actor_in, files_of_patch, parse_event
-from dibs.integrations.harness.harnesses import BEFORE, HARNESSES, START
 from dibs.integrations.harness.hooks import Hooks
 from dibs.output.error_map import advice
 from kit.boards import of_a_file
@@ -114,7 +114,7 @@ def test_where_conflicts_only_warn_the_edit_is_made_and_the_model_is_told(repo):
 
 @of_a_file
 def test_every_call_renews_what_the_session_holds_with_its_own_ttl(repo):
-    """E19: also a lease of three hours, also by a subagent, also when the edit is denied."""
+    """Also a lease of three hours, also by a subagent, also when the edit is denied."""
     mine, theirs = repo.add(), repo.add("theirs", "--scope", "src/**")
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1", "--ttl", "3h")
     repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
@@ -345,7 +345,7 @@ def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
     for harness_event in HARNESSES[name].hooks:
         told = {**edit(repo, "x.py"), "hook_event_name": harness_event.event}
         ran = hook(repo, told, name)
-        assert (ran.code, ran.out.strip(), ran.err) == (0, HARNESSES[name].nothing, "")
+        assert (ran.code, ran.out.strip(), ran.err) == (0, HARNESSES[name].empty_reply, "")
     assert not (repo.folder / ".git" / "dibs").exists()
 
 
@@ -409,7 +409,7 @@ def test_a_board_that_only_the_environment_names_is_missed_once_in_a_session(tmp
             assert f"there is no board in {elsewhere}" in ran.out
             assert "Edits are not guarded." in ran.out
         else:
-            assert ran.out.strip() == HARNESSES[name].nothing
+            assert ran.out.strip() == HARNESSES[name].empty_reply
 
 
 def test_the_environment_does_not_lead_away_from_a_board_that_is_closed(tmp_path):
@@ -549,7 +549,7 @@ def test_unknown_and_odd_fields_are_tolerated(repo, odd):
 
 @of_a_file
 def test_a_persons_name_makes_an_agent_nobody_whom_others_still_bar(repo):
-    """P4: it does not act for the person, nor past anybody."""
+    """It does not act for the person, nor past anybody."""
     key, other = repo.add("work", "--scope", "src/**"), repo.add("work", "--scope", "docs/**")
     repo.ok("claim", key, "--as", "claude")
     repo.ok("claim", other, "--agent", "codex", "--session", "s1")

@@ -231,7 +231,7 @@ def test_a_session_that_goes_on_elsewhere_is_not_dead_with_its_old_process(repo,
 
 
 @of_a_file
-def test_E21_clear_hands_what_the_session_holds_to_the_next_without_a_gap(claude, repo):
+def test_clear_hands_what_the_session_holds_to_the_next_without_a_gap(claude, repo):
     """A new lease of the same task, a higher token, one recorded handoff; nobody can come between."""
     one, two = repo.add("work", "--scope", "src/**"), repo.add()
     begin(claude)

@@ -10,6 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from dibs.backlogs.item import Item, Problem
+    from dibs.domain.instants import Instant
+
 
 class BaseDialect:
     """A backlog of small files, without its own lock and list of sessions."""
@@ -17,12 +20,22 @@ class BaseDialect:
     heals = False
     largest = LIMIT
 
+    def read(
+        self, path: str, data: bytes, now: Instant, *, strict: bool = False
+    ) -> tuple[list[Item], list[Problem]]:
+        raise NotImplementedError
+
     @property
     def knows_sessions(self) -> bool:
         return False
 
     def is_dead(self, session: str) -> bool:
         return False
+
+    def read_one(
+        self, path: str, data: bytes, now: Instant, ref: str
+    ) -> tuple[list[Item], list[Problem]]:
+        return self.read(path, data, now)
 
     def alone(self, root: str) -> AbstractContextManager[object]:
         return nullcontext()

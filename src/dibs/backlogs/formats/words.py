@@ -24,7 +24,14 @@ class Words(Value):
     writes: Mapping[State, str]
 
     def state(self, word: str) -> State | None:
-        return self.means.get(word.casefold())
+        """What the word means. A name that ends in `*` stands for every word that begins so."""
+        folded = word.casefold()
+        if folded in self.means:
+            return self.means[folded]
+        for name, state in self.means.items():
+            if name.endswith("*") and folded.startswith(name[:-1]):
+                return state
+        return None
 
     def agrees(self, word: str, state: State) -> bool:
         """Whether the word means this state, or is the nearest word for it."""

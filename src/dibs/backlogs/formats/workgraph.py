@@ -15,6 +15,7 @@ from dibs.backlogs.formats.words import Words
 from dibs.backlogs.formats.workgraph_fields import (
     STATES,
     WORDS,
+    begin_of,
     cleaned,
     gate_of,
     ids,
@@ -161,6 +162,7 @@ class Workgraph(BaseDialect):
             task.line,
             tuple([Problem(path, what, choice, task.line) for what, choice in odd]),
             lock is None and self._is_agent(owner),
+            begin_of(fields),
         )
 
     def _is_agent(self, name: str) -> bool:

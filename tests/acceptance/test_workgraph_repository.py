@@ -1,7 +1,7 @@
-"""Seed 003 in a repository laid out like its own: a `.wg/graph.jsonl`, the real command, real processes.
+"""A workgraph repository: a `.wg/graph.jsonl`, the real command, real processes.
 
-Its two bugs were claims in the graph that outlived their agents: `wg reset` left them on the task, and
-`wg retry` left them on all that waits for it, so the dispatcher skipped both in silence.
+Claims in a graph can outlive their agents: `wg reset` left them on the task, and `wg retry` on everything that
+depends on it, so that a dispatcher skipped both without a message.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLAIM = {
     "assigned": "agent-979",
     "started_at": "2026-04-28T22:32:48.975627211+00:00",
 }
-"""As the seed's own task has it."""
+"""A claim as workgraph writes it."""
 
 CLAIMED = ("assigned", "started_at", "lease_expires_at")
 """All that says in a line that somebody has it."""
@@ -231,7 +231,6 @@ def test_an_existing_graph_with_stale_claims_heals_on_the_first_tick_with_one_su
 
 
 def test_a_cycle_in_a_graph_ends_and_is_reported_and_the_dispatcher_goes_on(ground):
-    """D13."""
     repo = ground.repo
     ground.agents(codex=BEGIN)
     graph(repo, node("a", after=["c"]), node("b", after=["a"]), node("c", after=["b"]))
@@ -243,7 +242,7 @@ def test_a_cycle_in_a_graph_ends_and_is_reported_and_the_dispatcher_goes_on(grou
 
 
 def test_a_task_is_not_started_for_ever_and_its_attempts_are_counted_once(ground):
-    """D4, D5: retry_count in the graph is the attempts less one, whoever counts."""
+    """`retry_count` in the graph is the number of attempts less one, whoever counts."""
     repo = ground.repo
     graph(repo, node("design", retry_count=1))
     repo.ok("sync", *ANA)
