@@ -103,8 +103,10 @@ def test_work_by_file_of_somebody_unknown_is_a_question(yard, at_work, monkeypat
     before = yard.text(path)
     report = yard.sync()
     assert (report.healed, yard.text(path), yard.task(key).state) == ((), before, "open")
-    [asked] = [problem for problem in report.problems if "is erik at work on it?" in problem.what]
-    assert "dibs actor set erik --kind human" in asked.choice
+    [questions] = [
+        problem for problem in report.problems if "is erik at work on it?" in problem.what
+    ]
+    assert "dibs actor set erik --kind human" in questions.choice
     assert yard.agent("codex", "s1").refused(c.Claim(key)) == "locked_in_file"
     assert yard.agent("codex", "s1").refused(c.Next()) == "nothing_ready"
     yard.person("ana").do(c.SetActor("erik", kind=HUMAN))

@@ -116,7 +116,7 @@ def test_nothing_but_the_title_is_kept_of_the_texts(name):
 
 
 @pytest.mark.parametrize(
-    ("said", "state", "gate"),
+    ("status", "state", "gate"),
     [
         ("open", OPEN, False),
         ("in_progress", IN_PROGRESS, False),
@@ -128,9 +128,9 @@ def test_nothing_but_the_title_is_kept_of_the_texts(name):
         ("tombstone", DROPPED, False),
     ],
 )
-def test_the_states_of_beads(said, state, gate):
-    item = one(beads, status=said)
-    assert (item.state, item.said, bool(item.gate)) == (state, said, gate)
+def test_the_states_of_beads(status, state, gate):
+    item = one(beads, status=status)
+    assert (item.state, item.said, bool(item.gate)) == (state, status, gate)
 
 
 @pytest.mark.parametrize(
@@ -205,9 +205,11 @@ def test_the_priority_of_an_issue_of_github_stands_in_its_labels(labels, priorit
     assert one(github, labels=labels).priority == priority
 
 
-@pytest.mark.parametrize(("said", "priority"), [("H", 1), ("M", 2), ("L", 3), ("", 2), (None, 2)])
-def test_the_priorities_of_taskwarrior(said, priority):
-    assert one(taskwarrior, priority=said).priority == priority
+@pytest.mark.parametrize(
+    ("written", "priority"), [("H", 1), ("M", 2), ("L", 3), ("", 2), (None, 2)]
+)
+def test_the_priorities_of_taskwarrior(written, priority):
+    assert one(taskwarrior, priority=written).priority == priority
 
 
 @pytest.mark.parametrize("priority", range(5))

@@ -154,8 +154,8 @@ def test_the_older_folder_is_found_too(yard):
 def test_of_two_folders_the_newer_name_counts_and_that_is_said_once(yard):
     graph(yard, line("a"))
     yard.put(".workgraph/graph.jsonl", line("b") + "\n")
-    told = [str(problem) for problem in yard.sync().problems]
-    assert told == [
+    problems = [str(problem) for problem in yard.sync().problems]
+    assert problems == [
         ".workgraph/graph.jsonl: .wg has a graph.jsonl too; .wg counts, and this one is not read"
     ]
     with yard.store.read() as tx:

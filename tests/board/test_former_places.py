@@ -127,8 +127,8 @@ def test_a_backup_does_not_take_away_the_live_board_of_another_name(shop, url, t
     shop.ok("add", "two", *ANA, **live)
     shop.ok("claim", "T-2", *CODEX, **live)
     restored = shop.run("board", "restore", saved, "--reason", "look", *ANA, "--json", **look)
-    code, what, said = refusal(restored)
-    assert (code, what) == (1, "in_this_database") and "#live" in said
+    code, what, output = refusal(restored)
+    assert (code, what) == (1, "in_this_database") and "#live" in output
     shop.ok("renew", "T-2", *CODEX, **live)
     assert [b["name"] for b in shop.ok("board", "list", "--json", **live).json["boards"]] == [
         "live"
@@ -195,8 +195,8 @@ def test_another_board_where_the_board_went_is_not_taken_for_it(shop, away, tmp_
     (tmp_path / "away").rename(tmp_path / "lost")
     other.rename(tmp_path / "away")
     for line in LINES:
-        code, what, said = refusal(shop.run(*line, "--json", **at(here)))
-        assert (code, what) == (75, "board_moved") and f"another board is in {there}" in said, line
+        code, what, ran = refusal(shop.run(*line, "--json", **at(here)))
+        assert (code, what) == (75, "board_moved") and f"another board is in {there}" in ran, line
     assert titles(shop, there) == ["another's"]
 
 
@@ -204,8 +204,8 @@ def test_where_the_board_went_is_told_to_a_machine_that_lacks_the_place(shop, aw
     here, there = away
     (tmp_path / "away").rename(tmp_path / "elsewhere")
     for line in LINES:
-        code, what, said = refusal(shop.run(*line, "--json", **at(here)))
-        assert (code, what) == (75, "board_moved") and there in said, line
+        code, what, ran = refusal(shop.run(*line, "--json", **at(here)))
+        assert (code, what) == (75, "board_moved") and there in ran, line
     [known] = shop.ok("board", "list", "--json", **at(here)).json["boards"]
     assert known["state"] == f"moved to {there}"
 
@@ -221,8 +221,8 @@ def test_a_copy_that_has_not_arrived_says_where_the_board_still_is(shop, url, tm
     shop.folder.rename(tmp_path / "on-another-machine")
     far = Repo(tmp_path)
     for line in LINES:
-        code, what, said = refusal(far.run(*line, "--json", **web))
-        assert (code, what) == (75, "board_moved") and str(shop.folder) in said
+        code, what, ran = refusal(far.run(*line, "--json", **web))
+        assert (code, what) == (75, "board_moved") and str(shop.folder) in ran
 
 
 # Every former place.
@@ -343,8 +343,8 @@ def test_what_was_replaced_takes_no_changes_and_passes_none_on(shop, url, replac
     (shop.folder / "../settings.toml").write_text("")
     before = shop.ok("log", "--json", **at(f"{url}#web")).json["events"]
     for line in WRITES:
-        code, what, said = refusal(shop.run(*line, "--json", **at(replaced)))
-        assert (code, what) == (75, "board_moved") and f"{url}#web" in said, line
+        code, what, ran = refusal(shop.run(*line, "--json", **at(replaced)))
+        assert (code, what) == (75, "board_moved") and f"{url}#web" in ran, line
     assert shop.ok("log", "--json", **at(f"{url}#web")).json["events"] == before
 
 

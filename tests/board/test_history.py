@@ -75,8 +75,8 @@ def test_an_assignment_that_lapsed_and_was_taken_up_late_is_told_so(bench):
     bench.advance(60)
     bench.agent("codex", "s1").do(c.Handoff(K, to="dora"))
     bench.advance(60)
-    told = {minute: owner(bench, at(minute)) for minute in (30, 90, 120.5, 121.5)}
-    assert told == {30: "codex", 90: "codex expired", 120.5: "codex/s1", 121.5: "dora"}
+    owners = {minute: owner(bench, at(minute)) for minute in (30, 90, 120.5, 121.5)}
+    assert owners == {30: "codex", 90: "codex expired", 120.5: "codex/s1", 121.5: "dora"}
 
 
 @of_a_file

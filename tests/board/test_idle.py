@@ -15,7 +15,7 @@ LATER = START + 10**15
 QUARTER = 15 * 60
 
 
-def told(bench):
+def periods(bench):
     return [
         (one.key, (one.start - START) // SECOND, (one.end - START) // SECOND, one.source)
         for one in worked(bench.board, 0, LATER).stints
@@ -39,16 +39,16 @@ def at_work(bench):
 
 def test_a_quarter_of_an_hour_is_not_yet_a_silence(at_work):
     at_work.advance(QUARTER)
-    assert told(at_work) == [("T-1", 0, 60 + QUARTER, "open")]
+    assert periods(at_work) == [("T-1", 0, 60 + QUARTER, "open")]
     outcome = hooked(at_work).do(c.Renew("T-1"))
     assert outcome.entries == ()
     at_work.advance(60)
-    assert told(at_work) == [("T-1", 0, 120 + QUARTER, "open")]
+    assert periods(at_work) == [("T-1", 0, 120 + QUARTER, "open")]
 
 
 def test_after_a_silence_it_is_counted_until_the_last_sign_of_life(at_work):
     at_work.advance(QUARTER + 1)
-    assert told(at_work) == [("T-1", 0, 60, "open")]
+    assert periods(at_work) == [("T-1", 0, 60, "open")]
 
 
 @pytest.mark.parametrize(
@@ -68,28 +68,28 @@ def test_the_next_call_opens_the_next_stint(at_work, command):
     assert not outcome.late
     assert outcome.task.token.number == 1
     at_work.advance(60)
-    assert told(at_work) == [("T-1", 0, 60, "claim"), ("T-1", 3060, 3120, "open")]
+    assert periods(at_work) == [("T-1", 0, 60, "claim"), ("T-1", 3060, 3120, "open")]
     assert at_work.faults() == ()
 
 
 def test_with_the_end_of_the_work_it_ends_at_the_last_sign_of_life(at_work):
     at_work.advance(3000)
     hooked(at_work).do(c.Complete("T-1"))
-    assert told(at_work) == [("T-1", 0, 60, "claim")]
+    assert periods(at_work) == [("T-1", 0, 60, "claim")]
     assert at_work.faults() == ()
 
 
 def test_whoever_ends_the_lease_the_stint_ended_before(at_work):
     at_work.advance(3000)
     at_work.person("ana").do(c.Force("T-1", reason="urgent"))
-    assert told(at_work)[0] == ("T-1", 0, 60, "claim")
+    assert periods(at_work)[0] == ("T-1", 0, 60, "claim")
     assert at_work.faults() == ()
 
 
 def test_a_reset_ends_it_at_the_last_sign_of_life_too(at_work):
     at_work.advance(3000)
     at_work.person("ana").do(c.Reset(("T-1",), reason="anew", yes=True))
-    assert told(at_work) == [("T-1", 0, 60, "claim")]
+    assert periods(at_work) == [("T-1", 0, 60, "claim")]
     assert at_work.faults() == ()
 
 
@@ -98,17 +98,17 @@ def test_a_silent_session_that_nobody_watches_is_at_work(bench):
     codex = bench.agent("codex", "s1")
     codex.claim("T-1", ttl=2 * HOUR)
     bench.advance(3600)
-    assert told(bench) == [("T-1", 0, 3600, "open")]
+    assert periods(bench) == [("T-1", 0, 3600, "open")]
     assert codex.do(c.Renew("T-1")).entries == ()
     codex.do(c.Complete("T-1"))
-    assert told(bench) == [("T-1", 0, 3600, "claim")]
+    assert periods(bench) == [("T-1", 0, 3600, "claim")]
 
 
 def test_who_was_watched_once_stays_so_whoever_calls_in_its_name(at_work):
     """The agent itself types a command between two calls of its hooks."""
     at_work.agent("codex", "s1", branch="fix").claim("T-1")
     at_work.advance(3000)
-    assert told(at_work) == [("T-1", 0, 60, "open")]
+    assert periods(at_work) == [("T-1", 0, 60, "open")]
 
 
 def test_a_session_becomes_watched_by_a_renewal(bench):
@@ -116,27 +116,27 @@ def test_a_session_becomes_watched_by_a_renewal(bench):
     bench.agent("codex", "s1").claim("T-1", ttl=2 * HOUR)
     hooked(bench).do(c.Renew("T-1"))
     bench.advance(3000)
-    assert told(bench) == [("T-1", 0, 0, "open")]
+    assert periods(bench) == [("T-1", 0, 0, "open")]
 
 
 def test_what_was_stopped_stays_stopped(at_work):
     hooked(at_work).do(c.Stop("T-1"))
     at_work.advance(3000)
     assert hooked(at_work).do(c.Renew("T-1")).entries == ()
-    assert told(at_work) == [("T-1", 0, 60, "claim")]
+    assert periods(at_work) == [("T-1", 0, 60, "claim")]
 
 
 def test_after_expiry_it_is_late_and_nothing_else(at_work):
     at_work.advance(3 * 3600)
     outcome = hooked(at_work).do(c.Renew("T-1"))
     assert outcome.late
-    assert told(at_work)[0] == ("T-1", 0, 60, "claim")
+    assert periods(at_work)[0] == ("T-1", 0, 60, "claim")
 
 
 def test_how_long_is_a_setting(at_work):
     at_work.board.settings = Settings(idle_after=HOUR)
     at_work.advance(3000)
-    assert told(at_work) == [("T-1", 0, 3060, "open")]
+    assert periods(at_work) == [("T-1", 0, 3060, "open")]
     assert hooked(at_work).do(c.Renew("T-1")).entries == ()
 
 
@@ -149,15 +149,15 @@ def test_the_setting_has_limits(typed):
 
 def test_the_session_is_looked_up_only_after_a_silence(at_work):
     """A renewal stays as light as it is."""
-    asked = []
+    lookups = []
     for silence in (60, QUARTER + 1):
         at_work.advance(silence)
         with at_work.store.read() as tx:
             ask = tx._ask
-            tx._ask = lambda query, ask=ask, **params: asked.append(query) or ask(query, **params)
+            tx._ask = lambda query, ask=ask, **params: lookups.append(query) or ask(query, **params)
             from dibs.board.facts.task import facts_for
             from dibs.domain.model import Caller
 
             caller = Caller(tx.actor_named("codex"), "s1")
             facts_for(tx, caller, c.Renew("T-1"), at_work.board.settings)
-        assert ("session" in asked) == (silence > QUARTER)
+        assert ("session" in lookups) == (silence > QUARTER)

@@ -149,18 +149,18 @@ def taken_from(repo: Repo, worktree: str, *, host: str | None = None) -> dict[st
     board.store.close()
     ran = repo.ok("takeover", "T-1", "--force", *ANA, *WHY, "--json")
     event = repo.json("log", "T-1")["events"][-1]
-    told = ran.json["lease"]["taken_over_from"]
-    assert event["facts"]["ending"]["uncommitted"] == told["uncommitted"]
-    assert event["facts"]["ending"]["not_looked_at"] == (told["not_looked_at"] or "")
+    former = ran.json["lease"]["taken_over_from"]
+    assert event["facts"]["ending"]["uncommitted"] == former["uncommitted"]
+    assert event["facts"]["ending"]["not_looked_at"] == (former["not_looked_at"] or "")
     warned = [text for text in ran.json["warnings"] if "did not look for uncommitted files" in text]
     assert [text.partition(": ")[2] for text in warned] == (
-        [told["not_looked_at"]] if told["not_looked_at"] else []
+        [former["not_looked_at"]] if former["not_looked_at"] else []
     )
-    return told
+    return former
 
 
-def is_not_looked_at(told: dict[str, object], why: str) -> None:
-    assert (told["uncommitted"], told["not_looked_at"]) == (None, why)
+def is_not_looked_at(former: dict[str, object], why: str) -> None:
+    assert (former["uncommitted"], former["not_looked_at"]) == (None, why)
 
 
 def test_a_folder_of_another_repository_is_not_looked_at(repo, foreign, canaries):
@@ -177,17 +177,17 @@ def test_what_a_person_is_told_of_a_folder_that_nobody_looked_at(repo, foreign):
 
 
 def test_a_work_tree_of_ours_is_looked_at_without_its_filters(repo, topic, canaries):
-    told = taken_from(repo, str(topic.folder))
-    assert told["not_looked_at"] is None
-    assert {"half-done.py", *canaries.FILTERED} <= set(told["uncommitted"])
+    former = taken_from(repo, str(topic.folder))
+    assert former["not_looked_at"] is None
+    assert {"half-done.py", *canaries.FILTERED} <= set(former["uncommitted"])
     assert canaries.sang == []
 
 
 @pytest.mark.parametrize("name", [".", "topic"])
 def test_a_clean_work_tree_of_ours_has_nothing_uncommitted(repo, name):
     tree = repo if name == "." else repo.worktree(name)
-    told = taken_from(repo, str(tree.folder))
-    assert (told["uncommitted"], told["not_looked_at"]) == ([], None)
+    former = taken_from(repo, str(tree.folder))
+    assert (former["uncommitted"], former["not_looked_at"]) == ([], None)
 
 
 def bare_looking(folder: Path, canaries: Canaries) -> None:

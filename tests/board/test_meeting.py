@@ -24,7 +24,7 @@ def session(bench, name: str, process: Process | None = PROCESS, agent: str = "c
     return actor
 
 
-def known(bench, name: str):
+def session_of(bench, name: str):
     with bench.store.read() as tx:
         return tx.session(tx.actor_named("claude").id, name)
 
@@ -35,14 +35,14 @@ def test_a_session_is_met_once_and_its_actor_is_registered_with_an_event(bench):
     with bench.store.read() as tx:
         assert tx.actor_named("claude").kind == "agent"
         assert [entry.verb for entry in tx.events_backwards()] == ["actor_registered"]
-    assert known(bench, "c1").process == PROCESS
+    assert session_of(bench, "c1").process == PROCESS
     assert bench.faults() == ()
 
 
 def test_a_subagent_is_met_as_its_parent(bench):
     session(bench, "c1/a2")
-    assert known(bench, "c1").process == PROCESS
-    assert known(bench, "c1/a2") is None
+    assert session_of(bench, "c1").process == PROCESS
+    assert session_of(bench, "c1/a2") is None
 
 
 def test_a_persons_name_is_not_met_as_an_agent(bench):
@@ -123,7 +123,7 @@ def test_a_session_that_is_over_is_not_judged_by_its_process(bench):
     claude = session(bench, "c1")
     claude.claim()
     end_session(bench.board, claude.identity)
-    assert known(bench, "c1").process is None
+    assert session_of(bench, "c1").process is None
     bench.machine.dead.add(4242)
     assert bench.agent("codex", "s1").refused(c.Claim(TaskKey("T-1"))) == "held"
 
@@ -134,6 +134,6 @@ def test_after_a_succession_only_the_last_session_is_the_processs(bench):
     session(bench, "busy").claim()
     heir = session(bench, "c3")
     end_sibling_sessions(bench.board, heir.identity)
-    assert known(bench, "idle").process is None
-    assert known(bench, "busy").process == known(bench, "c3").process == PROCESS
+    assert session_of(bench, "idle").process is None
+    assert session_of(bench, "busy").process == session_of(bench, "c3").process == PROCESS
     assert bench.faults() == ()

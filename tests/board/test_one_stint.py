@@ -22,7 +22,7 @@ def two(bench):
     return bench
 
 
-def told(bench):
+def periods(bench):
     return [
         (one.key, (one.start - START) // SECOND, (one.end - START) // SECOND, one.source)
         for one in worked(bench.board, 0, LATER, "ana").stints
@@ -45,7 +45,7 @@ def test_whoever_begins_with_another_task_stops_the_first(two, verb):
     assert outcome.stopped == ("T-1",)
     assert two.task("T-1").lease.stint is None
     two.advance(30)
-    assert told(two) == [("T-1", 0, 60, "claim"), ("T-2", 60, 90, "open")]
+    assert periods(two) == [("T-1", 0, 60, "claim"), ("T-2", 60, 90, "open")]
     assert two.faults() == ()
 
 
@@ -63,7 +63,7 @@ def test_going_on_with_what_was_stopped_stops_the_other(two):
     two.advance(60)
     assert ana.do(c.Start("T-1")).stopped == ("T-2",)
     two.advance(60)
-    assert told(two) == [
+    assert periods(two) == [
         ("T-1", 0, 60, "claim"),
         ("T-2", 60, 120, "claim"),
         ("T-1", 120, 180, "open"),
@@ -84,7 +84,7 @@ def test_a_reservation_stops_nothing(two):
 
 def test_claiming_again_what_one_works_on_stops_nothing(two):
     assert two.person("ana").claim("T-1").stopped == ()
-    assert told(two) == [("T-1", 0, 60, "open")]
+    assert periods(two) == [("T-1", 0, 60, "open")]
 
 
 def test_what_expired_long_ago_ends_at_its_last_sign_of_life(bench):
@@ -97,9 +97,9 @@ def test_what_expired_long_ago_ends_at_its_last_sign_of_life(bench):
     bench.advance(90_000)
     assert ana.claim("T-2").stopped == ("T-1",)
     bench.advance(60)
-    assert told(bench) == [("T-1", 0, 600, "claim"), ("T-2", 90_600, 90_660, "open")]
+    assert periods(bench) == [("T-1", 0, 600, "claim"), ("T-2", 90_600, 90_660, "open")]
     bench.agent("codex", "s1").do(c.Takeover("T-1"))
-    assert told(bench)[0] == ("T-1", 0, 600, "claim")
+    assert periods(bench)[0] == ("T-1", 0, 600, "claim")
     assert bench.faults() == ()
 
 
@@ -141,7 +141,7 @@ def test_the_answer_says_so(repo):
     answer = repo.json("claim", "T-2", "--as", "ana")
     assert answer["stopped"] == ["T-1"]
     assert answer["task"]["key"] == "T-2"
-    told = repo.ok("start", "T-1", "--as", "ana")
-    assert "T-1 is in progress again" in told.out
-    assert "T-2" not in told.out
-    assert "T-2 is stopped" in told.err
+    ran = repo.ok("start", "T-1", "--as", "ana")
+    assert "T-1 is in progress again" in ran.out
+    assert "T-2" not in ran.out
+    assert "T-2 is stopped" in ran.err

@@ -37,23 +37,23 @@ def refusal_of(act) -> Refused:
 
 def test_the_pulse_stays_while_nothing_happens(bench, other):
     bench.add()
-    felt = watch.change_counter(other)
+    counter = watch.change_counter(other)
     watch.last_event(other)
-    assert watch.change_counter(other) == felt
+    assert watch.change_counter(other) == counter
 
 
 def test_the_pulse_changes_with_what_others_do_and_with_ones_own(bench, other):
     for board in (other, bench.board):
-        felt = watch.change_counter(board)
+        counter = watch.change_counter(board)
         bench.add()
-        assert watch.change_counter(board) != felt
+        assert watch.change_counter(board) != counter
 
 
 def test_a_wait_ends_with_a_change_or_with_its_time(bench, other):
-    felt = watch.change_counter(other)
-    assert watch.wait_for_change(other, felt, 0) == felt
+    counter = watch.change_counter(other)
+    assert watch.wait_for_change(other, counter, 0) == counter
     bench.add()
-    assert watch.wait_for_change(other, felt, 0) != felt
+    assert watch.wait_for_change(other, counter, 0) != counter
 
 
 def test_a_wait_looks_a_few_times_a_second_and_no_more(bench, other, monkeypatch):
@@ -74,9 +74,9 @@ def test_a_wait_pauses_before_it_looks_again_though_there_is_a_change(bench, oth
     """On a busy board there always is one: who waits would do nothing but look."""
     slept = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    felt = watch.change_counter(other)
+    counter = watch.change_counter(other)
     bench.add()
-    assert watch.wait_for_change(other, felt, 5) != felt
+    assert watch.wait_for_change(other, counter, 5) != counter
     assert len(slept) == 1
 
 
@@ -111,8 +111,8 @@ def test_only_what_is_wanted_is_told(bench):
     assert verbs(task=TaskKey("T-2")) == ["added", "claimed", "started", "noted"]
     assert verbs(task=TaskKey("T-2"), actor="ana") == ["noted"]
     nobody = LogFilter(actor="nobody-here")
-    told = refusal_of(lambda: watch.events_after(bench.board, 0, wanted=nobody))
-    assert told.code == "unknown_actor"
+    refusal = refusal_of(lambda: watch.events_after(bench.board, 0, wanted=nobody))
+    assert refusal.code == "unknown_actor"
 
 
 def test_a_board_that_was_restored_is_watched_from_where_it_is(bench):
@@ -246,10 +246,10 @@ def test_an_expired_lease_is_free_and_not_ready(bench):
 def test_who_waited_in_vain_is_told_who_holds_it(bench):
     bench.add()
     bench.agent("codex", "s1").claim()
-    told = refusal_of(lambda: watch.wait_until(bench.board, KEY, "free", 0))
-    assert told.code == "timed_out"
-    assert "held by codex (session s1) until" in str(told)
-    assert told.refusal.facts["holder"] == "codex"
+    refusal = refusal_of(lambda: watch.wait_until(bench.board, KEY, "free", 0))
+    assert refusal.code == "timed_out"
+    assert "held by codex (session s1) until" in str(refusal)
+    assert refusal.refusal.facts["holder"] == "codex"
 
 
 NEVER = [
@@ -274,6 +274,6 @@ def test_work_under_review_may_still_come_to_an_end(bench):
     bench.agent().claim()
     bench.agent().do(c.Submit(KEY))
     for goal in watch.GOALS:
-        told = refusal_of(lambda goal=goal: watch.wait_until(bench.board, KEY, goal, 0))
-        assert told.code == "timed_out"
-        assert "review" in str(told)
+        refusal = refusal_of(lambda goal=goal: watch.wait_until(bench.board, KEY, goal, 0))
+        assert refusal.code == "timed_out"
+        assert "review" in str(refusal)

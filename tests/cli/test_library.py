@@ -314,13 +314,13 @@ def test_bad_arguments_are_refused(board, door, wrong):
 
 def test_a_ttl_is_written_or_a_timedelta(board):
     assert board.claim("T-1", ttl=timedelta(seconds=90.5)).lease.ttl == timedelta(seconds=90.5)
-    for wrong, said in (
+    for wrong, message in (
         (300, 'the ttl is 300; it is text like "5m", or a timedelta'),
         (timedelta(days=-1), "the ttl is -1 day, 0:00:00; it lies between 1 s and 30 d"),
     ):
         with pytest.raises(Refused) as problem:
             board.renew("T-1", ttl=wrong)
-        assert str(problem.value) == said
+        assert str(problem.value) == message
 
 
 def test_a_text_is_one_scope_and_not_its_letters(board):
@@ -457,19 +457,19 @@ def test_the_keeper_renews_while_the_block_runs(board):
 
 
 def test_a_lost_lease_is_told_by_callback_event_and_check(board, ana):
-    told = threading.Event()
+    called = threading.Event()
     reasons = []
 
     def on_lost(refusal):
         reasons.append(refusal.code)
-        told.set()
+        called.set()
 
     with (
         pytest.raises(LeaseLost) as problem,
         board.hold("T-1", ttl="1s", then="complete", on_lost=on_lost) as lease,
     ):
         ana.takeover("T-1", force=True, reason="urgent")
-        assert told.wait(PATIENCE)
+        assert called.wait(PATIENCE)
         assert lease.lost.is_set()
         lease.check()
     assert (problem.value.code, reasons) == ("lease_lost", ["lease_lost"])
@@ -566,11 +566,11 @@ def test_a_lease_ends_with_its_block(board, claude):
 
 
 def test_what_is_done_in_this_process_is_known_at_once(board, ana):
-    told = threading.Event()
-    with board.hold("T-1", on_lost=lambda _: told.set()) as lease:
+    called = threading.Event()
+    with board.hold("T-1", on_lost=lambda _: called.set()) as lease:
         ana.takeover("T-1", force=True, reason="urgent")
         assert is_lost(lease)
-        assert told.wait(PATIENCE)
+        assert called.wait(PATIENCE)
 
 
 def test_news_that_is_older_than_the_lease_does_not_end_it(board):
@@ -853,12 +853,14 @@ def test_on_lost_may_release_a_lease_that_stands_on_the_board(board):
 
 
 def test_on_lost_runs_in_the_keepers_thread_whoever_finds_the_loss(board, repo):
-    told = []
-    with board.hold("T-1", on_lost=lambda _: told.append(threading.current_thread().name)) as lease:
+    calls = []
+    with board.hold(
+        "T-1", on_lost=lambda _: calls.append(threading.current_thread().name)
+    ) as lease:
         repo.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
         with pytest.raises(LeaseLost):
             lease.check(ask=True)
-    assert told == ["dibs T-1 watch"]
+    assert calls == ["dibs T-1 watch"]
 
 
 def test_an_error_in_on_lost_is_reported_and_does_not_hide_the_loss(board, ana, monkeypatch):
@@ -951,11 +953,11 @@ def test_who_waited_for_its_turn_looks_again_before_it_renews(kept):
     """Two threads find the deadline past: one renews; after a loss, none does."""
     bench, keeper = kept
     bench.advance(3300)
-    asked = threading.Thread(target=keeper.check)
+    checking = threading.Thread(target=keeper.check)
     with keeper._turn:
-        asked.start()
+        checking.start()
         keeper._renewed = bench.machine.boottime()
-    asked.join(PATIENCE)
+    checking.join(PATIENCE)
     assert bench.task().lease.renewals == 0
     keeper.lose(refusals.refused("bug", "a loss").refusal)
     keeper._renew(lambda: True)

@@ -70,8 +70,8 @@ def test_reset_names_everyone_whom_it_interrupts(repo):
     repo.ok("claim", first, *A)
     repo.fails(1, "reset", first, *B)
     repo.fails(2, "reset", first, *ANA)
-    told = repo.json("reset", first, "--dry-run", "--reason", "wrong", *ANA)
-    assert (told["dry_run"], told["changes"][0]["from"]["session"]) == (True, "s1")
+    reply = repo.json("reset", first, "--dry-run", "--reason", "wrong", *ANA)
+    assert (reply["dry_run"], reply["changes"][0]["from"]["session"]) == (True, "s1")
     assert repo.json("show", first)["task"]["state"] == "in_progress"
     ran = repo.ok("reset", first, "--reason", "wrong", *ANA)
     assert "T-1 begins anew; it was held by codex (session s1)" in ran.out
@@ -86,8 +86,8 @@ def test_reset_of_several_needs_a_yes(repo):
         repo.ok("complete", key, *A)
     ran = repo.fails(2, "reset", first, "--redo", *ANA)
     assert "changes 2 tasks: T-1, T-2" in ran.err
-    told = repo.json("reset", first, "--redo", "--yes", "--park", *ANA)
-    assert [(c["key"], c["event"]) for c in told["changes"]] == [
+    reply = repo.json("reset", first, "--redo", "--yes", "--park", *ANA)
+    assert [(c["key"], c["event"]) for c in reply["changes"]] == [
         ("T-1", "reset"),
         ("T-1", "parked"),
         ("T-2", "reset"),
@@ -179,8 +179,8 @@ def test_a_later_time_is_typed_in_local_time_or_from_now(repo):
 
 def test_next_makes_a_work_tree_which_goes_when_its_task_is_complete(repo):
     key = add(repo)
-    told = repo.json("next", "--worktree", *A)
-    path, branch = told["worktree"], told["branch"]
+    reply = repo.json("next", "--worktree", *A)
+    path, branch = reply["worktree"], reply["branch"]
     assert branch == f"dibs/{key}"
     assert subprocess.check_output(["git", "-C", path, "branch", "--show-current"], text=True) == (
         f"{branch}\n"

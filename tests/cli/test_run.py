@@ -123,7 +123,7 @@ def test_output_passes_through_while_the_command_runs(repo):
     with Running(repo, key, f"echo first; {wait_for('word')}; echo last", *A) as run:
         assert run.line() == "first\n"
         assert shown(repo, key)["state"] == "in_progress"
-        run.tell("word")
+        run.signal_word("word")
         ran = run.ended()
     assert (ran.code, ran.out) == (0, "last\n")
 
@@ -170,9 +170,9 @@ def test_with_json_standard_output_holds_one_object(repo):
     key = repo.add()
     ran = repo.run("run", key, *A, "--json", "--", "echo", "hello")
     assert ran.err == "hello\n"
-    told = ran.json["run"]
-    assert told.pop("log") is None
-    assert told == {
+    reply = ran.json["run"]
+    assert reply.pop("log") is None
+    assert reply == {
         "exit": 0, "signal": None, "ended_by": "complete", "by_command": False, "interrupted_by": None,
         "token": "1.1", "session": "s1", "tail": "hello",
     }  # fmt: skip
@@ -196,17 +196,17 @@ def test_a_command_must_be_given(repo):
 ENVIRONMENT = "env | grep -a ^DIBS_ | sort"
 
 
-def variables(told: str) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in told.splitlines())
+def variables(printed: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in printed.splitlines())
 
 
 def test_the_command_knows_who_it_is(repo):
     key = repo.add()
     with Running(repo, key, ENVIRONMENT, *A) as run:
-        told = variables(run.ended().out)
-    assert told.pop("DIBS_URL", None) == repo.around.get("DIBS_URL")
-    del told["DIBS_HOOK_SECONDS"]  # of all tests
-    assert told == {
+        environment = variables(run.ended().out)
+    assert environment.pop("DIBS_URL", None) == repo.around.get("DIBS_URL")
+    del environment["DIBS_HOOK_SECONDS"]  # of all tests
+    assert environment == {
         "DIBS_AGENT": "codex-2", "DIBS_SESSION": "s1", "DIBS_TASK": key, "DIBS_TOKEN": "1.1",
         "DIBS_RUN": run.mark,
     }  # fmt: skip
@@ -226,9 +226,9 @@ def test_output_is_kept_for_its_owner_alone(repo):
     key = repo.add()
     logs = repo.folder.parent / "logs" / "deep"
     script = "echo out; echo err >&2"
-    told = repo.ok("run", key, *A, "--json", "--log-dir", str(logs), "--", "sh", "-c", script).json
+    reply = repo.ok("run", key, *A, "--json", "--log-dir", str(logs), "--", "sh", "-c", script).json
     log = logs / f"{key}-1.1.log"
-    assert told["run"]["log"] == str(log)
+    assert reply["run"]["log"] == str(log)
     assert (sorted(log.read_text().split()), mode_of(log)) == (["err", "out"], 0o600)
 
 
@@ -237,12 +237,12 @@ def test_output_is_kept_for_its_owner_alone(repo):
 
 def test_a_run_without_a_session_has_one_of_its_own(repo):
     first, second = repo.add(), repo.add()
-    told = [
+    sessions = [
         repo.ok("--json", "run", key, "--agent", "codex-2", "--", "true").json["run"]["session"]
         for key in (first, second)
     ]
-    assert all(session.startswith("run-") for session in told)
-    assert told[0] != told[1]
+    assert all(session.startswith("run-") for session in sessions)
+    assert sessions[0] != sessions[1]
 
 
 def test_the_session_lives_as_long_as_the_run_also_when_the_command_claims(repo):
@@ -254,7 +254,7 @@ def test_the_session_lives_as_long_as_the_run_also_when_the_command_claims(repo)
         assert held_by(repo, other, "codex-2")
         tied = process_of_session(repo, "codex-2", "s1")
         assert tied == this_machine().process(run.pid)
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
 
 
@@ -266,7 +266,7 @@ def test_the_session_of_a_run_inside_a_run_ends_with_the_inner_one(repo):
         parent = this_machine().parent(run.pid_of("it"))
         until(lambda: (shown(repo, inner)["renewals"] or 0) >= 2)
         assert process_of_session(repo, "codex-2", "s2") == this_machine().process(parent)
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
 
 
@@ -283,7 +283,7 @@ def test_two_runs_of_one_session_are_two(repo):
         run.pid_of("it")
         ran = repo.run("--json", "run", key, *A, "--", "touch", str(run.folder / "second"))
         assert (ran.code, ran.error["code"]) == (4, "already_running")
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
     assert not (run.folder / "second").exists()
 
@@ -302,7 +302,7 @@ def test_a_person_runs_a_task_once_at_a_time_and_is_told_which_process_it_is(rep
         assert f"next: wait until it ends: dibs wait {key} --for free" in ran.err
         assert repo.ok("claim", key, *ANA, "--json").json["lease"]["token"] == "1.1"
         assert repo.run("run", key, *ANA, "--", "true").code == 4, "a claim beside it is no end"
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
     assert not (run.folder / "second").exists()
 
@@ -316,7 +316,7 @@ def test_a_session_that_holds_another_task_runs_each_of_them_once_at_a_time(repo
         assert ran.code == 4
         assert f"codex-2 (session s1) runs {key} already: process {run.pid} on " in ran.err
         assert repo.ok("run", other, *A, "--", "true").code == 0
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
     assert not (run.folder / "second").exists()
 
@@ -330,7 +330,7 @@ def test_a_run_that_gave_its_lease_back_and_goes_on_is_not_run_a_second_time(rep
         repo.ok("release", key, *who)
         ran = repo.run("run", key, *who, "--", "true")
         assert (ran.code, "its lease has ended, token 1.1" in ran.err) == (4, True)
-        run.tell("word")
+        run.signal_word("word")
         run.ended()
     assert repo.ok("run", key, *who, "--", "true").code == 0
 
@@ -418,10 +418,10 @@ def test_an_agent_that_a_run_started_is_no_person_whatever_it_says(repo, way):
     key, other = repo.add(), repo.add()
     with Running(repo, key, acts(way, f"{DIBS} claim {other} --as ana"), *A) as run:
         code = run.pid_of("code")
-        said = (run.folder / "said").read_text()
-        assert code == 1, said
-        assert "ana cannot act here: this is part of dibs run of codex-2" in said
-        assert "next: act as the agent that you are" in said
+        output = (run.folder / "said").read_text()
+        assert code == 1, output
+        assert "ana cannot act here: this is part of dibs run of codex-2" in output
+        assert "next: act as the agent that you are" in output
         run.ended()
     assert shown(repo, other)["token"] == "0.0"
     assert repo.json("log", "--refused")["refusals"][0]["code"] == "in_harness"
@@ -508,7 +508,7 @@ def test_the_lease_is_renewed_while_the_command_lives(repo):
     key = repo.add()
     with Running(repo, key, wait_for("word"), *A, "--ttl", "4s") as run:
         until(lambda: (shown(repo, key)["renewals"] or 0) >= 3)
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
     [lease] = repo.json("show", key)["ended_leases"]
     assert (lease["token"], lease["cause"]) == ("1.1", "complete")
@@ -561,8 +561,8 @@ def test_a_command_may_end_its_lease_itself(repo, own, state, code):
     verb, _, rest = own.partition(" ")
     ran = repo.run("--json", "run", key, *A, "--", "sh", "-c", f"{DIBS} {verb} {key} {rest}")
     assert ran.code == code, ran.err
-    told = ran.json
-    assert (told["task"]["state"], told["run"]["by_command"], told["run"]["ended_by"]) == (
+    reply = ran.json
+    assert (reply["task"]["state"], reply["run"]["by_command"], reply["run"]["ended_by"]) == (
         state,
         True,
         verb,
@@ -577,7 +577,7 @@ def test_a_command_that_ended_its_lease_itself_may_go_on(repo):
     with Running(repo, key, script, *A, "--ttl", "4s") as run:
         run.pid_of("it")
         until(lambda: repo.json("log", "--refused")["refusals"])
-        run.tell("word")
+        run.signal_word("word")
         ran = run.ended()
     assert (ran.code, ran.out.endswith("bye\n")) == (0, True)
 
@@ -681,7 +681,7 @@ def test_who_is_stopped_at_the_terminal_stops_the_command_and_continues_it(repo)
         until(lambda: machine.is_stopped(run.pid) and machine.is_stopped(pid))
         run.send(signal.SIGCONT)
         until(lambda: not machine.is_stopped(pid))
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
 
 
@@ -712,7 +712,7 @@ def test_a_process_of_another_run_is_not_a_survivor_of_this_one(repo):
         for other in (process.started * 10, process.started // 10):
             near = LeaseProcess(process.but(started=other))
             assert end_survivors(this_machine(), near, 0) == []
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
         assert not lives(pid)
 
@@ -722,7 +722,7 @@ def test_a_process_of_another_run_is_not_a_survivor_of_this_one(repo):
 
 def keep_the_lock(hand) -> None:
     hand.send("stop_inside", "think")
-    assert hand.hear() == "inside"
+    assert hand.receive() == "inside"
     hand.wait_until_stopped()
 
 
@@ -736,7 +736,7 @@ def test_an_end_that_cannot_be_written_down_is_tried_again(repo):
     ):
         pid = run.pid_of("it")
         keep_the_lock(slow)
-        run.tell("word")
+        run.signal_word("word")
         until(lambda: not lives(pid))
         with pytest.raises(subprocess.TimeoutExpired):
             run.process.wait(2.5)
@@ -746,26 +746,26 @@ def test_an_end_that_cannot_be_written_down_is_tried_again(repo):
 
 
 @of_a_file
-@pytest.mark.parametrize("told", [0, signal.SIGINT])
-def test_an_end_that_could_not_be_written_down_is_told(repo, told):
+@pytest.mark.parametrize("output", [0, signal.SIGINT])
+def test_an_end_that_could_not_be_written_down_is_told(repo, output):
     """When the lease is over, or when somebody does not want to wait for that."""
     (repo.database.parent / "settings.toml").write_text('write_wait = "1s"\n')
     key = repo.add()
-    ttl = "60s" if told else "2s"
+    ttl = "60s" if output else "2s"
     with (
         Running(repo, key, f"{here('it')}; {wait_for('word')}", *A, "--ttl", ttl, "--json") as run,
         Hand(repo.folder, "slow") as slow,
     ):
         pid = run.pid_of("it")
         keep_the_lock(slow)
-        run.tell("word")
+        run.signal_word("word")
         until(lambda: not lives(pid))
-        if told:
+        if output:
             until(lambda: waits_for_a_lock(run.pid))
-            run.send(told)
+            run.send(output)
         ran = run.ended()
         slow.resume()
-        slow.hear()
+        slow.receive()
     error = json.loads(ran.err.splitlines()[-1])["error"]
     assert (ran.code, error["code"]) == (75, "busy")
     assert f"the command exited with 0, and complete {key} was not written down" in error["message"]

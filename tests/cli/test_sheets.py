@@ -38,8 +38,8 @@ STINTS = [
 
 
 def made(stints=STINTS, since=SINCE, until=UNTIL, **changes):
-    asked = SheetQuery(since, until, ZONE, **changes)
-    return make_sheet(in_order(stints), asked, zones.local_days(ZONE), NAMES)
+    query = SheetQuery(since, until, ZONE, **changes)
+    return make_sheet(in_order(stints), query, zones.local_days(ZONE), NAMES)
 
 
 # For people.
@@ -124,20 +124,22 @@ def test_csv_and_json_hold_every_microsecond(pairs):
         WorkedStint(1, SINCE + start, SINCE + start + length, "T-1") for start, length in pairs
     ]
     found = made(stints, by=("day",), rule=rounding.parse_rule("6m-up-day"))
-    told = json.loads(json.dumps(payload.sheet_payload(found)))
+    reply = json.loads(json.dumps(payload.sheet_payload(found)))
     lines = read(sheet_csv.render(found))
     assert [line["line"] for line in lines] == [*["row"] * len(found.rows), "total"]
-    for row, line, said in zip((*found.rows, found.total), lines, (*told["rows"], told["total"])):
+    for row, line, in_json in zip(
+        (*found.rows, found.total), lines, (*reply["rows"], reply["total"])
+    ):
         for name in ("effort", "working", "overlap", "billed"):
             assert line[f"{name}_s"].replace(".", "").lstrip("0") == str(getattr(row, name) or "")
-            assert said[f"{name}_us"] == getattr(row, name)
-        assert line["billed_hours"] == said["billed_hours"] == rounding.hours(row.billed)
-    assert [said["day"] for said in told["rows"]] == [line["day"] for line in lines[:-1]]
+            assert in_json[f"{name}_us"] == getattr(row, name)
+        assert line["billed_hours"] == in_json["billed_hours"] == rounding.hours(row.billed)
+    assert [in_json["day"] for in_json in reply["rows"]] == [line["day"] for line in lines[:-1]]
 
 
 def test_json_says_how_the_sheet_was_made():
-    told = payload.sheet_payload(made(by=("actor", "week"), actor=2))
-    assert told["rows"] == [
+    reply = payload.sheet_payload(made(by=("actor", "week"), actor=2))
+    assert reply["rows"] == [
         {
             "actor": "codex-2", "week": "2026-W47", "stints": 1, "effort_us": 2 * HOUR,
             "working_us": 2 * HOUR, "overlap_us": 0, "billed_us": 2 * HOUR, "billed_hours": None,
@@ -145,8 +147,8 @@ def test_json_says_how_the_sheet_was_made():
             "known": "actual",
         }
     ]  # fmt: skip
-    del told["rows"], told["total"]
-    assert told == {
+    del reply["rows"], reply["total"]
+    assert reply == {
         "from": "2026-11-15T23:00:00Z", "to": "2026-11-22T23:00:00Z", "first_day": "2026-11-16",
         "last_day": "2026-11-22", "zone": ZONE, "by": ["actor", "week"], "bill_by": "effort",
         "rounding": "none", "only": ["actor codex-2"], "footer": FOOTER,

@@ -170,12 +170,12 @@ try:
 except Refused:
     print(zones.here(), zones.period("UTC", "1970-01-02"))
 """
-    told = subprocess.run(
+    ran = subprocess.run(
         [sys.executable, "-S", "-c", program],
         env={"PYTHONTZPATH": "", "PYTHONPATH": str(src)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert told.stdout == f"UTC ({DAY}, {2 * DAY})\n"
+    assert ran.stdout == f"UTC ({DAY}, {2 * DAY})\n"
 
 
 def test_the_clock_says_which_hour_it_is_when_it_comes_twice():

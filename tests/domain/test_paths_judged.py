@@ -46,56 +46,56 @@ CASES = {
 @pytest.mark.parametrize(("case", "expected"), CASES.items())
 def test_each_path_is_judged_by_what_reserves_it(case, expected):
     own, others, path = case
-    known = AccessFacts(
+    facts = AccessFacts(
         GROUND,
         (task("T-1", own),) if own else (),
         (rival(others),) if others else (),
     )
-    verdict = check_access(known, [path], EDIT)
+    verdict = check_access(facts, [path], EDIT)
     found = [name for name in ("held", "outside", "forbidden") if getattr(verdict, name)]
     assert found == ([expected] if expected else [])
     assert verdict.stops == bool(expected)
 
 
 def test_a_task_without_a_scope_allows_every_path_that_nobody_else_holds():
-    known = AccessFacts(GROUND, (task("T-1"), task("T-2", "docs")), (rival("src"),))
-    verdict = check_access(known, ["any.py", "docs/a.md", "src/b.py"], EDIT)
+    facts = AccessFacts(GROUND, (task("T-1"), task("T-2", "docs")), (rival("src"),))
+    verdict = check_access(facts, ["any.py", "docs/a.md", "src/b.py"], EDIT)
     assert [path for path, _ in verdict.held] == ["src/b.py"]
     assert not verdict.outside
 
 
 def test_constraints_say_what_may_be_done_with_a_path():
-    known = AccessFacts(GROUND, (task("T-1", "src", constraints=("edit",)), task("T-2", "src/b")))
-    assert not check_access(known, ["src/a"], EDIT).stops
-    assert check_access(known, ["src/a", "src/b"], COMMIT).forbidden == (("src/a", "T-1"),)
+    facts = AccessFacts(GROUND, (task("T-1", "src", constraints=("edit",)), task("T-2", "src/b")))
+    assert not check_access(facts, ["src/a"], EDIT).stops
+    assert check_access(facts, ["src/a", "src/b"], COMMIT).forbidden == (("src/a", "T-1"),)
 
 
 def test_what_a_person_allowed_is_not_in_the_way_and_nothing_else_is_free():
     allowed = Allowance(7, "T-9", ("src/a.py",), 1, until=100)
-    known = AccessFacts(GROUND, (task("T-1", "docs"),), (rival("src"),), (allowed,))
-    assert not check_access(known, ["src/a.py"], EDIT).stops
-    assert check_access(known, ["src/b.py"], EDIT).stops
-    other = known.but(rivals=(rival("src", key="T-8"),))
+    facts = AccessFacts(GROUND, (task("T-1", "docs"),), (rival("src"),), (allowed,))
+    assert not check_access(facts, ["src/a.py"], EDIT).stops
+    assert check_access(facts, ["src/b.py"], EDIT).stops
+    other = facts.but(rivals=(rival("src", key="T-8"),))
     assert check_access(other, ["src/a.py"], EDIT).stops
 
 
 def test_the_item_file_of_a_held_task_is_always_allowed():
-    known = AccessFacts(GROUND, (task("T-1", "src"),), items=frozenset({"backlog/T-1.md"}))
-    assert check_access(known, ["backlog/T-1.md"], COMMIT).is_clear
+    facts = AccessFacts(GROUND, (task("T-1", "src"),), items=frozenset({"backlog/T-1.md"}))
+    assert check_access(facts, ["backlog/T-1.md"], COMMIT).is_clear
 
 
 def test_only_a_commit_asks_what_was_lost_and_whether_a_task_is_held():
-    known = AccessFacts(GROUND, lost=("T-1",), needs=REFUSE)
-    assert check_access(known, ["a"], EDIT).is_clear
-    verdict = check_access(known, ["a"], COMMIT)
+    facts = AccessFacts(GROUND, lost=("T-1",), needs=REFUSE)
+    assert check_access(facts, ["a"], EDIT).is_clear
+    verdict = check_access(facts, ["a"], COMMIT)
     assert (verdict.lost, verdict.needs) == (("T-1",), REFUSE)
-    holder = known.but(mine=(task("T-2"),))
+    holder = facts.but(mine=(task("T-2"),))
     assert check_access(holder, ["a"], COMMIT).is_clear
 
 
 def test_where_conflicts_only_warn_a_held_path_stops_nobody():
-    known = AccessFacts(GROUND.but(conflict=WARN), rivals=(rival("src"),))
-    verdict = check_access(known, ["src/a"], EDIT)
+    facts = AccessFacts(GROUND.but(conflict=WARN), rivals=(rival("src"),))
+    verdict = check_access(facts, ["src/a"], EDIT)
     assert verdict.held
     assert not verdict.stops
 

@@ -52,22 +52,22 @@ RANGE = 3 * DAY
 TICK = 15 * MINUTE  # every change of an offset, and every midnight, of the zones above
 
 
-def bits(stints, asked):
-    edges = {asked.since, asked.until, *range(asked.since - asked.since % TICK, asked.until, TICK)}
+def bits(stints, query):
+    edges = {query.since, query.until, *range(query.since - query.since % TICK, query.until, TICK)}
     edges |= {edge for stint in stints for edge in (stint.start, stint.end)}
-    inside = sorted(edge for edge in edges if asked.since <= edge <= asked.until)
+    inside = sorted(edge for edge in edges if query.since <= edge <= query.until)
     return list(pairwise(inside))
 
 
-def labels_by_hand(stint, instant, asked):
-    local = wall(asked.zone, instant).date()
+def labels_by_hand(stint, instant, query):
+    local = wall(query.zone, instant).date()
     iso = local.isocalendar()
     words = {
         "actor": NAMES[stint.actor], "task": stint.key, "area": stint.area,
         "charge_code": stint.charge_code, "day": f"{local}", "month": f"{local:%Y-%m}",
         "week": f"{iso.year}-W{iso.week:02}",
     }  # fmt: skip
-    return tuple(words[name] for name in asked.by)
+    return tuple(words[name] for name in query.by)
 
 
 def rounded_by_hand(amount, rule):
@@ -81,20 +81,20 @@ def rounded_by_hand(amount, rule):
 class ByHand:
     """Rows and total of the stints, bit by bit."""
 
-    def __init__(self, stints, asked):
-        self.stints, self.asked = stints, asked
+    def __init__(self, stints, query):
+        self.stints, self.query = stints, query
         self.touched = defaultdict(set)
         self.effort = defaultdict(int)
         self.parts = defaultdict(int)
         self.active = defaultdict(list)
         for number, stint in enumerate(stints):
-            if stint.start == stint.end and asked.since <= stint.start < asked.until:
-                self.touched[labels_by_hand(stint, stint.start, asked)].add(number)
-        for begin, end in bits(stints, asked):
-            day = wall(asked.zone, begin).date()
+            if stint.start == stint.end and query.since <= stint.start < query.until:
+                self.touched[labels_by_hand(stint, stint.start, query)].add(number)
+        for begin, end in bits(stints, query):
+            day = wall(query.zone, begin).date()
             for number, stint in enumerate(stints):
                 if stint.start <= begin and end <= stint.end:
-                    row = labels_by_hand(stint, begin, asked)
+                    row = labels_by_hand(stint, begin, query)
                     self.touched[row].add(number)
                     self.effort[row] += end - begin
                     self.parts[row, stint.actor, number, day] += end - begin
@@ -113,8 +113,8 @@ class ByHand:
 
     def billed(self, row):
         """What one row is billed."""
-        rule, amounts = self.asked.rule, defaultdict(int)
-        if self.asked.bill_by == EFFORT:
+        rule, amounts = self.query.rule, defaultdict(int)
+        if self.query.bill_by == EFFORT:
             for (of, actor, number, day), amount in self.parts.items():
                 one = {"entry": number, "day": day, "period": ""}[rule.per]
                 if of == row:
@@ -139,9 +139,9 @@ class ByHand:
         rows = self.rows().values()
         billed = sum(row[3] for row in rows)
         apart = {"task", "area", "charge_code"}
-        if self.asked.bill_by == WORKING and apart & {*self.asked.by}:
-            by = ("actor", *[name for name in self.asked.by if name in {"day", "week", "month"}])
-            billed = ByHand(self.stints, self.asked.but(by=by)).total()[3]
+        if self.query.bill_by == WORKING and apart & {*self.query.by}:
+            by = ("actor", *[name for name in self.query.by if name in {"day", "week", "month"}])
+            billed = ByHand(self.stints, self.query.but(by=by)).total()[3]
         count = len(set().union(*self.touched.values()))
         return count, sum(row[1] for row in rows), self.working(()), billed
 
@@ -182,7 +182,7 @@ RULES = [
 def cases(draw):
     zone, since = draw(st.sampled_from(sorted(PLACES)))
     since += draw(st.sampled_from([0, 1, 17 * MINUTE]))
-    asked = SheetQuery(
+    query = SheetQuery(
         since,
         since + RANGE,
         zone,
@@ -191,11 +191,11 @@ def cases(draw):
         draw(st.sampled_from([rounding.NONE, *RULES])),
     )
     few, many = st.lists(worked(since), max_size=2), st.lists(worked(since), min_size=4, max_size=8)
-    return draw(st.one_of(many, few)), asked
+    return draw(st.one_of(many, few)), query
 
 
-def made(stints, asked):
-    return make_sheet(in_order(stints), asked, zones.local_days(asked.zone), NAMES)
+def made(stints, query):
+    return make_sheet(in_order(stints), query, zones.local_days(query.zone), NAMES)
 
 
 def amounts(row):
@@ -207,33 +207,33 @@ def amounts(row):
 
 @given(cases())
 def test_a_timesheet_says_what_a_count_by_hand_says(case):
-    stints, asked = case
-    made_sheet, by_hand = made(stints, asked), ByHand(stints, asked)
+    stints, query = case
+    made_sheet, by_hand = made(stints, query), ByHand(stints, query)
     assert {row.labels: amounts(row) for row in made_sheet.rows} == by_hand.rows()
     assert amounts(made_sheet.total) == by_hand.total()
 
 
 @given(cases())
 def test_the_sum_over_any_split_is_the_sum_of_the_stints(case):
-    stints, asked = case
-    clip = [(max(s.start, asked.since), min(s.end, asked.until)) for s in stints]
+    stints, query = case
+    clip = [(max(s.start, query.since), min(s.end, query.until)) for s in stints]
     expected = sum(max(0, end - start) for start, end in clip)
-    for by in [*[(name,) for name in BY], asked.by, BY]:
-        for zone in ("UTC", asked.zone, "Pacific/Kiritimati", "America/St_Johns"):
-            found = made(stints, asked.but(by=by, zone=zone))
+    for by in [*[(name,) for name in BY], query.by, BY]:
+        for zone in ("UTC", query.zone, "Pacific/Kiritimati", "America/St_Johns"):
+            found = made(stints, query.but(by=by, zone=zone))
             assert sum(row.effort for row in found.rows) == found.total.effort == expected
             assert sum(row.overlap for row in found.rows) <= found.total.overlap
-    cut = split(stints, asked.since, asked.until, zones.local_days(asked.zone))
+    cut = split(stints, query.since, query.until, zones.local_days(query.zone))
     assert sum(piece.length for piece in cut) == expected
 
 
 @given(cases())
 def test_nobody_works_longer_than_the_day_is(case):
-    stints, asked = case
+    stints, query = case
     days = defaultdict(int)
-    for day, start, end in zones.local_days(asked.zone)(asked.since, asked.until):
+    for day, start, end in zones.local_days(query.zone)(query.since, query.until):
         days[day] += end - start
-    found = made(stints, asked.but(by=("actor", "day")))
+    found = made(stints, query.but(by=("actor", "day")))
     for row in found.rows:
         assert 0 <= row.working <= days[row.labels[1]] <= 25 * HOUR
         assert row.working <= row.effort
@@ -241,24 +241,24 @@ def test_nobody_works_longer_than_the_day_is(case):
 
 @given(cases(), st.randoms())
 def test_the_order_in_which_stints_were_recorded_does_not_matter(case, chance):
-    stints, asked = case
+    stints, query = case
     shuffled = stints.copy()
     chance.shuffle(shuffled)
-    assert made(shuffled, asked) == made(stints, asked)
+    assert made(shuffled, query) == made(stints, query)
     by_start_only = sorted(shuffled, key=lambda one: (one.actor, one.start))
-    assert make_sheet(by_start_only, asked, zones.local_days(asked.zone), NAMES) == made(
-        stints, asked
+    assert make_sheet(by_start_only, query, zones.local_days(query.zone), NAMES) == made(
+        stints, query
     )
 
 
 @given(cases(), st.integers(1, RANGE - 1))
 def test_two_halves_of_a_period_add_up_to_it(case, where):
-    stints, asked = case
-    middle = asked.since + where
-    asked = asked.but(rule=rounding.NONE)
-    whole = made(stints, asked).total
-    first = made(stints, asked.but(until=middle)).total
-    second = made(stints, asked.but(since=middle)).total
+    stints, query = case
+    middle = query.since + where
+    query = query.but(rule=rounding.NONE)
+    whole = made(stints, query).total
+    first = made(stints, query.but(until=middle)).total
+    second = made(stints, query.but(since=middle)).total
     assert first.effort + second.effort == whole.effort
     assert first.working + second.working == whole.working
     over_it = sum(stint.start < middle < stint.end for stint in stints)
@@ -278,21 +278,21 @@ def test_a_period_has_its_first_instant_and_not_its_last(start, end, stints):
 
 @given(cases(), st.sampled_from([{"actor": 1}, {"charge_code": "C-7"}, {"billable": False}]))
 def test_a_filter_leaves_out_what_does_not_pass_it(case, wanted):
-    stints, asked = case
+    stints, query = case
     ((name, value),) = wanted.items()
     fewer = [stint for stint in stints if getattr(stint, name) == value]
-    found = made(stints, asked.but(**wanted))
-    assert (found.rows, found.total) == (made(fewer, asked).rows, made(fewer, asked).total)
+    found = made(stints, query.but(**wanted))
+    assert (found.rows, found.total) == (made(fewer, query).rows, made(fewer, query).total)
     assert found.only
 
 
 @given(cases())
 def test_a_store_may_give_only_the_fields_that_are_needed(case):
-    stints, asked = case
-    fields = needed(asked)
+    stints, query = case
+    fields = needed(query)
     rows = [tuple(getattr(stint, field) for field in fields) for stint in in_order(stints)]
-    assert make_sheet(rows, asked, zones.local_days(asked.zone), NAMES, fields) == made(
-        stints, asked
+    assert make_sheet(rows, query, zones.local_days(query.zone), NAMES, fields) == made(
+        stints, query
     )
 
 
@@ -390,13 +390,13 @@ def test_a_day_that_comes_in_two_parts_is_one_day():
     """In St. John's a clock went back from 00:01 to 23:01: rounded once, counted once."""
     zone = "America/St_Johns"
     stint = WorkedStint(1, at("2006-10-29T01:44"), at("2006-10-29T03:44"), "T-1")
-    asked = SheetQuery(at("2006-10-28"), at("2006-10-30"), zone, ("day",))
+    query = SheetQuery(at("2006-10-28"), at("2006-10-30"), zone, ("day",))
     rule = rounding.parse_rule("15m-up-day")
     for by in ("day",), ("task",):
-        found = made([stint], asked.but(by=by, rule=rule))
+        found = made([stint], query.but(by=by, rule=rule))
         assert found.total.billed == 2 * HOUR  # 46 + 59 minutes, and 1 + 14
         assert [row.stints for row in found.rows] == [1] * len(found.rows)
-    found = made([stint], asked)
+    found = made([stint], query)
     assert [(row.labels[0], row.effort / MINUTE) for row in found.rows] == [
         ("2006-10-28", 105), ("2006-10-29", 15),
     ]  # fmt: skip
@@ -438,7 +438,7 @@ def test_local_days_with_a_gap_are_an_error_and_not_lost_time(days):
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "query",
     [
         SheetQuery(DAY, DAY, "UTC"),
         SheetQuery(0, DAY, "UTC", ()),
@@ -447,9 +447,9 @@ def test_local_days_with_a_gap_are_an_error_and_not_lost_time(days):
         SheetQuery(0, DAY, "UTC", bill_by="guess"),
     ],
 )
-def test_nonsense_is_refused(asked):
+def test_nonsense_is_refused(query):
     with pytest.raises(Refused) as refusal:
-        made([], asked)
+        made([], query)
     assert refusal.value.code == "bad_argument"
 
 
@@ -481,8 +481,8 @@ def test_what_a_rule_rounds(rule, by_effort, by_working):
     """Two stints that meet and one that overlaps are one stretch of 17 minutes; then one of 13."""
     minutes = [(0, 8), (8, 16), (10, 17), (60, 73)]
     stints = [WorkedStint(1, a * MINUTE, b * MINUTE, f"T-{n}") for n, (a, b) in enumerate(minutes)]
-    asked = SheetQuery(0, DAY, "UTC", ("actor",), rule=rounding.parse_rule(rule))
-    billed = [made(stints, asked.but(bill_by=by)).total.billed for by in (EFFORT, WORKING)]
+    query = SheetQuery(0, DAY, "UTC", ("actor",), rule=rounding.parse_rule(rule))
+    billed = [made(stints, query.but(bill_by=by)).total.billed for by in (EFFORT, WORKING)]
     assert [amount / MINUTE for amount in billed] == [by_effort, by_working]
 
 
@@ -496,10 +496,10 @@ def test_an_hour_on_two_tasks_is_billed_once_if_working_time_is_billed(bill_by, 
         WorkedStint(1, 2 * MINUTE, 12 * MINUTE, "T-2"),
         WorkedStint(1, DAY, DAY + 10 * MINUTE, "T-3"),
     ]
-    asked = SheetQuery(
+    query = SheetQuery(
         0, 2 * DAY, "UTC", ("day", "task"), bill_by, rounding.parse_rule("15m-nearest-period")
     )
-    found = made(stints, asked)
+    found = made(stints, query)
     assert [row.billed / MINUTE for row in found.rows] == [*each]
     assert found.total.billed == total * MINUTE
 
@@ -536,27 +536,27 @@ def test_hours_of_what_was_not_rounded_are_not_told():
 
 @given(cases(), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_shares_of_what_was_used_add_up_to_it(case, tokens, cost):
-    stints, asked = case
+    stints, query = case
     since = min([stint.start for stint in stints], default=0)
     until = max([stint.end for stint in stints], default=0) + 1
     used = [s.but(tokens=tokens + n, cost=cost, spending="actual") for n, s in enumerate(stints)]
-    found = made(used, asked.but(since=since, until=until))
+    found = made(used, query.but(since=since, until=until))
     expected = sum(stint.tokens for stint in used), sum(stint.cost for stint in used)
     spent = [row.spent for row in found.rows]
     assert (sum(one.tokens for one in spent), sum(one.cost for one in spent)) == expected
-    cut = list(split(used, since, until, zones.local_days(asked.zone)))
+    cut = list(split(used, since, until, zones.local_days(query.zone)))
     assert (sum(one.tokens for one in cut), sum(one.cost for one in cut)) == expected
     if stints:
         assert (found.total.spent.tokens, found.total.spent.cost) == expected
 
 
 def test_how_well_it_is_known_is_how_well_the_worst_is_known():
-    def spent(*told):
+    def spent(*confidence):
         stints = [
             WorkedStint(
                 2, n * HOUR, (n + 1) * HOUR, "T-1", tokens=tokens, cost=None, spending=known
             )
-            for n, (tokens, known) in enumerate(told)
+            for n, (tokens, known) in enumerate(confidence)
         ]
         return made(stints, SheetQuery(0, DAY, "UTC")).total.spent
 
@@ -582,11 +582,11 @@ def test_what_people_corrected_is_counted_once_in_each_row():
         WorkedStint(1, 31 * HOUR, 32 * HOUR, "T-1", source="open"),
         WorkedStint(1, 33 * HOUR, 34 * HOUR, "T-1"),
     ]
-    asked = SheetQuery(0, 2 * DAY, "UTC", ("day",))
-    by_day = made(stints, asked)
+    query = SheetQuery(0, 2 * DAY, "UTC", ("day",))
+    by_day = made(stints, query)
     assert [(row.corrected, row.running) for row in by_day.rows] == [(1, 0), (2, 1)]
     assert (by_day.total.corrected, by_day.total.running) == (2, 1)
-    daily = made(stints, asked.but(by=("task",), rule=rounding.parse_rule("6m-day")))
+    daily = made(stints, query.but(by=("task",), rule=rounding.parse_rule("6m-day")))
     assert (daily.rows[0].corrected, daily.rows[0].stints) == (2, 4)
 
 
@@ -602,12 +602,12 @@ def peak_of(count):
                 start = n * 36 * DAY // count
                 yield (actor, start, start + HOUR)
 
-    asked = SheetQuery(
+    query = SheetQuery(
         0, 20 * DAY, "UTC", ("actor", "week"), rule=rounding.parse_rule("15m-up-day")
     )
     tracemalloc.start()
     try:
-        found = make_sheet(stream(), asked, zones.local_days("UTC"), NAMES, needed(asked))
+        found = make_sheet(stream(), query, zones.local_days("UTC"), NAMES, needed(query))
         assert found.total.stints == count
         return tracemalloc.get_traced_memory()[1]
     finally:

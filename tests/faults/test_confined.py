@@ -55,7 +55,7 @@ def test_a_live_lease_with_a_process_is_neither_taken_nor_swept(repo, inside):
         assert inside("takeover", key, *OTHER).returncode == 4
         assert swept(inside("--json", "sweep", "--grace", "1s", *OTHER)) == []
         assert "stale" not in inside("status").stdout
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
     assert repo.json("show", key)["task"]["token"] == "1.1"
 
@@ -69,11 +69,11 @@ def test_the_boards_clock_goes_on_and_is_not_moved(repo, inside):
     for _ in range(2):
         noted = inside("--json", "note", key, "from inside", *OTHER)
         assert noted.returncode == 0, noted.stderr
-        told = seconds(json.loads(inside("--json", "status").stdout)["now"])
-        assert begun <= told < begun + MINUTE
+        reply = seconds(json.loads(inside("--json", "status").stdout)["now"])
+        assert begun <= reply < begun + MINUTE
         repo.ok("note", key, "from outside", *OTHER)
         after = seconds(repo.json("status")["now"])
-        assert told <= after < begun + MINUTE
+        assert reply <= after < begun + MINUTE
         assert after > seconds(repo.json("show", key)["notes"][0]["at"])
     assert inside("claim", key, *OTHER).returncode == 4
     assert repo.json("log", "--verify")["ok"]

@@ -48,13 +48,13 @@ def prepare(repo: Repo) -> None:
 
 def answers() -> list:
     """Everything that is said about tasks and their history, but for what no ledger keeps."""
-    said = [run_here([*question]) for question in QUESTIONS]
-    for _, answer in said:
+    replies = [run_here([*question]) for question in QUESTIONS]
+    for _, answer in replies:
         answer.pop("at", None)  # `who` says for which instant it was asked: now
         for task in (answer.get("task"), *answer.get("tasks", ())):
             for field in NOT_IN_THE_LEDGER if isinstance(task, dict) else ():
                 task.pop(field, None)
-    return said
+    return replies
 
 
 def places(database: Path) -> list[list[int]]:
@@ -100,7 +100,7 @@ def struck(whole: bytes, written: list[list[int]], chance: random.Random) -> tup
     return bytes(content), f"bytes {start} to {start + length}"
 
 
-def is_told(doctor, verified) -> bool:
+def is_reported(doctor, verified) -> bool:
     """By an exit code; of the clock, which has no second witness, by a note of `doctor`."""
     findings = doctor[1].get("findings", ())
     off = any(found["what"] == "clock" and found["level"] != "ok" for found in findings)
@@ -124,13 +124,13 @@ def test_flipped_bytes_are_found_or_make_no_difference(repo, board, part):
         content, where = struck(whole, written, chance)
         put(board, content)
         checks = [run_here(["doctor"]), run_here(["log", "--verify"])]
-        said = answers()
-        codes = [code for code, _ in (*checks, *said, run_here(["claim", "T-5", *CODEX]))]
-        assert set(codes) <= {0, 1, 2, 3, 4, 5, 74}, (where, codes, checks, said)
-        told = is_told(*checks)
-        found += told
-        changed = [now for before, now in zip(true, said) if before != now and now[0] != 74]
-        assert told or not changed, (where, changed)
+        replies = answers()
+        codes = [code for code, _ in (*checks, *replies, run_here(["claim", "T-5", *CODEX]))]
+        assert set(codes) <= {0, 1, 2, 3, 4, 5, 74}, (where, codes, checks, replies)
+        reported = is_reported(*checks)
+        found += reported
+        changed = [now for before, now in zip(true, replies) if before != now and now[0] != 74]
+        assert reported or not changed, (where, changed)
     print(f"part {part}: {found} of {blows} were found, the others made no difference")
     assert found > blows / 10
 
@@ -142,7 +142,7 @@ def test_a_file_that_was_cut_or_emptied_is_told(repo, board):
     for size in (0, 1, 99, 100, 512, 4096, 8192, len(whole) // 2, len(whole) - 4096):
         put(board, whole[:size])
         for command in (["doctor"], ["log", "--verify"], ["list"], ["claim", "T-5", *CODEX]):
-            code, said = run_here(command)
-            assert code != 70, (size, command, said)
+            code, output = run_here(command)
+            assert code != 70, (size, command, output)
             if command[0] in ("doctor", "log") or size < len(whole) // 2:
-                assert code != 0, (size, command, said)
+                assert code != 0, (size, command, output)

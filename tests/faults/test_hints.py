@@ -205,5 +205,5 @@ def test_who_meets_a_change_does_not_listen_by_half(url, listeners, node):
 
 
 def channels(store) -> list[str]:
-    asked = store.borrow().execute("SELECT pg_listening_channels()").fetchall()
-    return [name for (name,) in asked]
+    rows = store.borrow().execute("SELECT pg_listening_channels()").fetchall()
+    return [name for (name,) in rows]

@@ -243,7 +243,7 @@ def test_a_history_that_no_board_could_have_made_is_rejected(name):
 
 
 @pytest.mark.parametrize(
-    ("said", "at_once"),
+    ("lines", "at_once"),
     [
         ("1.1 start, 1.1 end, 1.2 start, 1.2 end", False),
         ("1.1 start, 1.2 start, 1.2 end", False),
@@ -252,9 +252,9 @@ def test_a_history_that_no_board_could_have_made_is_rejected(name):
         ("1.9 start, 2.1 start, 2.1 end", False),
     ],
 )
-def test_two_who_work_at_once_are_seen_in_what_they_say(tmp_path, said, at_once):
+def test_two_who_work_at_once_are_seen_in_what_they_say(tmp_path, lines, at_once):
     file = tmp_path / "workshop"
-    file.write_text("".join(f"T-1 {line}\nT-2 1.1 tick\n" for line in said.split(", ")))
+    file.write_text("".join(f"T-1 {line}\nT-2 1.1 tick\n" for line in lines.split(", ")))
     assert bool(two_at_once(lines_of(file))) == at_once
 
 

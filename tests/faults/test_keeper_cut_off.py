@@ -66,4 +66,4 @@ def test_a_keeper_that_gets_no_answer_stops_the_work_before_the_lease_runs_out(n
 
 def silence(node, key) -> float:
     """For so many seconds the board has not heard of the holder."""
-    return node.ask(SILENCE.format(key)).total_seconds()
+    return node.query(SILENCE.format(key)).total_seconds()

@@ -83,7 +83,7 @@ def test_whoever_is_killed_at_any_instant_no_task_is_lost_and_none_is_worked_on_
     print(f"{kills} kills, {len(shop.lines())} lines")
     assert two_at_once(shop.lines()) == []
     for key in keys:
-        ends = shop.said(key, "end")
+        ends = shop.tokens_of(key, "end")
         assert shown(repo, key)["token"] in [".".join(map(str, token)) for token in ends]
     assert repo.json("log", "--verify")["ok"]
 
@@ -165,8 +165,8 @@ def test_a_dispatcher_that_is_killed_after_any_of_its_lines_loses_nothing(repo):
         while not all_complete(repo, keys):
             assert time.monotonic() < deadline, repo.ok("status").out
             dispatch, lines = ground.start(), 1 + rounds % 4
-            while dispatch.said.count("\n") < lines and not all_complete(repo, keys):
-                assert time.monotonic() < deadline, dispatch.said
+            while dispatch.output.count("\n") < lines and not all_complete(repo, keys):
+                assert time.monotonic() < deadline, dispatch.output
                 time.sleep(0.05)
             dispatch.kill()
             if rounds % 2:
@@ -200,7 +200,7 @@ def test_what_a_killed_run_left_at_work_is_ended_before_its_heir_begins(repo, sh
     """The command dies with its run; its children are found by the mark that they carry."""
     key = repo.add()
     first = shop.run(key, "--agent", "codex", ticks=100_000, script=WITH_A_CHILD)
-    until(lambda: shop.said(key, "tick"), "it does not begin")
+    until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
     mark = mark_of(this_machine().process(first.pid))
     first.kill()
     first.wait()
@@ -209,7 +209,7 @@ def test_what_a_killed_run_left_at_work_is_ended_before_its_heir_begins(repo, sh
     heir = shop.run("--next" if way == "next" else key, *HEIR)
     assert heir.wait(60) == 0
     assert two_at_once(shop.lines()) == []
-    assert shop.said(key, "end") == [(1, 2)]
+    assert shop.tokens_of(key, "end") == [(1, 2)]
     assert shown(repo, key)["state"] == "complete"
 
 
@@ -221,8 +221,8 @@ def test_what_hides_its_mark_is_ended_by_the_session_of_its_command(repo, shop, 
     if "--session" in who:
         repo.ok("claim", repo.add("held beside it", "--for", "agent"), *who)
     first = shop.run(key, *who, ticks=100_000, script=WITH_A_HIDDEN_CHILD)
-    until(lambda: shop.said(key, "tick"), "it does not begin")
-    run = until(lambda: known_command(repo, key), "the board does not know its command")
+    until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
+    run = until(lambda: command_of(repo, key), "the board does not know its command")
     first.kill()
     first.wait()
     until(lambda: not lives(run.command), "the command outlives its run")
@@ -239,8 +239,8 @@ def test_what_hides_its_mark_is_ended_by_the_session_of_its_command(repo, shop, 
 def test_what_a_killed_run_left_is_ended_before_the_same_holder_runs_again(repo, shop, who):
     key = repo.add()
     first = shop.run(key, *who, ticks=100_000, script=WITH_A_HIDDEN_CHILD)
-    until(lambda: shop.said(key, "tick"), "it does not begin")
-    run = until(lambda: known_command(repo, key), "the board does not know its command")
+    until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
+    run = until(lambda: command_of(repo, key), "the board does not know its command")
     first.kill()
     first.wait()
     assert shop.run(key, *who, ticks=0).wait(60) == 0
@@ -252,8 +252,8 @@ def test_nothing_is_ended_that_is_not_provably_of_the_run(repo, shop):
     """Its number may have been given again: another start, or too many processes since."""
     key = repo.add()
     run = shop.run(key, "--agent", "codex", ticks=100_000, script=WITH_A_HIDDEN_CHILD)
-    until(lambda: shop.said(key, "tick"), "it does not begin")
-    known = until(lambda: known_command(repo, key), "the board does not know its command")
+    until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
+    known = until(lambda: command_of(repo, key), "the board does not know its command")
     nobody = known.but(process=known.process.but(started=1))
     assert started_by(this_machine(), nobody.but(command_started=known.command_started + 1)) == []
     assert started_by(this_machine(), nobody.but(process=nobody.process.but(boot="other"))) == []
@@ -265,7 +265,7 @@ def test_nothing_is_ended_that_is_not_provably_of_the_run(repo, shop):
     assert started_by(this_machine(), nobody) != []
 
 
-def known_command(repo, key: str):
+def command_of(repo, key: str):
     """What the board knows of the run, once it knows the command too."""
     run = process_behind(repo, key)
     return run if run is not None and run.command else None
@@ -286,7 +286,7 @@ def test_what_a_stopped_run_left_at_work_is_ended_before_its_heir_begins(repo, s
     """Its process lives and cannot look after its command: the sweep does, one ttl later."""
     key = repo.add()
     run = shop.run(key, "--agent", "codex", "--ttl", "1s", ticks=100_000)
-    until(lambda: shop.said(key, "tick"), "it does not begin")
+    until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
     stop(repo, key, run)
     until(lambda: swept(repo), "the sweep does not end it")
     assert not this_machine().carrying(mark_of(this_machine().process(run.pid)))
@@ -323,7 +323,7 @@ def test_nothing_is_left_behind_after_ttl_and_grace_and_two_ticks(repo, shop):
         key: shop.run(key, "--agent", key, "--ttl", "1s", ticks=100_000) for key in (dead, stopped)
     }
     for key in runs:
-        until(lambda key=key: shop.said(key, "tick"), "it does not begin")
+        until(lambda key=key: shop.tokens_of(key, "tick"), "it does not begin")
     runs[dead].kill()
     runs[dead].wait()
     stop(repo, stopped, runs[stopped])

@@ -53,14 +53,14 @@ def take_rights(node) -> None:
 
 
 def hang_up(node) -> None:
-    node.ask(
+    node.query(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'agents'"
     )
 
 
 def silence(node, key) -> float:
     """For so many seconds the board has not heard of the holder."""
-    return node.ask(SILENCE.format(key)).total_seconds()
+    return node.query(SILENCE.format(key)).total_seconds()
 
 
 @pytest.mark.parametrize(("key", "end"), [("T-1", lock_out), ("T-2", take_rights)])

@@ -72,7 +72,7 @@ def test_a_writer_stopped_inside_its_transaction_delays_others_once_and_is_named
     claim = ("claim", key, "--agent", "codex", "--session", "s1")
     with Hand(tmp_path, "stopped") as stopped:
         stopped.send("stop_inside", "complete T-9")
-        assert stopped.hear() == "inside"
+        assert stopped.receive() == "inside"
         stopped.wait_until_stopped()
         begun = time.monotonic()
         refused = repo.run(*claim, "--json")
@@ -89,7 +89,7 @@ def test_a_writer_stopped_inside_its_transaction_delays_others_once_and_is_named
             waiting.wait_until_it_queues()
             begun = time.monotonic()
             stopped.process.send_signal(signal.SIGKILL)
-            assert waiting.hear() == "1.1"
+            assert waiting.receive() == "1.1"
             assert time.monotonic() - begun < 40
 
 
@@ -97,11 +97,11 @@ def test_a_writer_that_was_stopped_inside_and_continues_commits_as_if_nothing_wa
     [key] = board_with(tmp_path, tasks=1)
     with Hand(tmp_path, "slow") as slow, Hand(tmp_path, "other") as other:
         slow.send("stop_inside", "think")
-        assert slow.hear() == "inside"
+        assert slow.receive() == "inside"
         slow.wait_until_stopped()
         other.send("command", "Claim", task=key)
         other.wait_until_it_queues()
         slow.resume()
-        assert slow.hear() == "out again"
-        assert other.hear() == "1.1"
+        assert slow.receive() == "out again"
+        assert other.receive() == "1.1"
         assert slow.do("command", "Claim", task=key) == "held"

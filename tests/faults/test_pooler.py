@@ -92,6 +92,8 @@ def test_nothing_is_left_in_a_session_that_others_share(node, tmp_path):
                 lease.complete()
         assert repo.ok("log", "--verify").code == 0
         with psycopg.connect(url, autocommit=True, prepare_threshold=None) as shared:
-            left = {what: shared.execute(ask).fetchone()[0] for what, ask in LEFT_BEHIND.items()}
+            left = {
+                what: shared.execute(query).fetchone()[0] for what, query in LEFT_BEHIND.items()
+            }
         assert left == dict.fromkeys(LEFT_BEHIND, 0)
         assert "there is one" in repo.run("doctor").out

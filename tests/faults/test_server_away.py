@@ -59,9 +59,9 @@ def test_doctor_says_in_its_table_that_the_server_does_not_answer(away):
     assert "Connection refused" in server
     assert "dibs doctor" not in ran.out + ran.err, "that is what was just done"
     assert "git hooks" in ran.out, "what needs no server is looked at all the same"
-    told = away.fails(1, "doctor", "--json").json
-    assert told["ok"] is False
-    assert told["findings"][0]["level"] == "wrong"
+    reply = away.fails(1, "doctor", "--json").json
+    assert reply["ok"] is False
+    assert reply["findings"][0]["level"] == "wrong"
 
 
 def test_doctor_says_in_its_table_that_the_server_did_not_let_somebody_in(away, node):

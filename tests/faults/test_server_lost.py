@@ -358,14 +358,14 @@ def test_the_victim_of_a_deadlock_tries_again(node, database):
         with other.transaction():
             other.execute("SELECT FROM dibs.task FOR UPDATE")
             claim = pool.submit(board.claim, key)
-            until(lambda: node.ask(waiting) == 1, "a claim that has the board")
+            until(lambda: node.query(waiting) == 1, "a claim that has the board")
             locked = pool.submit(other.execute, "SELECT FROM dibs.board FOR UPDATE")
-            until(lambda: node.ask(waiting) == 2, "another that waits for the board")
+            until(lambda: node.query(waiting) == 2, "another that waits for the board")
             pause.execute("SELECT pg_advisory_unlock(1)")
             locked.result(60)
         assert claim.result(60).token == "1.1"
         assert verbs(board, key) == ["added", "claimed", "started"]
-    until(lambda: node.ask(DEADLOCKS.format(database)) == 1, "a deadlock that is counted")
+    until(lambda: node.query(DEADLOCKS.format(database)) == 1, "a deadlock that is counted")
 
 
 FAILS_ONCE = """
@@ -426,7 +426,7 @@ def test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again(cluster, end
         cluster.cut()
         claim = pool.submit(board.claim, key)
         first = until(lambda: waits(cluster), "a commit that waits")
-        assert cluster.primary.ask(f"SELECT {end}({first[0]})")
+        assert cluster.primary.query(f"SELECT {end}({first[0]})")
         until(lambda: (waits(cluster) or first) != first or claim.done(), "another that waits")
         assert not claim.done()
         cluster.join()
@@ -450,7 +450,7 @@ def test_a_move_whose_commit_is_made_to_wait_no_longer_can_be_run_again(cluster,
         move = ("board", "move", "--to", target, "--as", "ana", "--json")
         moving = pool.submit(repo.run, *move, **here)
         first = until(lambda: waits(cluster), "a commit that waits")
-        assert cluster.primary.ask(f"SELECT pg_cancel_backend({first[0]})")
+        assert cluster.primary.query(f"SELECT pg_cancel_backend({first[0]})")
         ran = moving.result(60)
         assert (ran.code, ran.error["facts"]["unknown"]) == (75, True)
         if side == "source":  # it is left, as far as this server knows: whoever follows makes sure

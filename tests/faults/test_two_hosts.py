@@ -20,18 +20,18 @@ HOLDER = """
 import json, sys, time
 import dibs
 
-def say(**said):
-    print(json.dumps({**said, "at": time.monotonic()}), flush=True)
+def send(**fields):
+    print(json.dumps({**fields, "at": time.monotonic()}), flush=True)
 
 with dibs.open_board("/", agent="isolated", session="s1") as board:
-    stop = lambda why: say(lost=why.code)
+    stop = lambda why: send(lost=why.code)
     with board.hold(sys.argv[1], ttl=sys.argv[2], on_lost=stop) as lease:
-        say(token=lease.token)
+        send(token=lease.token)
         sys.stdin.readline()
         try:
             lease.complete()
         except dibs.Refused as problem:
-            say(refused=problem.code)
+            send(refused=problem.code)
 """
 
 
@@ -53,7 +53,7 @@ class Holder:
         self.process.kill()
         self.process.communicate()
 
-    def hear(self, seconds: float = 60) -> dict:
+    def receive(self, seconds: float = 60) -> dict:
         assert select.select([self.process.stdout], [], [], seconds)[0], "it says nothing"
         return json.loads(self.process.stdout.readline())
 
@@ -67,11 +67,11 @@ def test_who_is_cut_off_stops_before_its_lease_runs_out_and_another_takes_over()
         url = hosts.node.url()  # by the socket: the side of the server
         [key] = board_with(url, tasks=1)
         with Holder(hosts, key) as holder, opened_by(url, "near") as near:
-            token = holder.hear()["token"]
+            token = holder.receive()["token"]
             until(lambda: near.show(key).lease.renewals > 1, "renewals over the link")
             hosts.down()
             expires = expiry(near, key)
-            stopped = holder.hear()
+            stopped = holder.receive()
             print(f"it stopped {expires - stopped['at']:.2f} s before its lease ran out")
             assert stopped["lost"] == "unreachable"
             assert stopped["at"] < expires, "the board still says that it holds the task"
@@ -80,7 +80,7 @@ def test_who_is_cut_off_stops_before_its_lease_runs_out_and_another_takes_over()
             assert taken.taken_over_from.holder.name == "isolated"
             hosts.up()
             holder.complete()
-            assert holder.hear()["refused"] == "lease_lost"
+            assert holder.receive()["refused"] == "lease_lost"
             assert near.renew(key, token=taken.token).token == taken.token != token
             assert near.verify() == ()
 

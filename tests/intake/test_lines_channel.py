@@ -22,11 +22,11 @@ def of(*lines: object, channel: str = "") -> list[IntakeRequest | Problem]:
 
 def test_every_line_is_an_ask():
     line = b'{"channel": "Slack", "ref": " C1 ", "title": "Fix", "url": "https://a.example", "delivery": 7}'
-    [ask] = of(line)
-    assert ask == IntakeRequest(
+    [request] = of(line)
+    assert request == IntakeRequest(
         "slack", "C1", "Fix", "https://a.example/", "7", sha256(line).hexdigest()
     )
-    assert [ask.ref for ask in of(*({"channel": "a", "ref": n} for n in range(3)))] == [
+    assert [request.ref for request in of(*({"channel": "a", "ref": n} for n in range(3)))] == [
         "0",
         "1",
         "2",
@@ -35,29 +35,33 @@ def test_every_line_is_an_ask():
 
 def test_the_end_of_a_line_is_no_part_of_it():
     line = b'{"channel": "a", "ref": "1"}'
-    told = {ask for end in (b"", b"\n", b"\r\n") for ask in read_requests(io.BytesIO(line + end))}
-    assert len(told) == 1
+    results = {
+        request
+        for end in (b"", b"\n", b"\r\n")
+        for request in read_requests(io.BytesIO(line + end))
+    }
+    assert len(results) == 1
 
 
 def test_lines_that_name_no_channel_have_the_one_that_is_given():
-    told = of(
+    results = of(
         {"ref": "1"}, {"ref": "2", "channel": "b"}, {"ref": "3", "channel": None}, channel="A"
     )
-    assert [ask.channel for ask in told] == ["a", "b", "a"]
+    assert [request.channel for request in results] == ["a", "b", "a"]
 
 
 def test_a_problem_has_its_number_and_the_next_line_is_read():
     good = {"channel": "a", "ref": "1"}
-    told = of(good, b"", b"{", b"  \t ", good, {"channel": "a"}, good)
-    assert [type(one) for one in told] == [
+    results = of(good, b"", b"{", b"  \t ", good, {"channel": "a"}, good)
+    assert [type(one) for one in results] == [
         IntakeRequest,
         Problem,
         IntakeRequest,
         Problem,
         IntakeRequest,
     ]
-    assert [one.line for one in told if isinstance(one, Problem)] == [3, 6]
-    assert str(told[3]) == "line 6: it has no ref"
+    assert [one.line for one in results if isinstance(one, Problem)] == [3, 6]
+    assert str(results[3]) == "line 6: it has no ref"
 
 
 WRONG = [
@@ -89,9 +93,9 @@ def test_a_line_has_a_limit_and_the_next_one_is_read():
         line = b'{"channel": "a", "ref": "1", "title": "'
         return line + b"x" * (size - len(line) - 2) + b'"}'
 
-    told = of(long(LINE_MAX), long(LINE_MAX + 1), long(5 * LINE_MAX), long(LINE_MAX))
-    assert [type(one) for one in told] == [IntakeRequest, Problem, Problem, IntakeRequest]
-    assert [one.line for one in told[1:3]] == [2, 3]
+    results = of(long(LINE_MAX), long(LINE_MAX + 1), long(5 * LINE_MAX), long(LINE_MAX))
+    assert [type(one) for one in results] == [IntakeRequest, Problem, Problem, IntakeRequest]
+    assert [one.line for one in results[1:3]] == [2, 3]
     with pytest.raises(BadPayload, match="the most is"):
         ask_in(long(LINE_MAX + 1))
 
@@ -140,7 +144,7 @@ LINES = st.lists(
 @given(LINES)
 def test_any_bytes_give_asks_or_problems(lines):
     data = b"\n".join(lines)
-    told = list(read_requests(io.BytesIO(data)))
-    assert all(isinstance(one, (IntakeRequest, Problem)) for one in told)
-    assert len(told) == sum(1 for line in data.split(b"\n") if line.strip())
-    assert told == list(read_requests(io.BytesIO(data)))
+    results = list(read_requests(io.BytesIO(data)))
+    assert all(isinstance(one, (IntakeRequest, Problem)) for one in results)
+    assert len(results) == sum(1 for line in data.split(b"\n") if line.strip())
+    assert results == list(read_requests(io.BytesIO(data)))

@@ -24,8 +24,8 @@ def test_the_second_cannot_claim_an_overlapping_scope_nor_commit_into_it(tree):
     other = tree.beside("other", TWO)
     tree.ok("claim", "T-1")
     assert other.fails(4, "claim", "T-2", "--json").error["code"] == "scope_held"
-    said = other.cannot_commit("src/auth/login.py")
-    assert '"src/auth/login.py" is held by codex (session s1) with T-1' in said
+    message = other.cannot_commit("src/auth/login.py")
+    assert '"src/auth/login.py" is held by codex (session s1) with T-1' in message
     other.git("rm", "-q", "--cached", "src/auth/login.py")
     other.ok("claim", "T-3")
     other.commit("docs/a.md")
@@ -124,18 +124,18 @@ def test_names_that_are_not_plain_text_are_paths_like_all_others(held):
         with open(os.fsencode(held.folder) + b"/odd/" + name, "w") as file:
             file.write("x")
     held.git("add", "odd")
-    said = held.git_fails("commit", "-m", "odd")
-    assert "3 more are held too" in said
-    assert "Traceback" not in said
-    assert "\x1b" not in said
+    message = held.git_fails("commit", "-m", "odd")
+    assert "3 more are held too" in message
+    assert "Traceback" not in message
+    assert "\x1b" not in message
 
 
 def test_the_link_and_what_it_leads_to_are_both_held(held):
     os.symlink("../held", held.folder / "free/link")
     held.git("add", "free/link")
-    said = held.git_fails("commit", "-m", "link")
-    assert '"held" is held by claude' in said
-    assert '("free/link" leads to "held")' in said
+    message = held.git_fails("commit", "-m", "link")
+    assert '"held" is held by claude' in message
+    assert '("free/link" leads to "held")' in message
 
 
 def test_a_link_that_leads_out_of_ones_own_scope_is_named(tree):
@@ -144,9 +144,9 @@ def test_a_link_that_leads_out_of_ones_own_scope_is_named(tree):
     (tree.folder / "docs").mkdir()
     os.symlink("../src/b", tree.folder / "docs/link")
     tree.git("add", "docs/link")
-    said = tree.git_fails("commit", "-m", "link")
-    assert '"src/b" lies outside the scope' in said
-    assert '("docs/link" leads to "src/b")' in said
+    message = tree.git_fails("commit", "-m", "link")
+    assert '"src/b" lies outside the scope' in message
+    assert '("docs/link" leads to "src/b")' in message
 
 
 def test_a_link_that_leads_elsewhere_is_only_itself(held):
@@ -271,8 +271,8 @@ def test_an_agent_without_a_session_or_a_name_of_its_own_holds_nothing(tree, who
 def test_who_takes_a_persons_name_as_an_agent_holds_nothing(tree):
     tree.task("src")
     tree.ok("claim", "T-1", "--as", "ana", DIBS_AGENT="", DIBS_SESSION="")
-    said = tree.by({"DIBS_AGENT": "ana", "DIBS_SESSION": "s1"}).cannot_commit("src/a")
-    assert '"src/a" is held by ana' in said
+    message = tree.by({"DIBS_AGENT": "ana", "DIBS_SESSION": "s1"}).cannot_commit("src/a")
+    assert '"src/a" is held by ana' in message
 
 
 @pytest.mark.parametrize(("level", "stops"), [("allow", False), ("warn", False), ("refuse", True)])
@@ -289,12 +289,13 @@ def test_a_person_is_known_by_the_address_that_git_has(tree):
     person = tree.by({})
     person.git("config", "user.email", "ana@example.org")
     person.ok("claim", "T-1", "--as", "ana")
-    said = person.cannot_commit("src/a")
-    assert '"src/a" is held by ana' in said
+    message = person.cannot_commit("src/a")
+    assert '"src/a" is held by ana' in message
     assert (
-        "git says you are 'ana@example.org', whom the board does not know; if you are ana" in said
+        "git says you are 'ana@example.org', whom the board does not know; if you are ana"
+        in message
     )
-    assert "dibs actor set ana --alias ana@example.org" in said
+    assert "dibs actor set ana --alias ana@example.org" in message
     person.ok("actor", "set", "ana", "--alias", "ana@example.org", "--as", "ana")
     person.git("commit", "-q", "-m", "change")
     assert person.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.1"]
@@ -322,10 +323,10 @@ def test_an_agent_that_nobody_can_name_is_told_what_to_set(tree, identity):
     tree.ok("claim", "T-1", "--agent", "claude", "--session", "c1")
     nameless = tree.by({"CLAUDECODE": "1"})
     for path, why in (("src/a", '"src/a" is held by claude'), ("docs/a", "you hold none")):
-        said = nameless.cannot_commit(path)
+        message = nameless.cannot_commit(path)
         nameless.git("reset", "-q")
-        assert why in said
-        assert "export DIBS_AGENT and DIBS_SESSION" in said
+        assert why in message
+        assert "export DIBS_AGENT and DIBS_SESSION" in message
 
 
 def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(tree):
@@ -344,13 +345,13 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(tree):
 def test_somebody_whom_the_board_does_not_know_is_barred_only_by_what_others_hold(held):
     stranger = held.by({})
     stranger.commit("free/a")
-    said = stranger.cannot_commit("held/a")
-    assert '"held/a" is held by claude' in said
-    assert "git has no user.email here" in said
+    message = stranger.cannot_commit("held/a")
+    assert '"held/a" is held by claude' in message
+    assert "git has no user.email here" in message
     stranger.git("config", "user.email", "eve@example.org")
-    said = stranger.git_fails("commit", "-m", "change")
-    assert "git says you are 'eve@example.org'" in said
-    assert "dibs actor set NAME --alias eve@example.org" in said
+    message = stranger.git_fails("commit", "-m", "change")
+    assert "git says you are 'eve@example.org'" in message
+    assert "dibs actor set NAME --alias eve@example.org" in message
     assert "git says" not in held.git_fails("commit", "-m", "change")
 
 
@@ -366,9 +367,9 @@ def test_a_board_that_cannot_be_read_warns_and_lets_through_unless_a_setting_clo
     assert "Traceback" not in ran.err
     held.settings('guard_failure = "refuse"\n')
     held.write("held/b")
-    said = held.git_fails("commit", "-m", "change")
-    assert "guard_failure is refuse" in said
-    assert "Traceback" not in said
+    message = held.git_fails("commit", "-m", "change")
+    assert "guard_failure is refuse" in message
+    assert "Traceback" not in message
 
 
 @pytest.mark.parametrize("left", ["", "settings.toml", "board.id", "an empty board.db"])

@@ -23,8 +23,8 @@ def zombie(tree):
 def test_it_cannot_commit_not_even_without_the_other_hooks(zombie):
     zombie.write("src/b")
     before = zombie.git("rev-parse", "HEAD")
-    said = zombie.git_fails("commit", "--no-verify", "-m", "late")
-    assert "the lease of T-1 was taken from this session" in said
+    message = zombie.git_fails("commit", "--no-verify", "-m", "late")
+    assert "the lease of T-1 was taken from this session" in message
     assert zombie.git("rev-parse", "HEAD") == before
 
 

@@ -67,13 +67,13 @@ def merge_of(tree: Tree, content: str, *parents: str, words: str = "merge") -> s
     return made
 
 
-def is_refused_everywhere(tree: Tree, says: str) -> None:
+def is_refused_everywhere(tree: Tree, reason: str) -> None:
     """By the hook of the shared repository, and by the check that CI runs."""
     ran = tree.fails(4, "guard", "range", "origin/main..HEAD")
-    assert says in ran.out, ran.out
-    said = tree.git_fails("push", "origin", "HEAD:main")
-    assert says in said, said
-    assert "Traceback" not in said
+    assert reason in ran.out, ran.out
+    message = tree.git_fails("push", "origin", "HEAD:main")
+    assert reason in message, message
+    assert "Traceback" not in message
 
 
 def is_accepted_everywhere(tree: Tree) -> None:
@@ -186,9 +186,9 @@ def test_a_push_of_replaced_objects_is_refused(shared, two):
     evil, harmless = hidden(two)
     two.git("replace", evil, harmless)
     for ref in (f"refs/replace/{evil}", "refs/Replace/other"):
-        said = two.git_fails("push", "origin", f"refs/replace/{evil}:{ref}")
-        assert f"'{ref}' would replace an object" in said
-        assert "push the commit itself; objects that replace others are not taken" in said
+        message = two.git_fails("push", "origin", f"refs/replace/{evil}:{ref}")
+        assert f"'{ref}' would replace an object" in message
+        assert "push the commit itself; objects that replace others are not taken" in message
     assert shared.git("for-each-ref", "refs/replace") == ""
 
 

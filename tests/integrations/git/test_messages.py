@@ -277,11 +277,11 @@ def test_a_message_is_written_though_the_board_cannot_be_read(holder):
 
 def test_the_tool_that_passes_the_source_on_as_a_variable_is_understood(holder, tmp_path):
     (tmp_path / "message").write_text("Merge branch\n")
-    told = {"PRE_COMMIT_COMMIT_MSG_SOURCE": "merge"}
-    holder.ok("guard", "message", str(tmp_path / "message"), **told)
+    environment = {"PRE_COMMIT_COMMIT_MSG_SOURCE": "merge"}
+    holder.ok("guard", "message", str(tmp_path / "message"), **environment)
     assert (tmp_path / "message").read_text() == "Merge branch\n"
-    told = {"PRE_COMMIT_COMMIT_MSG_SOURCE": "message"}
-    holder.ok("guard", "message", str(tmp_path / "message"), **told)
+    environment = {"PRE_COMMIT_COMMIT_MSG_SOURCE": "message"}
+    holder.ok("guard", "message", str(tmp_path / "message"), **environment)
     assert "Dibs-Task: T-1" in (tmp_path / "message").read_text()
 
 

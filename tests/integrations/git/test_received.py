@@ -51,25 +51,27 @@ def one(shared):
     return tree
 
 
-def is_refused(tree, *words, says):
-    said = tree.git_fails("push", "origin", "HEAD:main", *words)
-    assert says in said, said
-    assert "Traceback" not in said
+def is_refused(tree, *words, reason):
+    message = tree.git_fails("push", "origin", "HEAD:main", *words)
+    assert reason in message, message
+    assert "Traceback" not in message
 
 
 def test_a_zombie_cannot_push_and_the_new_holder_can_with_the_formers_commits(shared, one):
     former = one.commit("src/a")
     shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
-    is_refused(one, says=f"{former[:10]} was made under T-1 1.1, which was lost: it is 1.2 by now")
-    is_refused(one, "--force", says="was lost")
-    is_refused(one, "--no-verify", says="was lost")
+    is_refused(
+        one, reason=f"{former[:10]} was made under T-1 1.1, which was lost: it is 1.2 by now"
+    )
+    is_refused(one, "--force", reason="was lost")
+    is_refused(one, "--no-verify", reason="was lost")
     two = clone(shared, "two", TWO)
     two.ok("claim", "T-2")
     shared.ok("handoff", "T-1", "--to", "claude", "--as", "ana")
     two.ok("claim", "T-1")
     two.git("fetch", "-q", str(one.folder), "HEAD")
     two.git("merge", "-q", "--ff-only", "FETCH_HEAD")
-    is_refused(two, says="which was lost: it is 1.3 by now")
+    is_refused(two, reason="which was lost: it is 1.3 by now")
     two.commit("src/b")
     assert two.trailers() == ["Dibs-Task: T-1", "Dibs-Token: 1.3"]
     two.git("push", "-q", "origin", "HEAD:main")
@@ -89,23 +91,23 @@ def test_commit_end_push_works(one, ends):
 def test_a_lease_that_somebody_else_ended_does_not_count(shared, one, ends):
     one.commit("src/a")
     shared.ok(*ends.split(), "--as", "ana")
-    is_refused(one, says=f"which was lost: ended ({ends.split()[0]})")
+    is_refused(one, reason=f"which was lost: ended ({ends.split()[0]})")
 
 
 def test_what_is_pushed_lies_in_the_scope_of_its_task(one):
     one.write("docs/a", "src/b")
     one.git("commit", "-q", "--no-verify", "-m", "change")
-    is_refused(one, says='changes "docs/a", outside the scope of what it names (T-1: "src")')
+    is_refused(one, reason='changes "docs/a", outside the scope of what it names (T-1: "src")')
 
 
 def test_constraints_may_leave_pushing_to_others(shared, one):
     shared.ok("edit", "T-1", "--allow", "edit", "--allow", "commit", "--as", "founder")
     one.commit("src/a")
-    is_refused(one, says="do not allow it to push")
+    is_refused(one, reason="do not allow it to push")
 
 
 @pytest.mark.parametrize(
-    ("stated", "says"),
+    ("stated", "reason"),
     [
         ("Dibs-Task: T-99\nDibs-Token: 1.1", "names 'T-99', which is no task of this board"),
         ("Dibs-Task: T-1\nDibs-Token: 9.9", "which the board never gave"),
@@ -117,13 +119,13 @@ def test_constraints_may_leave_pushing_to_others(shared, one):
         ("Dibs-Task: \x1b]52;c;eA==\x07\nDibs-Token: 1.1", "which is no task"),
     ],
 )
-def test_a_forged_name_is_refused(one, stated, says):
+def test_a_forged_name_is_refused(one, stated, reason):
     one.write("src/a")
     tree = one.git("write-tree").strip()
     forged = one.git("commit-tree", "-p", "HEAD", "-m", f"forged\n\n{stated}", tree).strip()
-    said = one.git_fails("push", "origin", f"{forged}:main")
-    assert says in said
-    assert "\x1b" not in said
+    message = one.git_fails("push", "origin", f"{forged}:main")
+    assert reason in message
+    assert "\x1b" not in message
 
 
 def test_a_path_that_looks_like_a_commit_hides_nothing(one):
@@ -133,7 +135,7 @@ def test_a_path_that_looks_like_a_commit_hides_nothing(one):
         file.write("x")
     one.git("add", ".")
     one.git("commit", "-q", "--no-verify", "-m", "odd")
-    is_refused(one, says="outside the scope")
+    is_refused(one, reason="outside the scope")
 
 
 def test_what_a_person_let_the_holder_touch_arrives_also_after_its_end(shared, one):
@@ -152,7 +154,7 @@ def test_what_a_person_let_the_holder_touch_arrives_also_after_its_end(shared, o
     two.git("push", "-q", "origin", "HEAD:refs/heads/two")
     three.write("src/hot")
     three.git("commit", "-q", "--no-verify", "-m", "x\n\nDibs-Task: T-3\nDibs-Token: 1.1")
-    is_refused(three, says='changes "src/hot", outside the scope')
+    is_refused(three, reason='changes "src/hot", outside the scope')
 
 
 def test_leave_counts_for_its_holder_while_its_lease_runs(bench):
@@ -222,7 +224,7 @@ def test_what_came_with_a_tag_is_new_to_a_branch(shared, one):
     one.commit("src/a")
     shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
     one.git("push", "-q", "origin", "HEAD:refs/tags/early")
-    is_refused(one, says="was lost")
+    is_refused(one, reason="was lost")
 
 
 def test_an_existing_hook_sees_what_is_pushed_and_its_word_counts(shared, one):
@@ -237,7 +239,7 @@ def test_an_existing_hook_sees_what_is_pushed_and_its_word_counts(shared, one):
     one.git_fails("push", "-q", "origin", "HEAD:forbidden")
     one.commit("src/b")
     shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
-    is_refused(one, says="was lost")
+    is_refused(one, reason="was lost")
 
 
 def test_a_board_that_cannot_be_read_lets_a_push_through_unless_a_setting_closes_it(shared, one):
@@ -249,7 +251,7 @@ def test_a_board_that_cannot_be_read_lets_a_push_through_unless_a_setting_closes
     assert "not guarded" in ran.err
     (shared.folder / "dibs/settings.toml").write_text('guard_failure = "refuse"\n')
     one.git("commit", "-q", "--no-verify", "--allow-empty", "-m", "x")
-    is_refused(one, says="guard_failure is refuse")
+    is_refused(one, reason="guard_failure is refuse")
 
 
 def test_a_bare_repository_inside_of_another_work_tree_is_one_only_if_git_names_it(
@@ -280,9 +282,9 @@ def unnamed(tree, *paths, text="text\n"):
 def test_a_zombie_cannot_push_into_what_is_held_by_naming_no_task(shared, one):
     shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
     new = unnamed(one, "src/a", "free")
-    is_refused(one, says=f'{new[:10]} names no task, and "src/a" is held by ana with T-1')
-    told = json.loads(one.fails(4, "guard", "range", "HEAD~1..HEAD", "--json").out)
-    assert [each["code"] for each in told["findings"]] == ["path_held"]
+    is_refused(one, reason=f'{new[:10]} names no task, and "src/a" is held by ana with T-1')
+    reply = json.loads(one.fails(4, "guard", "range", "HEAD~1..HEAD", "--json").out)
+    assert [each["code"] for each in reply["findings"]] == ["path_held"]
     one.git("reset", "-q", "--hard", "HEAD~1")
     unnamed(one, "free")
     one.git("push", "-q", "origin", "HEAD:main")
@@ -290,24 +292,24 @@ def test_a_zombie_cannot_push_into_what_is_held_by_naming_no_task(shared, one):
 
 def test_the_holder_may_push_what_names_no_task_below_a_commit_of_its_own(shared, one):
     unnamed(one, "src/a")
-    is_refused(one, says="who holds T-1 puts a commit of their own on top")
+    is_refused(one, reason="who holds T-1 puts a commit of their own on top")
     one.commit("src/b")
     one.git("push", "-q", "origin", "HEAD:main")
     one.commit("src/c")
     unnamed(one, "src/d")
-    is_refused(one, says='"src/d" is held by codex')
+    is_refused(one, reason='"src/d" is held by codex')
 
 
 def test_a_commit_on_top_speaks_for_its_own_task_only(shared, one):
     shared.ok("claim", "T-2", "--as", "ana")
     unnamed(one, "src/a", "docs/a")
     one.commit("src/b")
-    is_refused(one, says='"docs/a" is held by ana with T-2')
+    is_refused(one, reason='"docs/a" is held by ana with T-2')
 
 
 def test_what_names_no_task_goes_through_when_nobody_holds_it_any_more(shared, one):
     unnamed(one, "src/a")
-    is_refused(one, says='"src/a" is held by codex')
+    is_refused(one, reason='"src/a" is held by codex')
     one.ok("release", "T-1")
     one.git("push", "-q", "origin", "HEAD:main")
 
@@ -327,15 +329,15 @@ def test_what_a_person_lets_through_may_be_pushed_while_that_lasts(shared, one):
     unnamed(one, "src/a")
     one.git("push", "-q", "origin", "HEAD:main")
     unnamed(one, "src/b")
-    is_refused(one, says='"src/b" is held by codex')
+    is_refused(one, reason='"src/b" is held by codex')
 
 
 def test_the_advice_to_a_new_holder_says_what_helps(shared, one):
     one.commit("src/a")
     shared.ok("takeover", "T-1", "--force", "--reason", "urgent", "--as", "ana")
-    is_refused(one, says="puts a commit of their own on top, which names its token 1.2;")
+    is_refused(one, reason="puts a commit of their own on top, which names its token 1.2;")
     shared.ok("reset", "T-1", "--reason", "r", "--as", "ana")
-    is_refused(one, says="next: dibs claim T-1, and put a commit of your own on top")
+    is_refused(one, reason="next: dibs claim T-1, and put a commit of your own on top")
 
 
 # A range of commits, in CI.
@@ -349,9 +351,9 @@ def test_a_range_is_judged_in_text_and_json_with_the_exit_code_of_the_worst(one)
     one.write("docs/a")
     one.git("commit", "-q", "--no-verify", "-m", "change")
     ran = one.fails(1, "guard", "range", f"{base}..HEAD", "--json")
-    told = json.loads(ran.out)
-    assert (told["ok"], told["commits"]) == (False, 2)
-    [finding] = told["findings"]
+    reply = json.loads(ran.out)
+    assert (reply["ok"], reply["commits"]) == (False, 2)
+    [finding] = reply["findings"]
     assert finding["code"] == "outside_scope"
     assert finding["commit"] != good
     taken_over(one, "T-1")

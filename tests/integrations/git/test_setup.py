@@ -68,9 +68,9 @@ def guards(tree):
         tree.ok("init")
         tree.task("held")
         tree.by(TWO).ok("claim", "T-1")
-    said = tree.cannot_commit("held/a")
+    message = tree.cannot_commit("held/a")
     tree.git("rm", "-q", "--cached", "held/a")
-    return '"held/a" is held by claude' in said
+    return '"held/a" is held by claude' in message
 
 
 # In, and out again.
@@ -182,9 +182,9 @@ def test_lines_that_somebody_added_to_a_hook_of_ours_are_kept_and_told_of(plain)
     assert states(plain) == ALL
     assert path.read_bytes() == whole
     assert guards(plain)
-    said = plain.ok("setup", "git", "--remove").out
+    output = plain.ok("setup", "git", "--remove").out
     kept = plain.folder / ".git/hooks/pre-commit.added-to-dibs"
-    assert f"which is kept in {kept}" in said
+    assert f"which is kept in {kept}" in output
     assert kept.read_bytes() == OWN
     assert path.read_text() == "#!/bin/sh\n:\n"
 
@@ -396,8 +396,8 @@ def test_from_git_2_54_on_hooks_stand_in_the_configuration_as_documented(plain):
     assert setup.way == CONFIG
     setup.install()
     own = plain.folder / ".git/dibs-hooks"
-    said = plain.git("config", "--local", "--get-regexp", r"^hook\.").splitlines()
-    assert said == [
+    lines = plain.git("config", "--local", "--get-regexp", r"^hook\.").splitlines()
+    assert lines == [
         line
         for name in WORK
         for line in (f"hook.dibs-{name}.event {name}", f"hook.dibs-{name}.command {own / name}")
@@ -494,7 +494,7 @@ def test_with_dibs_gone_git_works_and_says_why_it_is_unguarded(gone, how):
     assert ran.code == 0, ran.err
     assert ran.err.count(f"not guarded by the board: {python} does not run dibs") == 1
     assert "Traceback" not in ran.err
-    ran = tree.try_git("commit", "--allow-empty", "--no-verify", "-m", "change", said="1")
+    ran = tree.try_git("commit", "--allow-empty", "--no-verify", "-m", "change")
     assert "not guarded by the board" in ran.err
     tree.git("fetch", "-q", ".", "HEAD:refs/heads/copy")
     found = states(tree, "--check", code=1)

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from kit.boards import of_a_file
-from kit.harnesses import Running, context, denial, edit, environment_of, hook, said
+from kit.harnesses import Running, claude_event, context, denial, edit, environment_of, hook
 from kit.repositories import DIBS
 
 ME = ("--agent", "claude", "--session")
@@ -24,11 +24,11 @@ def claude(repo, tmp_path):
 
 
 def begin(running: Running, session: str = "c1", source: str = "startup") -> str:
-    return context(running.hook(said("SessionStart", running.repo, session, source=source)))
+    return context(running.hook(claude_event("SessionStart", running.repo, session, source=source)))
 
 
 def finish(running: Running, session: str, reason: str, **more: object) -> None:
-    ran = running.hook(said("SessionEnd", running.repo, session, reason=reason, **more))
+    ran = running.hook(claude_event("SessionEnd", running.repo, session, reason=reason, **more))
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
@@ -86,8 +86,8 @@ def test_strict_identity_asks_for_names_also_after_hooks(claude, repo):
     begin(claude)
     (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
     assert claude.dibs("claim", key, CLAUDE_CODE_SESSION_ID="c1").code == 2
-    told = begin(claude)
-    assert "use --agent claude --session c1 with every dibs command" in told
+    message = begin(claude)
+    assert "use --agent claude --session c1 with every dibs command" in message
     assert claude.dibs("claim", key, "--agent", "claude", "--session", "c1").code == 0
     assert f"You hold: {key}" in begin(claude)
 
@@ -96,9 +96,9 @@ def test_strict_identity_asks_for_names_also_after_hooks(claude, repo):
 def test_strict_identity_is_content_with_names_in_the_shell(repo, tmp_path):
     """As Claude Code's shells get them: they need not be typed as well."""
     (repo.database.parent / "settings.toml").write_text('identity = "strict"\n')
-    start = said("SessionStart", repo, source="startup")
-    told = context(hook(repo, start, CLAUDE_ENV_FILE=str(tmp_path / "env")))
-    assert "You are claude (session c1).\n" in told
+    start = claude_event("SessionStart", repo, source="startup")
+    message = context(hook(repo, start, CLAUDE_ENV_FILE=str(tmp_path / "env")))
+    assert "You are claude (session c1).\n" in message
     assert "with every dibs command" in context(hook(repo, start))
 
 
@@ -107,7 +107,7 @@ def test_later_shell_calls_are_told_who_they_are_where_the_harness_has_a_way(rep
     file = tmp_path / "env"
     file.write_text("export PATH=/x")
     for _ in range(2):
-        hook(repo, said("SessionStart", repo, source="startup"), CLAUDE_ENV_FILE=str(file))
+        hook(repo, claude_event("SessionStart", repo, source="startup"), CLAUDE_ENV_FILE=str(file))
     lines = "export DIBS_AGENT=claude\nexport DIBS_SESSION=c1\n"
     assert file.read_text() == f"export PATH=/x\n{lines}"
     named = environment_of(lines)
@@ -119,7 +119,7 @@ def test_later_shell_calls_are_told_who_they_are_where_the_harness_has_a_way(rep
 @of_a_file
 def test_a_session_whose_shell_cannot_be_known_is_told_to_name_itself(repo, tmp_path):
     """Gemini's shells have no variable that names a session, and this process does not look like it."""
-    key, start = repo.add(), said("SessionStart", repo, "gx1", source="startup")
+    key, start = repo.add(), claude_event("SessionStart", repo, "gx1", source="startup")
     words = ("--agent", "gemini", "--session", "gx1")
     with Running(repo, tmp_path / "bin", "wrapper", GEMINI_CLI="1") as wrapper:
         text = context(wrapper.run([DIBS, "hook", "gemini"], start))
@@ -140,7 +140,7 @@ def test_a_session_begins_with_what_it_holds_what_it_lost_and_what_is_ready(repo
     for key in (held, lost):
         repo.ok("claim", key, *ME, "c1")
     repo.ok("takeover", lost, "--force", "--reason", "urgent", "--as", "ana")
-    text = context(hook(repo, said("SessionStart", repo, source="resume")))
+    text = context(hook(repo, claude_event("SessionStart", repo, source="resume")))
     assert f'You hold: {held} "mine" until' in text
     assert f"Taken from you, stop working on it: {lost} (now with ana)" in text
     assert f'Ready: {ready} "free"' in text
@@ -155,11 +155,11 @@ def test_nothing_is_offered_in_whose_scope_another_works_or_that_asks_for_more(r
     others = [repo.add("wide", "--scope", "**"), repo.add("hard", "--needs", "cobol")]
     free = repo.add("free", "--scope", "docs/**")
     repo.ok("claim", held, *OTHER)
-    text = context(hook(repo, said("SessionStart", repo, source="startup")))
+    text = context(hook(repo, claude_event("SessionStart", repo, source="startup")))
     assert [line for line in text.splitlines() if "Ready" in line] == [f'Ready: {free} "free"']
     assert f'Ready: {free} "free"\n' in repo.ok("prime").out  # whoever that is
     repo.ok("release", held, *OTHER)
-    assert below in context(hook(repo, said("SessionStart", repo, source="resume")))
+    assert below in context(hook(repo, claude_event("SessionStart", repo, source="resume")))
     assert others[1] not in repo.ok("prime", *ME, "c1").out
 
 
@@ -172,7 +172,7 @@ def test_the_context_is_shorter_than_300_tokens_whatever_titles_there_are(repo, 
         repo.ok("claim", key, *ME, "c1")
     for _ in range(8):
         repo.add(letter * 180)
-    text = context(hook(repo, said("SessionStart", repo, source="startup")))
+    text = context(hook(repo, claude_event("SessionStart", repo, source="startup")))
     assert len(text.encode()) <= 900
     assert "dibs next" in text
 
@@ -180,7 +180,7 @@ def test_the_context_is_shorter_than_300_tokens_whatever_titles_there_are(repo, 
 @of_a_file
 def test_titles_cannot_break_out_of_their_line(repo):
     repo.add("a\u202eb \u2028c")
-    text = context(hook(repo, said("SessionStart", repo, source="startup")))
+    text = context(hook(repo, claude_event("SessionStart", repo, source="startup")))
     assert all(line.isprintable() for line in text.splitlines())
     assert "\u2028" not in text and "\u202e" not in text
 
@@ -194,7 +194,7 @@ def test_a_session_whose_harness_was_killed_is_dead_for_the_next_claim(repo, tmp
     """Also if a shell stood between the harness and its hook, and one between it and the claim."""
     key = repo.add()
     with Running(repo, tmp_path / "bin", CLAUDECODE="1") as claude:
-        start = said("SessionStart", repo, source="startup")
+        start = claude_event("SessionStart", repo, source="startup")
         context((claude.hook_in_shell if in_shell else claude.hook)(start))
         assert claude.dibs("claim", key, DIBS_AGENT="claude", DIBS_SESSION="c1").code == 0
         refused = repo.run("claim", key, *OTHER)
@@ -210,7 +210,9 @@ def test_what_does_not_look_like_the_harness_is_no_process(repo, tmp_path):
     """When in doubt there is none: only expiry counts."""
     key = repo.add()
     with Running(repo, tmp_path / "bin", "claude-wrapper", CLAUDECODE="1") as wrapper:
-        ran = wrapper.run([DIBS, "hook", "claude"], said("SessionStart", repo, source="startup"))
+        ran = wrapper.run(
+            [DIBS, "hook", "claude"], claude_event("SessionStart", repo, source="startup")
+        )
         context(ran)
         assert wrapper.dibs("claim", key, DIBS_AGENT="claude", DIBS_SESSION="c1").code == 0
         wrapper.kill()
@@ -336,7 +338,7 @@ def test_while_something_goes_on_in_the_background_nothing_is_given_back(claude,
     key = repo.add()
     begin(claude)
     assert claude.dibs("claim", key).code == 0
-    stop = said("Stop", repo, background_tasks=[{"id": "b1"}])
+    stop = claude_event("Stop", repo, background_tasks=[{"id": "b1"}])
     assert claude.hook(stop).out == ""
     finish(claude, "c1", "other", background_tasks=[{"id": "b1"}])
     assert task(repo, key)["session"] == "c1"
@@ -349,7 +351,7 @@ def test_the_end_knows_what_went_on_when_the_agent_last_rested(claude, repo, las
     begin(claude)
     assert claude.dibs("claim", key).code == 0
     for tasks in ([], [{"id": "b0"}], last):
-        ran = claude.hook(said("Stop", repo, background_tasks=tasks))
+        ran = claude.hook(claude_event("Stop", repo, background_tasks=tasks))
         assert (ran.code, ran.out, ran.err) == (0, "", "")
     finish(claude, "c1", "other")
     found = task(repo, key)
@@ -362,9 +364,9 @@ def test_the_end_of_a_subagent_or_of_a_guest_gives_nothing_back(repo):
     """A session that somebody else named goes on: `dibs run`, a terminal, or the agent above."""
     key = repo.add()
     repo.ok("claim", key, *ME, "c1")
-    hook(repo, said("SessionEnd", repo, "c1", reason="other", agent_id="a1"))
+    hook(repo, claude_event("SessionEnd", repo, "c1", reason="other", agent_id="a1"))
     named = {"DIBS_AGENT": "claude", "DIBS_SESSION": "c1"}
-    hook(repo, said("SessionEnd", repo, "nested", reason="other"), **named)
+    hook(repo, claude_event("SessionEnd", repo, "nested", reason="other"), **named)
     assert task(repo, key)["session"] == "c1"
 
 
