@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from kit.postgres import QUICK, Node
 from kit.postgres_ground import until
-from kit.postgres_proxy import Proxy
 from kit.writers import board_with, opened_by
 
 SHORT = "UPDATE dibs.home SET settings = 'write_wait = \"1s\"'"
@@ -16,19 +14,11 @@ SILENCE = "SELECT (clock_timestamp() - to_timestamp(renewed / 1e6)) FROM dibs.ta
 
 
 @pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
+def node(node):
     board_with(node.url(), tasks=2)
     with node.connect() as connection:
         connection.execute(SHORT)
-    yield node
-    node.remove()
-
-
-@pytest.fixture
-def proxy(node):
-    with Proxy(node.socket) as proxy:
-        yield proxy
+    return node
 
 
 def test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits(node, proxy):

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from kit.disks import memory_disk, mount
 from kit.injection import why_not
 from kit.repositories import DIBS, Repo, git
 
 SETTINGS = '{\n  "model": "opus"\n}\n'
 
 
-def mount(*arguments: str) -> bool:
-    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
-
-
 @pytest.fixture
 def small(tmp_path):
     """A file system of its own with a home and a repository; its last bytes can be taken."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if not mount("-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)):
-        pytest.skip("a file system cannot be mounted here: a full disk cannot be tried")
-    with contextlib.ExitStack() as ends:
-        ends.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
+    with memory_disk(tmp_path / "small", "2m") as folder:
         yield house_in(folder)
 
 

@@ -13,20 +13,13 @@ from dibs.domain.model import TaskKey
 from dibs.storage.postgres import transaction
 from kit import soak
 from kit.history import Answer
-from kit.postgres import QUICK, Node, Server
+from kit.postgres import Server
 from kit.postgres_ground import until
 from kit.writers import Writers, board_with, name_of, opened, opened_by
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 CLOCK = "SELECT clock_timestamp()"
 SECOND = timedelta(seconds=1)
-
-
-@pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
-    yield node
-    node.remove()
 
 
 @pytest.fixture

@@ -24,10 +24,10 @@ from dibs.storage.address import Address
 from dibs.storage.postgres import copy, pipeline
 from dibs.storage.postgres.store import PostgresStore
 from kit import soak
-from kit.postgres import DURABLE, QUICK, Node, Server
+from kit.postgres import DURABLE, Node, Server
 from kit.postgres_cluster import Cluster
 from kit.postgres_ground import until
-from kit.postgres_proxy import AFTER, BEFORE, COMMIT, DURING, Proxy
+from kit.postgres_proxy import AFTER, BEFORE, COMMIT, DURING
 from kit.repositories import Repo
 from kit.writers import Writers, board_with, name_of, opened_by
 
@@ -63,19 +63,6 @@ def test_all_sessions_are_killed_ten_times_and_nothing_acknowledged_is_lost(tmp_
 
 
 # One connection.
-
-
-@pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
-    yield node
-    node.remove()
-
-
-@pytest.fixture
-def proxy(node):
-    with Proxy(node.socket) as proxy:
-        yield proxy
 
 
 @pytest.fixture

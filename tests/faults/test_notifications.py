@@ -19,9 +19,9 @@ from dibs.storage.postgres import notifications
 from dibs.storage.postgres import store as postgres
 from dibs.storage.postgres.store import PostgresStore
 from dibs.workers.next import next_task
-from kit.postgres import QUICK, Node, Server
+from kit.postgres import Server
 from kit.postgres_ground import until
-from kit.postgres_proxy import BEFORE, Proxy
+from kit.postgres_proxy import BEFORE
 from kit.writers import board_with, name_of, opened_by
 
 KEY, OTHER = "T-1", "T-2"
@@ -32,25 +32,12 @@ LISTENERS = (
 )
 
 
-@pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
-    yield node
-    node.remove()
-
-
 @pytest.fixture
 def url(node):
     """Of a board with two tasks."""
     url = node.url(name_of(Server(node.url(), node).new_database()))
     board_with(url, tasks=2)
     return url
-
-
-@pytest.fixture
-def proxy(node):
-    with Proxy(node.socket) as proxy:
-        yield proxy
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from dibs import Refused
 from dibs.storage.address import parse
 from dibs.storage.postgres.store import PostgresStore
-from kit.postgres import QUICK, Node, pooler
+from kit.postgres import pooler
 from kit.writers import board_with, opened_by
 
 SLOW = """
@@ -18,12 +18,10 @@ CREATE TRIGGER slow AFTER INSERT ON dibs.note EXECUTE FUNCTION dibs.sleep();
 
 
 @pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
+def node(node):
     board_with(node.url(), tasks=1)
     do(node, "UPDATE dibs.home SET settings = 'write_wait = \"1s\"'")
-    yield node
-    node.remove()
+    return node
 
 
 def do(node, statements: str) -> None:

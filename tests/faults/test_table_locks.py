@@ -13,7 +13,7 @@ from dibs import Refused
 from dibs.domain.scopes.policy import hook_timeout
 from kit.guarded import ONE, Tree
 from kit.harnesses import context, denial, edit, hook
-from kit.postgres import QUICK, Node, Server, pooler
+from kit.postgres import Server, pooler
 from kit.postgres_ground import programs
 from kit.repositories import Repo
 from kit.writers import board_with, name_of, opened_by
@@ -21,13 +21,6 @@ from kit.writers import board_with, name_of, opened_by
 SOON = 'write_wait = "1s"'
 LONGEST = 30.0
 """Seconds that anything here may take on a busy machine: far less than the half minute of a silent server."""
-
-
-@pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
-    yield node
-    node.remove()
 
 
 @pytest.fixture

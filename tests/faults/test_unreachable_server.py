@@ -8,26 +8,11 @@ import time
 
 import pytest
 
-from kit.postgres import QUICK, Node
 from kit.postgres_ground import free_port, until
-from kit.postgres_proxy import Proxy
 from kit.repositories import Repo
 from kit.writers import board_with, opened_by
 
 A = ("--agent", "codex", "--session", "s1")
-
-
-@pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
-    yield node
-    node.remove()
-
-
-@pytest.fixture
-def proxy(node):
-    with Proxy(node.socket) as proxy:
-        yield proxy
 
 
 @pytest.fixture

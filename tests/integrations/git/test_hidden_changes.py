@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kit.guarded import ONE, TWO, Tree
+from kit.guarded import TWO, Tree, clone
 from kit.repositories import git
 
 
 @pytest.fixture
-def shared(tmp_path):
-    """A bare repository with a board in it, that guards what is pushed to it."""
-    folder = tmp_path / "shared.git"
-    folder.mkdir()
-    git(folder, "init", "-q", "--bare", "-b", "main")
-    bare = Tree(folder)
-    bare.ok("init")
-    bare.ok("setup", "git")
-    return bare
-
-
-def clone(shared, name, who):
-    folder = shared.folder.parent / name
-    git(shared.folder.parent, "clone", "-q", str(shared.folder), str(folder))
-    tree = Tree(folder, who | {"DIBS_BOARD": str(shared.folder / "dibs")})
-    tree.ok("setup", "git")
-    return tree
-
-
-@pytest.fixture
-def one(shared):
-    """The first session holds T-1, for `src`, and has pushed a first commit."""
-    tree = clone(shared, "one", ONE)
-    shared.task("src")
-    shared.task("docs")
-    tree.ok("claim", "T-1")
-    tree.commit("src/a", "src/b")
-    tree.git("push", "-q", "origin", "HEAD:main")
-    return tree
+def one(one):
+    """The first session has pushed two files too."""
+    one.commit("src/a", "src/b")
+    one.git("push", "-q", "origin", "HEAD:main")
+    return one
 
 
 @pytest.fixture

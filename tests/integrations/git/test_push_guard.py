@@ -13,42 +13,8 @@ from dibs.domain import commands as c
 from dibs.domain.instants import MINUTE, Duration
 from dibs.integrations.git.hook_repository import place_of
 from dibs.integrations.git.push_guard import Commit, judged
-from kit.guarded import ONE, TWO, Tree, agent, taken_over
+from kit.guarded import TWO, agent, clone, taken_over
 from kit.repositories import git
-
-
-@pytest.fixture
-def shared(tmp_path):
-    """A bare repository with a board in it, that guards what is pushed to it."""
-    folder = tmp_path / "shared.git"
-    folder.mkdir()
-    git(folder, "init", "-q", "--bare", "-b", "main")
-    bare = Tree(folder)
-    bare.ok("init")
-    states = bare.json("setup", "git")["hooks"]
-    assert [(each["hook"], each["state"]) for each in states] == [("pre-receive", "installed")]
-    return bare
-
-
-def clone(shared, name, who):
-    """Somebody's clone, whose hooks ask the board of the shared repository."""
-    folder = shared.folder.parent / name
-    git(shared.folder.parent, "clone", "-q", str(shared.folder), str(folder))
-    tree = Tree(folder, who | {"DIBS_BOARD": str(shared.folder / "dibs")})
-    tree.ok("setup", "git")
-    return tree
-
-
-@pytest.fixture
-def one(shared):
-    """The first session holds T-1, for `src`, and has pushed a first commit."""
-    tree = clone(shared, "one", ONE)
-    shared.task("src")
-    shared.task("docs")
-    tree.ok("claim", "T-1")
-    tree.commit("src/first")
-    tree.git("push", "-q", "origin", "HEAD:main")
-    return tree
 
 
 def is_refused(tree, *words, reason):
