@@ -27,20 +27,20 @@ SCHEMA = "tests/storage/test_schema.py::test_the_schema_refuses"
 CLI = "tests/cli/test_cli.py"
 LOCKS = "tests/faults/test_locks.py"
 FAILOVER = "tests/faults/test_failover.py"
-LOST = "tests/faults/test_server_lost.py"
-FORMER = "tests/board/test_former_places.py::test_"
-HINTS = "tests/faults/test_hints.py::test_"
-CUT_OFF = "tests/faults/test_keeper_cut_off.py"
+LOST = "tests/faults/test_lost_connections.py"
+FORMER = "tests/board/test_moved_boards.py::test_"
+HINTS = "tests/faults/test_notifications.py::test_"
+CUT_OFF = "tests/faults/test_disconnected_keeper.py"
 EXPORT = "tests/board/test_export.py::test_"
 FILES = "tests/backlogs/test_files.py::test_"
 DISK = "tests/faults/test_disk.py::test_"
 FINGERPRINT = "tests/storage/test_fingerprint.py::test_"
 REPLACED = "tests/faults/test_replaced_board.py::test_"
-MOVING = "tests/board/test_moving.py"
+MOVING = "tests/board/test_move.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
-LIBRARY = "tests/cli/test_library.py::test_"
+LIBRARY = "tests/library/test_library.py::test_"
 DEMO = "tests/cli/test_demo.py::test_"
-RUN = "tests/cli/test_run.py::test_"
+RUN = "tests/workers/test_run.py::test_"
 MATCHING = "tests/board/test_matching.py::test_"
 DISPATCH = "tests/acceptance/test_dispatch.py::test_"
 BAD_INPUT = "tests/cli/test_bad_input.py::test_"
@@ -50,23 +50,23 @@ DEPENDENCIES_OF_SCOPES = "tests/board/test_dependencies.py"
 LIFECYCLE = "tests/acceptance/test_lifecycle.py::test_"
 SYNC = "tests/backlogs/test_sync.py::test_"
 KANO = "tests/backlogs/test_kano.py::test_"
-GRAPHS = "tests/backlogs/test_graphs.py::test_"
-KILLED = "tests/faults/test_killed_work.py::test_"
-GUARDING = "tests/board/test_guarding.py::test_"
+GRAPHS = "tests/backlogs/test_workgraph_sync.py::test_"
+KILLED = "tests/faults/test_killed_runs.py::test_"
+GUARDING = "tests/board/test_path_access.py::test_"
 APPROVALS = "tests/board/test_approvals.py::test_"
-RENEWING = "tests/board/test_renewing.py::test_"
-COMMITS = "tests/integrations/git/test_commits.py::test_"
-FENCE = "tests/integrations/git/test_fence.py::test_"
+RENEWING = "tests/board/test_renewal.py::test_"
+COMMITS = "tests/integrations/git/test_commit_guard.py::test_"
+FENCE = "tests/integrations/git/test_ref_guard.py::test_"
 TABLE_LOCKS = "tests/faults/test_table_locks.py::test_"
 ROLES = "tests/storage/test_roles.py::test_"
 FOREIGN = "tests/storage/test_foreign_schema.py::test_"
 HOOKS = "tests/integrations/harness/test_hooks.py::test_"
 STATED = "tests/cli/test_stated_process.py::test_"
-CONFINED = "tests/faults/test_confined.py::test_"
+CONFINED = "tests/faults/test_namespaces.py::test_"
 UNINSTALL = "tests/integrations/harness/test_uninstall.py::test_"
-SETUP = "tests/faults/test_setup_cut.py::test_"
-LEFT_BEHIND = "tests/board/test_left_behind.py::test_"
-RUNNER = "tests/integrations/git/test_runner.py::test_"
+SETUP = "tests/faults/test_interrupted_setup.py::test_"
+LEFT_BEHIND = "tests/board/test_former_work.py::test_"
+RUNNER = "tests/integrations/git/test_git_runner.py::test_"
 HIDDEN = "tests/integrations/git/test_hidden_changes.py::test_"
 EDITED = "tests/integrations/harness/test_edited_paths.py::test_"
 LIMITS = "tests/cli/test_scope_limits.py::test_"
@@ -74,13 +74,13 @@ FILE_LIMITS = "tests/cli/test_file_limits.py::test_"
 DISPLAY = "tests/domain/test_display.py::test_"
 QUOTING = "tests/integrations/harness/test_quoting.py::test_"
 TEXT = "tests/cli/test_bad_text.py::test_"
-PICKLING = "tests/cli/test_pickling.py::test_"
+PICKLING = "tests/library/test_pickling.py::test_"
 TRUST = "tests/board/test_trust.py::test_"
-MANY = "tests/cli/test_many_tasks.py::test_"
+MANY = "tests/cli/test_bulk_verbs.py::test_"
 CORRECTIONS = "tests/board/test_corrections.py::test_"
-ADOPTING = "tests/backlogs/test_adopting.py::test_"
+ADOPTING = "tests/backlogs/test_adoption.py::test_"
 FILES_VERBS = "tests/cli/test_files_verbs.py::test_"
-PLACES = "tests/acceptance/test_places.py::test_"
+PLACES = "tests/acceptance/test_work_locations.py::test_"
 ANSWERS = "tests/acceptance/test_lost_answers.py::test_"
 
 
@@ -131,14 +131,14 @@ TABLE = [
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
     ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
     # Trust.
-    ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_received.py::test_a_push_that_cannot_be_checked_is_refused"),
-    ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_received.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
+    ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_push_guard.py::test_a_push_that_cannot_be_checked_is_refused"),
+    ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_push_guard.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
     ("toml: long keys are parsed", "board/limited_files.py", "if parts > DEPTH:", "if False:", FILE_LIMITS + "a_key_of_too_many_parts_is_found_before_the_file_is_parsed"),
     ("toml: settings have no limit", "board/toml_files.py", "    if has_long_key(text):\n        raise too_deep(where)\n", "", FILE_LIMITS + "settings_beside_the_board_have_the_same_limit"),
-    ("a harness is known by its variables only", "board/identity.py", "if session := known.harness_session(parents):", "if session := '':", "tests/integrations/harness/test_sessions.py::test_a_shell_of_a_harness_without_its_variables_acts_for_no_person"),
-    ("who is deep enough is a person", "board/identity.py", "ANCESTORS = 4096", "ANCESTORS = 64", "tests/cli/test_run.py::test_an_agent_of_a_run_is_no_person_a_hundred_processes_further_down"),
+    ("a harness is known by its variables only", "board/identity.py", "if session := known.harness_session(parents):", "if session := '':", "tests/integrations/harness/test_harness_sessions.py::test_a_shell_of_a_harness_without_its_variables_acts_for_no_person"),
+    ("who is deep enough is a person", "board/identity.py", "ANCESTORS = 4096", "ANCESTORS = 64", "tests/workers/test_run.py::test_an_agent_of_a_run_is_no_person_a_hundred_processes_further_down"),
     ("who cannot be looked through is a person", "board/identity.py", "if len(parents) == ANCESTORS:", "if False:", IDENTITY),
-    ("trailers start programs", "git_runner.py", 'options = ("-c", f"core.commentChar={comment}", f"--git-dir={os.devnull}")', 'options = ("-c", f"core.commentChar={comment}")', "tests/integrations/git/test_messages.py::test_no_program_of_the_configuration_runs_for_a_trailer_and_comments_stay_below_it"),
+    ("trailers start programs", "git_runner.py", 'options = ("-c", f"core.commentChar={comment}", f"--git-dir={os.devnull}")', 'options = ("-c", f"core.commentChar={comment}")', "tests/integrations/git/test_trailers.py::test_no_program_of_the_configuration_runs_for_a_trailer_and_comments_stay_below_it"),
     ("settings that start programs count beside the board", "board/settings.py", "        if is_personal(key):\n            continue\n        try:", "        try:", TRUST + "what_an_agent_writes_beside_the_board_starts_nothing"),
     ("a server that a file names is contacted", "board/locate.py", "if place.url:\n        from dibs.storage.address import parse\n", 'if place.url or settings.proposed.get("url"):\n        from dibs.storage.address import parse\n        place = place.but(url=place.url or settings.proposed["url"])\n', TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
     ("a local board is made beside a server's", "board/locate.py", 'if "url" in settings.proposed and', "if False and", TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
@@ -320,7 +320,7 @@ TABLE = [
     ("every change gives a hint", "storage/postgres/notifications.py", "if now < store.hinted + APART:", "if False:", HINTS + "many_changes_of_one_client_are_one_hint"),
     ("every hint is heeded", "storage/postgres/notifications.py", "min(end, session.heard + APART)", "0", HINTS + "who_is_hinted_at_all_the_time_looks_now_and_then"),
     ("who has found work listens on", "workers/next.py", "board.store.unlisten()", "pass", HINTS + "who_has_found_work_listens_no_more"),
-    ("on a busy board there is no pause", "board/watch.py", "        if rest > 0:\n            board.store.listen(rest)\n        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now", "        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now\n        board.store.listen(rest)", "tests/board/test_watching.py::test_a_wait_pauses_before_it_looks_again_though_there_is_a_change"),
+    ("on a busy board there is no pause", "board/watch.py", "        if rest > 0:\n            board.store.listen(rest)\n        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now", "        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now\n        board.store.listen(rest)", "tests/board/test_watch.py::test_a_wait_pauses_before_it_looks_again_though_there_is_a_change"),
     ("a deadline is not kept", "storage/postgres/pipeline.py", "min(self._patience, left)", "self._patience", LOST + "::test_a_deadline_ends_the_wait_for_a_silent_server"),
     ("a silent server is waited for without end", "storage/postgres/pipeline.py", "ready.poll(max(0, min(self._patience, left)))", "ready.poll(40_000)", LOST + "::test_a_server_that_keeps_silent_is_given_up"),
     ("a pipeline ends with a flush", "storage/postgres/pipeline.py", "self._wire.pipeline_sync()", "self._wire.pipeline_sync(); self._wire.send_flush_request()", "tests/faults/test_pooler.py::test_nothing_is_sent_after_the_end_of_a_transaction"),
@@ -613,7 +613,7 @@ TABLE = [
     ("files: a step is told twice", "backlogs/formats/kano.py", "return any(tells(line, step) for line in lines)", "return False", KANO + "the_end_clears_the_record_and_keeps_the_owner_and_the_token"),
     ("files: an empty section is no gate", "backlogs/formats/kano.py", "if not document.section(title)", "if False", KANO + "an_empty_section_is_the_ready_gate"),
     ("files: claims of the dead stay in a graph", "backlogs/formats/workgraph.py", "heals = True", "heals = False", GRAPHS + "old_graphs_with_stale_claims_heal_with_one_summary_line"),
-    ("files: the lock of a graph is not taken", "backlogs/formats/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_graphs.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
+    ("files: the lock of a graph is not taken", "backlogs/formats/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_workgraph_sync.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
     # Installed, and removed again.
     Mutant("uninstall: any name is ours", "board/manifest.py", "if re.fullmatch(pattern, name)", "if True", f"{UNINSTALL}files_of_others_in_the_boards_folder_stay_and_are_named"),
     Mutant("uninstall: others' files are ours", "board/manifest.py", "            and found.st_uid == os.geteuid()\n", "", f"{UNINSTALL}a_file_of_another_user_beside_the_board_stays"),

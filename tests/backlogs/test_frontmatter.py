@@ -740,8 +740,8 @@ def test_an_edit_is_what_pyyaml_and_ruamel_read_and_every_other_line_is_the_same
     try:
         changed = found.with_values({key: new})
     except Unreadable:
-        stands = texts[key]  # what is not plain text is not replaced
-        assert isinstance(stands, dict) or any(not isinstance(one, str) for one in stands)
+        current = texts[key]  # what is not plain text is not replaced
+        assert isinstance(current, dict) or any(not isinstance(one, str) for one in current)
         return
     again = Document(changed)
     assert (again.texts(key) if isinstance(new, tuple) else again.text(key)) == (
