@@ -652,6 +652,7 @@ TABLE = [
     Mutant("limits: unknown areas count as overlapping", "board/facts/task.py", "            if unknown:\n", "            if not ground:\n", f"{FILE_LIMITS}nobody_knows_what_an_area_stands_for_that_cannot_be_read"),
     Mutant("quoting: variation selectors", "domain/display.py", "character.isprintable() and character not in UNSEEN", "character.isprintable()", f"{DISPLAY}no_character_of_format_or_control_passes_by_itself"),
     Mutant("quoting: quotes inside", "domain/display.py", """.replace('"', '\\\\"')""", "", f"{DISPLAY}in_a_sentence_it_is_quoted_and_cut"),
+    ("a sentence may be a name", "storage/rows.py", '    if text.isprintable() and " " not in text:\n', "    if True:\n", QUOTING + "a_name_that_somebody_wrote_into_the_board_is_quoted"),
     Mutant("quoting: paths", "domain/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("quoting: the label", "integrations/harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("text: scripts of a name", "domain/checks.py", "        _check_scripts(name)\n", "        pass\n", f"{TEXT}a_name_that_mixes_scripts_is_refused_and_says_so"),
