@@ -336,6 +336,19 @@ def test_what_a_stopped_run_left_at_work_is_ended_before_its_heir_begins(repo, s
     assert shown(repo, key)["token"] == "1.2"
 
 
+def test_what_a_stopped_run_left_at_work_is_ended_before_a_claim_of_its_task_begins(repo, shop):
+    """Its lease has expired, and nobody swept: the run that takes the task over ends the command."""
+    key = repo.add()
+    run = shop.run(key, "--agent", "codex", "--ttl", "1s", ticks=100_000)
+    until(lambda: shop.said(key, "tick"), "it does not begin")
+    stop(repo, key, run)
+    until(lambda: shop.run(key, *HEIR).wait(60) == 0, "nobody can take it over")
+    run.send_signal(signal.SIGCONT)
+    assert run.wait(60) == 5
+    assert two_at_once(shop.lines()) == []
+    assert shown(repo, key)["token"] == "1.2"
+
+
 def stop(repo, key: str, run) -> None:
     """Where it does not keep others from writing: who stands still inside a transaction does that."""
     while True:
