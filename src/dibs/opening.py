@@ -6,9 +6,8 @@ import os
 from os.path import exists, join, lexists
 
 from dibs.backlogs.places import FILE, SIGNS
-from dibs.board.backends import load_at, settings_in, store_at
 from dibs.board.limited_files import lines
-from dibs.board.locate import Place, locate
+from dibs.board.locate import Place, load_at, locate, settings_in, store_at
 from dibs.board.retry import ReadableBoard, retry_on_disconnect
 from dibs.board.settings import STRICT, Settings
 

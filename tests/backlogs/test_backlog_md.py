@@ -88,8 +88,8 @@ def read(data: bytes = FILE, path: str = PATH, dialect: BacklogMd | None = None)
     return item
 
 
-def task(state=OPEN, number: int = 1, lease: Lease | None = None, said: str = "To Do") -> Task:
-    mirrored = ItemSnapshot(said)
+def task(state=OPEN, number: int = 1, lease: Lease | None = None, status: str = "To Do") -> Task:
+    mirrored = ItemSnapshot(status)
     return Task(
         TaskId(1), "uid", TaskKey("TASK-12"), Terms("Fix: login"), NOW, NOW, ActorId(1),
         state=state, token=Token(1, number), lease=lease, item=mirrored,
@@ -101,8 +101,8 @@ def held(state=IN_PROGRESS, holder: Actor = CODEX, session: str | None = "s1") -
     return Record(task(state, lease=lease), "board-1", NOW, holder)
 
 
-def free(state=OPEN, number: int = 1, said: str = "To Do") -> Record:
-    return Record(task(state, number, said=said), "board-1", NOW)
+def free(state=OPEN, number: int = 1, status: str = "To Do") -> Record:
+    return Record(task(state, number, status=status), "board-1", NOW)
 
 
 def written(record: Record, data: bytes = FILE, path: str = PATH, dialect=None) -> bytes:
@@ -202,9 +202,11 @@ def test_a_dependency_may_be_a_number_alone():
     assert read(with_line("  - TASK-3", "  - 3")).after == ("TASK-3",)
 
 
-@pytest.mark.parametrize(("said", "priority"), [("high", 1), ("Medium", 2), ("low", 3), ("odd", 2)])
-def test_priorities(said, priority):
-    assert read(with_line("priority: high", f"priority: {said}")).priority == priority
+@pytest.mark.parametrize(
+    ("value", "priority"), [("high", 1), ("Medium", 2), ("low", 3), ("odd", 2)]
+)
+def test_priorities(value, priority):
+    assert read(with_line("priority: high", f"priority: {value}")).priority == priority
 
 
 def test_a_file_without_an_id_is_known_by_its_name_and_that_is_told():
@@ -280,10 +282,10 @@ STATUSES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("said", MEANT)
-def test_the_first_is_open_the_last_is_complete_and_names_say_the_rest(said):
+@pytest.mark.parametrize("value", MEANT)
+def test_the_first_is_open_the_last_is_complete_and_names_say_the_rest(value):
     dialect = BacklogMd(statuses=STATUSES)
-    assert read(with_line("To Do", said), dialect=dialect).state == MEANT[said]
+    assert read(with_line("To Do", value), dialect=dialect).state == MEANT[value]
 
 
 def test_a_last_status_that_is_no_success_is_none():
@@ -455,8 +457,8 @@ def test_a_word_that_says_the_same_stays():
     assert b"status: To Do\n" in written(free(), dialect=dialect)
     begun = written(held(), dialect=dialect)
     assert b"status: In Progress\n" in begun
-    assert b"status: To Do\n" in written(free(said="To Do"), begun, dialect=dialect)
-    assert b"status: Backlog\n" in written(free(said="Backlog"), begun, dialect=dialect)
+    assert b"status: To Do\n" in written(free(status="To Do"), begun, dialect=dialect)
+    assert b"status: Backlog\n" in written(free(status="Backlog"), begun, dialect=dialect)
 
 
 def test_the_day_is_written_where_the_file_has_days():

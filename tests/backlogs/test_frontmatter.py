@@ -284,7 +284,7 @@ def test_a_key_that_is_not_there_is_empty():
 @pytest.mark.parametrize(
     "file", [file for file in broken() if "twice" not in file.marks], ids=lambda file: file.why
 )
-def test_c13_a_file_that_is_no_item_is_refused(file):
+def test_a_file_that_is_no_item_is_refused(file):
     with pytest.raises(Unreadable):
         Document(file.data)
 
@@ -292,7 +292,7 @@ def test_c13_a_file_that_is_no_item_is_refused(file):
 @pytest.mark.parametrize(
     "file", [file for file in broken() if file.marks], ids=lambda file: file.why
 )
-def test_f1_a_key_that_stands_twice_is_refused_and_the_others_are_not(file):
+def test_a_key_that_stands_twice_is_refused_and_the_others_are_not(file):
     found = Document(file.data)
     for act in (found.text, found.texts, lambda key: found.with_values({key: "x"})):
         with pytest.raises(Unreadable, match=r"lines 3 and \d"):
@@ -306,7 +306,7 @@ def test_f1_a_key_that_stands_twice_is_refused_and_the_others_are_not(file):
 
 
 @pytest.mark.parametrize("file", YAML, ids=name_of)
-def test_f1_an_item_is_read_as_pyyaml_and_ruamel_read_it(file):
+def test_an_item_is_read_as_pyyaml_and_ruamel_read_it(file):
     found, texts = Document(file.data), as_text(file.data)
     assert list(found.keys()) == list(texts) == list(as_values_12(file.data))
     odd = "anchors" in file.why
@@ -323,7 +323,7 @@ def test_f1_an_item_is_read_as_pyyaml_and_ruamel_read_it(file):
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=name_of)
-def test_f1_an_item_with_the_values_that_it_has_is_the_same_bytes(file):
+def test_an_item_with_the_values_that_it_has_is_the_same_bytes(file):
     found = Document(file.data)
     same = {}
     for key in dict.fromkeys(found.keys()):
@@ -348,7 +348,7 @@ EDIT = {
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=name_of)
-def test_f1_c12_an_edit_of_an_item_changes_those_lines_and_nothing_else(file):
+def test_an_edit_of_an_item_changes_those_lines_and_nothing_else(file):
     old, new = Document(file.data), Document(Document(file.data).with_values(EDIT))
     for key, value in EDIT.items():
         assert (new.texts(key) if isinstance(value, tuple) else new.text(key)) == value
@@ -631,7 +631,7 @@ def test_a_line_is_one_line(line):
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=name_of)
-def test_f1_a_line_in_an_items_log_is_the_only_change(file):
+def test_a_line_in_an_items_log_is_the_only_change(file):
     new = Document(file.data).with_line("Worklog", "2026-01-10 [agent=x] é")
     if b"# Worklog" in file.data and "empty Worklog" not in file.why:
         newline = b"\r\n" if b"---\r\n" in file.data[:8] else b"\n"
@@ -743,8 +743,8 @@ def test_an_edit_is_what_pyyaml_and_ruamel_read_and_every_other_line_is_the_same
     try:
         changed = found.with_values({key: new})
     except Unreadable:
-        stands = texts[key]  # what is not plain text is not replaced
-        assert isinstance(stands, dict) or any(not isinstance(one, str) for one in stands)
+        current = texts[key]  # what is not plain text is not replaced
+        assert isinstance(current, dict) or any(not isinstance(one, str) for one in current)
         return
     again = Document(changed)
     assert (again.texts(key) if isinstance(new, tuple) else again.text(key)) == (
