@@ -9,7 +9,10 @@ import os
 from os.path import exists, isabs, isdir, join, lexists, normpath, samefile
 
 from dibs.backlogs.item import Problem
-from dibs.backlogs.places import FILE, FOLDERS, MARKS, ROOT_CONFIG
+from dibs.board.locate import BACKLOG_FOLDERS as FOLDERS
+from dibs.board.locate import BACKLOG_MARKS as MARKS
+from dibs.board.locate import COMMITTED as FILE
+from dibs.board.locate import ROOT_CONFIG
 from dibs.board.settings import PERSONAL, areas_of
 from dibs.domain import checks
 from dibs.domain.model import STATES

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from dibs.board.settings import Settings
     from dibs.domain.facts import DeathEvidence
-    from dibs.domain.model import TaskId
+    from dibs.domain.model import ItemFile, TaskId
     from dibs.storage.store import Question, Store
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
@@ -62,6 +62,10 @@ if TYPE_CHECKING:
 
         def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
             """The paths of these tasks' item files, relative to the repository."""
+            ...
+
+        def where(self, board: Board, task: Task | None) -> ItemFile | None:
+            """The item file of a task, if it has one."""
             ...
 
         def deaths(self, board: Board) -> Mapping[TaskId, DeathEvidence]:

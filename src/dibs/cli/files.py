@@ -78,14 +78,14 @@ def backlog_of(call: Call) -> Backlog:
 
 
 def backlog_here(call: Call) -> Backlog:
-    from dibs.backlogs.places import SIGNS
+    from dibs.board.locate import BACKLOG_SIGNS
     from dibs.opening import backlog_here as found_here
 
     found = found_here(call.place)
     if found is None:
         raise refused(
             "no_backlog",
-            f"there is no backlog here: none of {', '.join(SIGNS)}",
+            f"there is no backlog here: none of {', '.join(BACKLOG_SIGNS)}",
         )
     return found
 
