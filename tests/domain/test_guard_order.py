@@ -7,9 +7,8 @@ from __future__ import annotations
 import pytest
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import decide
+from dibs.domain.decide import decide
 from dibs.domain.facts import Facts, Period, Rules, ScopeReservation, Stints
-from dibs.domain.guard_order import GUARDS, ON_OWN_LEASE
 from dibs.domain.model import (
     Actor,
     Approval,
@@ -27,6 +26,7 @@ from dibs.domain.model import (
     Token,
 )
 from dibs.domain.stints import WorkedStint
+from dibs.domain.verbs import VERBS, commands
 
 K = TaskKey("T-1")
 NOW = 10_000_000_000
@@ -462,7 +462,7 @@ EXTRA = {
 }
 
 
-@pytest.mark.parametrize("verb", sorted(GUARDS))
+@pytest.mark.parametrize("verb", sorted(spec.name for spec in commands()))
 def test_the_first_guard_that_fails_is_the_refusal(verb):
     command, steps = CASES[verb]
     extra = EXTRA.get(verb, {})
@@ -474,10 +474,10 @@ def test_the_first_guard_that_fails_is_the_refusal(verb):
 
 
 def test_every_verb_has_an_order_and_every_order_a_test():
-    assert set(CASES) == set(GUARDS)
+    assert set(CASES) == {spec.name for spec in commands()}
 
 
-@pytest.mark.parametrize("verb", sorted(ON_OWN_LEASE))
+@pytest.mark.parametrize("verb", sorted(spec.name for spec in VERBS.values() if spec.own_guards))
 def test_the_callers_own_lease_goes_on_before_all_gates(verb):
     """Parked, for people only, tier too low: who holds it already is asked none of that.
 

@@ -22,11 +22,11 @@ from pathlib import Path
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.domain import commands as c
-from dibs.domain import guard_order
 from dibs.domain import guards as g
 from dibs.domain.instants import SECOND, Duration
 from dibs.domain.model import FINAL, TaskKey, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.verbs import VERBS
 from dibs.opening import open_board
 from kit.history import Answer, Operation
 from kit.repositories import clean_environment
@@ -191,9 +191,8 @@ def sabotage(what: str) -> None:
 
 
 def forget(verb: str, *guards: object) -> None:
-    guard_order.GUARDS[verb] = tuple(
-        guard for guard in guard_order.GUARDS[verb] if guard not in guards
-    )
+    names = {guard.__name__ for guard in guards}
+    VERBS[verb].guards = tuple(name for name in VERBS[verb].guards if name not in names)
 
 
 def decide_too_early() -> None:

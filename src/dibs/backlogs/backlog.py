@@ -44,10 +44,6 @@ COMPARED = 10
 
 HELD_AT_MOST = 10_000
 ENDED = "session ended"
-READS_FIRST = (
-    c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Submit, c.Complete,
-)  # fmt: skip
-"""Commands that depend on the current content of the item file."""
 
 
 class Backlog:
@@ -93,7 +89,7 @@ class Backlog:
             task = tx.task(command.task)
         if task is None:
             task = self.look_for(board, who, command.task)
-        if task is None or task.item is None or not isinstance(command, READS_FIRST):
+        if task is None or task.item is None or not command.spec.reads_file:
             return ()
         return self.refresh(board, who, task)[1]
 

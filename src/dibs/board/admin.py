@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.settings import Settings
-    from dibs.domain.decide.tasks import Decision
+    from dibs.domain.decision import Decision
     from dibs.domain.events.base import Event
     from dibs.domain.facts import Facts
     from dibs.domain.ledger import Entry

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dibs.board.execute import Board
-    from dibs.domain.decide.tasks import Decision
+    from dibs.domain.decision import Decision
     from dibs.domain.instants import Duration, Instant
     from dibs.domain.ledger import Entry
     from dibs.domain.model import Actor, ActorId, Caller

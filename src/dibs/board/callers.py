@@ -6,7 +6,7 @@ from dibs.board.identity import Identity
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.decide.tasks import Decision
+from dibs.domain.decision import Decision
 from dibs.domain.events import board
 from dibs.domain.events import tasks as e
 from dibs.domain.model import AGENT, HUMAN, Actor, ActorId, Caller, Place, Session, folded_name

@@ -12,7 +12,8 @@ from dibs.board.outcome import Outcome, actors_named
 from dibs.board.retry import PendingRequest, ReadableBoard, retry_on_disconnect
 from dibs.board.user_config import User
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision, decide
+from dibs.domain.decide import decide
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.events.base import lease_of
 from dibs.domain.evolve import renew, taken_by
@@ -69,14 +70,8 @@ if TYPE_CHECKING:
             ...
 
 
-TAKES_UP = (c.Claim, c.Start, c.Takeover)
-CHECK_LIVENESS = (c.Retry, c.Reset, c.Sweep)
-"""Commands that first check which holders are dead."""
-
 REBUILT = "rebuilt from files"
 """The reason recorded for a new epoch when item files contain tokens that the board does not."""
-
-BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume, c.Approve, c.Reopen)
 
 
 class WorktreeCheckNeeded(Exception):  # noqa: N818 - not an error: a lease is about to be taken
@@ -146,7 +141,7 @@ class Board(ReadableBoard):
         self, who: Identity, command: c.Command, light: bool, asked: PendingRequest
     ) -> Outcome:
         outcome = self._renew(who, command) if light else None
-        seen = self._bury() if isinstance(command, CHECK_LIVENESS) else NO_EVIDENCE
+        seen = self._bury() if command.spec.checks_liveness else NO_EVIDENCE
         while outcome is None:
             try:
                 outcome = self._attempt(who, command, asked, seen)
@@ -178,7 +173,7 @@ class Board(ReadableBoard):
         """Checks whether the holder that blocks this command is dead; returns the
         evidence if so, else `None`.
         """
-        if not isinstance(command, TAKES_UP):
+        if not command.spec.ends_the_dead:
             return None
         if problem.code == "scope_held":
             from dibs.board.liveness import sweep_dead_rival
@@ -188,13 +183,13 @@ class Board(ReadableBoard):
             return None
         from dibs.board.liveness import kill_orphans_of_dead
 
-        dead = kill_orphans_of_dead(self, command.task)
+        dead = kill_orphans_of_dead(self, command.named()["task"])
         return dead if dead.deaths else None
 
     def plan(self, who: Identity, command: c.Command) -> Plan:
         """Returns what the command would lead to now, without changing anything."""
         seen = NO_EVIDENCE
-        if isinstance(command, CHECK_LIVENESS):
+        if command.spec.checks_liveness:
             from dibs.board.liveness import check_liveness
 
             seen = check_liveness(self)
@@ -285,7 +280,7 @@ class Board(ReadableBoard):
         """Writes the decision, and what is needed to replay the answer to a retry."""
         if asked.own and leaves_trace(command, decision):
             tx.request_id = asked.id
-        if isinstance(command, BOARD_COMMANDS):
+        if command.spec.facts in ("actor", "clock", "board", "approval"):
             from dibs.board.admin import administer
 
             outcome = administer(self, tx, facts, command, decision)
@@ -308,7 +303,7 @@ def prefetch_queries(
         return tuple(ahead)
     if request_id:
         ahead.append(("request", {"actor": actor, "id": request_id}))
-    if isinstance(command, TAKES_UP) and who.place is not None:
+    if command.spec.ends_the_dead and who.place is not None:
         ahead.append(("session", {"actor": actor, "name": who.session}))
     return tuple(ahead)
 
@@ -447,7 +442,7 @@ def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) ->
     return LoggedRefusal(
         id=0,
         at=now,
-        verb=command.typed,
+        verb=command.spec.typed,
         task=getattr(command, "task", ""),
         actor=who.name,
         session=who.session,
@@ -458,4 +453,4 @@ def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) ->
 
 def lock_label(command: c.Command) -> str:
     """The command as shown to those who wait for the write lock."""
-    return f"{command.typed} {getattr(command, 'task', '')}".strip()
+    return f"{command.spec.typed} {getattr(command, 'task', '')}".strip()

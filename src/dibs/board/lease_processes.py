@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.domain.decide.tasks import Decision
+    from dibs.domain.decision import Decision
     from dibs.domain.facts import Facts
     from dibs.domain.model import KeptProcess, Task
     from dibs.storage.transaction import WriteTransaction

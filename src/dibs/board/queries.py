@@ -10,7 +10,7 @@ from dibs.board.outcome import actors_named
 from dibs.board.ownership import ownership_at
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.decide.tasks import decide
+from dibs.domain.decide import decide
 from dibs.domain.events import tasks as e
 from dibs.domain.instants import Instant, iso
 from dibs.domain.ledger import Entry
@@ -30,8 +30,8 @@ from dibs.domain.model import (
     folded_name,
 )
 from dibs.domain.refusals import Refused, bad_argument, refused
-from dibs.domain.states import WORKABLE
 from dibs.domain.values import Value
+from dibs.domain.verbs import WORKABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

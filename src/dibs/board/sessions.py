@@ -12,7 +12,7 @@ from dibs.board.facts.task import facts_for
 from dibs.board.identity import KnownRun
 from dibs.board.retry import retry_on_disconnect
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import decide
+from dibs.domain.decide import decide
 from dibs.domain.model import HUMAN
 from dibs.domain.refusals import Refusal
 from dibs.domain.values import Value

@@ -9,6 +9,7 @@ from dibs.cli import verbs
 from dibs.cli.arguments import before_dashes, parse_arguments
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.domain.verbs import VERBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def run_verb(name: str, rest: list[str]) -> int:
     from dibs.cli.call import Call, OutputFailed, VerbResult
 
     try:
-        call = Call(parse_arguments(name, verbs.meaning(name), verb.arguments, rest))
+        call = Call(parse_arguments(name, VERBS[name].title, verb.arguments, rest))
     except Refused as problem:
         if verb.misused is None:
             raise
@@ -108,7 +109,7 @@ def run_verb(name: str, rest: list[str]) -> int:
         call.close()
         if call.skewed:
             warn(SKEW)
-        if name not in verbs.GROUPS["inner"]:
+        if VERBS[name].group != "inner":
             warn_of_ignored(call)
     return print_result(answer, as_json=call["json"])
 

@@ -1,7 +1,7 @@
 """Guards: each checks one precondition of a command and has one refusal for it.
 
-A guard is named after the statement that must be true for the command to pass. `guard_order` lists the
-guards of each verb in order of precedence; the first that fails gives the refusal.
+A guard is named after the statement that must be true for the command to pass. The registry (`domain/verbs.py`)
+lists the guards of each verb in order of precedence; the first that fails gives the refusal.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from dibs.domain import refusals
 from dibs.domain.facts import Case
 from dibs.domain.model import AGENT, DEPENDENCIES_MAX, FINAL, HUMAN, OPEN, SERVICE, ActorId
 from dibs.domain.refusals import Refusal
-from dibs.domain.rights import PARENT_ONLY, RIGHTS
-from dibs.domain.states import sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
 
 
 TERMS_OF_A_FILE = ("title", "priority")
-REPORTING_VERBS = ("complete", "submit", "fail", "block", "release", "handoff")
-"""Verbs with which a holder reports its result. A late report is kept as a note."""
-
 GATED_TERMS = ("audience", "tier", "capabilities", "constraints")
 
 
@@ -34,8 +29,8 @@ GATED_TERMS = ("audience", "tier", "capabilities", "constraints")
 
 def caller_has_the_right(case: Case) -> Refusal | None:
     """A person gives the command, where only people may."""
-    right = RIGHTS.get(case.command.verb)
-    if right is None or not right.people_only or case.caller.is_person or not right.applies(case):
+    spec = case.command.spec
+    if not spec.people_only or case.caller.is_person or not applies(case):
         return None
     refusal = refusals.people_only(typed(case), case.caller.actor, case.caller.in_harness)
     return refusals.interrupting(refusal, case.interrupted, case.facts.actors)
@@ -43,17 +38,54 @@ def caller_has_the_right(case: Case) -> Refusal | None:
 
 def reason_is_given(case: Case) -> Refusal | None:
     """A reason is given, where one is needed."""
-    right = RIGHTS.get(case.command.verb)
-    if right is None or not right.reason or case.facts.is_plan or not right.applies(case):
+    spec = case.command.spec
+    if not spec.needs_reason or case.facts.is_plan or not applies(case):
         return None
     given = case.command.named()["reason"].strip()
     return None if given else refusals.reason_missing(typed(case))
 
 
+def applies(case: Case) -> bool:
+    """Whether the verb requires a person or a reason in this case: always, or under its condition."""
+    when = case.command.spec.when
+    return not when or bool(CONDITIONS[when](case))
+
+
+def it_ends_anothers_live_lease(case: Case) -> bool:
+    """When it ends another's live lease"""
+    return case.another_is_live
+
+
+def it_ends_anothers_lease(case: Case) -> bool:
+    """When another's lease has not ended"""
+    return case.another_holds
+
+
+def it_interrupts_somebody(case: Case) -> bool:
+    """When it ends another's live lease"""
+    return bool(case.interrupted)
+
+
+def it_is_forced(case: Case) -> bool:
+    """When it is forced"""
+    return bool(case.command.named()["force"])
+
+
+CONDITIONS: dict[str, Callable[[Case], bool]] = {
+    condition.__name__: condition
+    for condition in (
+        it_ends_anothers_live_lease,
+        it_ends_anothers_lease,
+        it_interrupts_somebody,
+        it_is_forced,
+    )
+}
+
+
 def caller_is_no_subagent(case: Case) -> Refusal | None:
     """The session itself gives the command, not a subagent of it."""
     caller, verb = case.caller, case.command.verb
-    if not caller.is_child or verb not in PARENT_ONLY:
+    if not caller.is_child or not case.command.spec.parent_only:
         return None
     if verb == "drop" and not case.holds:
         return None
@@ -82,10 +114,12 @@ def lease_is_not_lost(case: Case) -> Refusal | None:
 def state_allows_it(case: Case) -> Refusal | None:
     """The verb is allowed in the state of the task."""
     task, command = case.task, case.command
-    if task.state in sources(command.verb):
+    if task.state in command.spec.sources:
         return None
     return (
-        refusals.final(task) if task.state in FINAL else refusals.wrong_state(task, command.typed)
+        refusals.final(task)
+        if task.state in FINAL
+        else refusals.wrong_state(task, command.spec.typed)
     )
 
 
@@ -418,7 +452,7 @@ def lost(case: Case) -> Refusal:
 
 def keeps_a_late_note(case: Case) -> bool:
     """Whether the final report of a former holder is kept as a note for a person, although it is refused."""
-    return case.lost and case.command.verb in REPORTING_VERBS and bool(late_text(case))
+    return case.lost and case.command.spec.reports and bool(late_text(case))
 
 
 def late_text(case: Case) -> str:
@@ -431,4 +465,4 @@ def typed(case: Case) -> str:
     """The command as people type it, with its task or actor."""
     fields = case.command.named()
     about = fields.get("task") or fields.get("actor") or " ".join(fields.get("tasks", ()))
-    return f"{case.command.typed} {about}".strip()
+    return f"{case.command.spec.typed} {about}".strip()

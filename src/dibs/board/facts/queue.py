@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dibs.board.facts.task import facts_of_task, found, rivals_of, with_rivals
 from dibs.domain import commands as c
+from dibs.domain.decide import decide
 from dibs.domain.decide.recovery import affected
-from dibs.domain.decide.tasks import decide
 from dibs.domain.facts import Facts
 from dibs.domain.model import COMPLETE, FINAL, HUMAN, OPEN, Task, TaskId, TaskKey
 from dibs.domain.scopes.policy import BLOCK

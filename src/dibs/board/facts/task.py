@@ -28,19 +28,6 @@ if TYPE_CHECKING:
     from dibs.storage.transaction import ReadTransaction
 
 
-TAKES = (c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Next)
-"""Commands after which a task may have a new holder."""
-
-STARTS = (c.Claim, c.Start, c.Takeover, c.Force, c.Next)
-"""Commands that may begin a stint."""
-
-OF_MANY = (c.Next, c.Reset, c.Sweep)
-OF_THE_BOARD = (c.SetClock, c.Pause, c.Resume)
-OF_TIME = (c.AddStint, c.AmendStint, c.ReportUsage, c.Approve, c.Reopen)
-WIDE = (c.Depend, c.Drop, c.Retry, c.Redact)
-"""Commands about one task that also need facts about related tasks."""
-
-
 class Evidence(Value):
     """What was inspected before the transaction (processes, worktrees): it may be stale, but not undone."""
 
@@ -70,7 +57,8 @@ def facts_for(
         living=seen.living,
         lives=seen.lives,
     )
-    if isinstance(command, c.TaskCommand) and not isinstance(command, c.AddStint):
+    kind = command.spec.facts
+    if isinstance(command, c.TaskCommand) and kind != "stint":
         return facts_for_task(tx, facts, command)
     if isinstance(command, c.Add):
         return facts_for_add(tx, facts, command, settings.key_prefix)
@@ -85,13 +73,13 @@ def facts_for(
     if isinstance(command, c.SetActor):
         own = folded_name(command.actor) == folded_name(caller.actor.name)
         return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
-    if isinstance(command, OF_THE_BOARD):
+    if kind in ("board", "clock"):
         return facts
-    if isinstance(command, OF_MANY):
+    if kind in ("next", "reset", "sweep"):
         from dibs.board.facts.queue import facts_for_many
 
         return facts_for_many(tx, facts, command)
-    assert isinstance(command, OF_TIME), command.verb
+    assert isinstance(command, c.AddStint | c.AmendStint | c.ReportUsage | c.Approve | c.Reopen)
     from dibs.board.facts.stints import facts_for_time
 
     return facts_for_time(tx, facts, command)
@@ -102,7 +90,7 @@ def facts_for_task(tx: ReadTransaction, facts: Facts, command: c.TaskCommand) ->
     if isinstance(command, c.Block) and command.on:
         check_cause(tx, command.on)
     facts = facts_of_task(tx, facts, task, command)
-    if isinstance(command, WIDE):
+    if command.spec.facts not in ("task", "claim"):
         from dibs.board.facts.queue import widened
 
         return widened(tx, facts, task, command)
@@ -126,20 +114,20 @@ def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Comm
         former=former_lease(tx, task, caller),
     )
     former = facts.former
-    if former is not None and command.verb in c.IDEMPOTENT_VERBS and former.cause == command.verb:
+    if former is not None and command.spec.idempotent and former.cause == command.verb:
         entries = tx.events_of(task.id)
         since = tuple(entry.event for entry in entries if entry.seq >= former.seq)
         facts = facts.but(since=since)
     if is_idle(lease, tx.now, facts.rules):
         facts = facts.but(idle=is_watched(tx, task))
-    if caller.actor.is_human and isinstance(command, STARTS):
+    if caller.actor.is_human and command.spec.starts:
         facts = facts.but(working=tuple(tx.tasks_worked_on_by(caller.actor.id)))
-    if isinstance(command, STARTS) and may_have_processes(task, caller):
+    if command.spec.starts and may_have_processes(task, caller):
         kept = tx.processes_behind(task.id, caller.actor.id, caller.holding_session)
         facts = facts.but(processes=tuple(kept))
     if task.waits_on:
         facts = facts.but(causes={one.key: one.state for one in tx.dependencies(task.id)})
-    if lease is None and task.token.number and isinstance(command, TAKES):
+    if lease is None and task.token.number and command.spec.takes:
         facts = with_swept_lease(tx, task, facts)
     scope = task.scope + getattr(command, "add", ())
     if scope and asks_for_scope(tx, facts, task, command):
@@ -180,7 +168,7 @@ def asks_for_scope(tx: ReadTransaction, facts: Facts, task: Task, command: c.Com
     if lease is not None and own and not isinstance(command, c.Handoff):
         return not (lease.live(tx.now) and lease.bound) or bool(getattr(command, "add", ()))
     more = isinstance(command, c.Scope) and lease is not None and lease.live(tx.now)
-    return more or isinstance(command, TAKES)
+    return more or command.spec.takes
 
 
 def rivals_of(

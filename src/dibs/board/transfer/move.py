@@ -19,7 +19,7 @@ from dibs.board.retry import ReadableBoard
 from dibs.board.transfer.scratch import new_file, scratch_directory
 from dibs.board.verify import verified
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import decide
+from dibs.domain.decide import decide
 from dibs.domain.events import board as board_events
 from dibs.domain.facts import Facts
 from dibs.domain.instants import Duration

@@ -7,7 +7,7 @@ digest over each of them. Correcting an approved period requires reopening it fi
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Decision
+from dibs.domain.decision import Decision
 from dibs.domain.events.board import Approved, Reopened
 from dibs.domain.facts import Case, Period
 from dibs.domain.instants import Instant, iso
@@ -19,7 +19,7 @@ from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 
 class PeriodTotals(Value):
@@ -52,9 +52,6 @@ def period_totals(stints: Iterable[WorkedStint], since: Instant, until: Instant)
 
 
 def approve(case: Case, command: c.Approve) -> Decision:
-    refusal = first_of(case)
-    if refusal is not None:
-        return Decision(refusal=refusal)
     found = period_totals(period(case).stints, command.since, command.until)
     approved = Approved(
         actor=case.subject.id,
@@ -68,21 +65,13 @@ def approve(case: Case, command: c.Approve) -> Decision:
 
 
 def reopen(case: Case, command: c.Reopen) -> Decision:
-    refusal = first_of(case)
-    if refusal is not None:
-        return Decision(refusal=refusal)
     approval = exactly(case)
     assert approval is not None, "asked before"
     reason = command.reason.strip()
     return Decision((Reopened(approval.seq, approval.actor, approval.label, reason),))
 
 
-def first_of(case: Case) -> Refusal | None:
-    """The refusal of the first check that fails; `None` if all pass."""
-    return next((no for question in QUESTIONS[case.command.verb] if (no := question(case))), None)
-
-
-# Checks, each with its refusal.
+# Guards.
 
 
 def is_known(case: Case) -> Refusal | None:
@@ -195,12 +184,3 @@ def exactly(case: Case) -> Approval | None:
     command = period_command(case)
     wanted = (command.since, command.until)
     return next((one for one in period(case).approved if (one.since, one.until) == wanted), None)
-
-
-QUESTIONS: dict[str, tuple[Callable[[Case], Refusal | None], ...]] = {
-    "approve": (is_known, is_anothers, is_over, has_nothing_open, is_not_approved),
-    "reopen": (is_known, is_approved),
-}
-"""Checked in this order, after the guards of the verb."""
-
-ACTS: dict[str, Callable[..., Decision]] = {act.__name__: act for act in (approve, reopen)}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision, open_ones
+from dibs.domain.decide.tasks import open_ones
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.facts import Case
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dibs.domain.events.tasks import Event
 
 
@@ -56,6 +55,3 @@ def intake(case: Case, _command: c.Intake) -> Decision:
             found[place] = [added.but(url=ask.url, digest=ask.digest, delivery=ask.delivery)]
     changes = (Change(case.facts.asked[place].task, tuple(all_)) for place, all_ in found.items())
     return Decision(others=tuple(changes))
-
-
-ACTS: dict[str, Callable[..., Decision]] = {"add": add, "intake": intake}

@@ -7,7 +7,7 @@ holders on the tasks that depend on it. A reset starts tasks over, with everythi
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.evolve import ending_of
 from dibs.domain.facts import Case, death_evidence, held_by_another, is_idle
@@ -16,7 +16,7 @@ from dibs.domain.model import COMPLETE, DROPPED, EXPIRED, IN_PROGRESS, OPEN, Lea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 
 # Sweep.
@@ -142,6 +142,3 @@ def kept_from_others(case: Case, command: c.Reset, task: Task) -> tuple[e.TaskEv
     if command.park and task.parked_by is None:
         return (e.Parked(by=caller.actor.id, reason=reason),)
     return ()
-
-
-ACTS: dict[str, Callable[..., Decision]] = {"sweep": sweep, "retry": retry, "reset": reset}

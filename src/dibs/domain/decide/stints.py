@@ -6,7 +6,7 @@ A correction changes an ended stint, never a total. The stint that it replaces s
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.events.stints import StintAdded, StintAmended, UsageReported
 from dibs.domain.evolve import evolve, sign_of_life, stint_until
@@ -14,13 +14,6 @@ from dibs.domain.facts import Case, Stints
 from dibs.domain.instants import MINUTE, SECOND, Instant, brief, iso
 from dibs.domain.model import ActorId, EndedStint
 from dibs.domain.refusals import Refusal, bad_argument, unknown_actor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Question = Callable[[Case, EndedStint], Refusal | None]
-
 
 # One stint at a time.
 
@@ -55,53 +48,60 @@ def opens(case: Case, decision: Decision) -> bool:
 
 def add_stint(case: Case, command: c.AddStint) -> Decision:
     """Adds an untracked period of the caller or of the named actor."""
-    actor = case.facts.receiver
-    if actor is None:
-        return Decision(refusal=unknown_actor(command.actor))
-    new = EndedStint(0, actor.id, command.started, command.ended, StintAdded.source)
+    new = corrected(case)
     stint = e.Stint(new.started, new.ended)
-    return decide_correction(case, new, StintAdded(actor.id, stint, command.reason.strip()))
+    return Decision((StintAdded(new.actor, stint, command.reason.strip()),))
 
 
 def amend_stint(case: Case, command: c.AmendStint) -> Decision:
     """Replaces start or end. If both are the same, the stint no longer counts."""
-    old = numbered(case)
-    started = old.started if command.started is None else command.started
-    ended = old.ended if command.ended is None else command.ended
-    new = old.but(started=started, ended=ended, source=StintAmended.source, amends=old.seq)
+    old, new = numbered(case), corrected(case)
     amended = StintAmended(
         actor=old.actor,
-        stint=e.Stint(started, ended),
+        stint=e.Stint(new.started, new.ended),
         amends=old.seq,
         reason=command.reason.strip(),
         tokens=old.tokens,
         cost=old.cost,
         spending=old.spending,
     )
-    return decide_correction(case, new, amended)
+    return Decision((amended,))
 
 
 def report_usage(case: Case, command: c.ReportUsage) -> Decision:
     """Records usage. A second report replaces the first."""
     old = numbered(case)
     used = UsageReported(old.seq, command.tokens, command.cost, command.spending)
-    return decide_correction(case, old, used)
+    return Decision((used,))
 
 
-def decide_correction(case: Case, new: EndedStint, event: e.Event) -> Decision:
-    """The event, or the refusal of the first check that fails."""
-    for question in QUESTIONS[case.command.verb]:
-        refusal = question(case, new)
-        if refusal is not None:
-            return Decision(refusal=refusal)
-    return Decision((event,))
+def corrected(case: Case) -> EndedStint:
+    """The stint as it would be after the command."""
+    command = case.command
+    if isinstance(command, c.AddStint):
+        actor = case.facts.receiver
+        assert actor is not None, "an unknown actor was refused before"
+        return EndedStint(0, actor.id, command.started, command.ended, StintAdded.source)
+    old = numbered(case)
+    if not isinstance(command, c.AmendStint):
+        return old
+    started = old.started if command.started is None else command.started
+    ended = old.ended if command.ended is None else command.ended
+    return old.but(started=started, ended=ended, source=StintAmended.source, amends=old.seq)
 
 
-# Checks, each with its refusal.
+# Guards.
 
 
-def is_the_callers(case: Case, stint: EndedStint) -> Refusal | None:
+def actor_is_known(case: Case) -> Refusal | None:
+    """The actor whose work it was is registered."""
+    known = case.facts.receiver is not None
+    return None if known else unknown_actor(case.command.named()["actor"])
+
+
+def is_the_callers(case: Case) -> Refusal | None:
     """The stint belongs to the caller, or the caller is a person."""
+    stint = corrected(case)
     if case.caller.is_person or stint.actor == case.caller.actor.id:
         return None
     whose = case.actor(stint.actor).name
@@ -112,8 +112,9 @@ def is_the_callers(case: Case, stint: EndedStint) -> Refusal | None:
     )
 
 
-def counts_still(case: Case, stint: EndedStint) -> Refusal | None:
+def counts_still(case: Case) -> Refusal | None:
     """No amendment has replaced the stint."""
+    stint = corrected(case)
     by = around(case).replaced_by
     number = stint.amends or stint.seq
     if by is None:
@@ -125,24 +126,27 @@ def counts_still(case: Case, stint: EndedStint) -> Refusal | None:
     )
 
 
-def is_another(case: Case, new: EndedStint) -> Refusal | None:
+def is_another(case: Case) -> Refusal | None:
     """The start or the end changes."""
+    new = corrected(case)
     old = numbered(case)
     if (old.started, old.ended) != (new.started, new.ended):
         return None
     return bad_argument("the stint stays as it is: say --from or --to with another time").refusal
 
 
-def ends_after_it_starts(_case: Case, new: EndedStint) -> Refusal | None:
+def ends_after_it_starts(case: Case) -> Refusal | None:
     """The stint does not end before it starts."""
+    new = corrected(case)
     if new.ended >= new.started:
         return None
     message = f"it would end at {iso(new.ended)}, before it starts ({iso(new.started)})"
     return Refusal("bad_period", message, period_fields(new))
 
 
-def is_not_empty(_case: Case, new: EndedStint) -> Refusal | None:
+def is_not_empty(case: Case) -> Refusal | None:
     """The stint has a length."""
+    new = corrected(case)
     if new.ended > new.started:
         return None
     return Refusal(
@@ -150,16 +154,18 @@ def is_not_empty(_case: Case, new: EndedStint) -> Refusal | None:
     )
 
 
-def is_over(case: Case, new: EndedStint) -> Refusal | None:
+def is_over(case: Case) -> Refusal | None:
     """The stint does not end in the future."""
+    new = corrected(case)
     if new.ended <= case.now:
         return None
     message = f"it would end at {iso(new.ended)}, and it is {iso(case.now)} now"
     return Refusal("bad_period", message, period_fields(new) | {"now": iso(case.now)})
 
 
-def is_of_the_tasks_time(case: Case, new: EndedStint) -> Refusal | None:
+def is_of_the_tasks_time(case: Case) -> Refusal | None:
     """The stint does not start before its task existed, to the minute, unless the caller backdates it."""
+    new = corrected(case)
     old, created = around(case).numbered, case.task.created
     first = created - created % MINUTE
     earliest = first if old is None else min(first, old.started)
@@ -175,8 +181,9 @@ def is_of_the_tasks_time(case: Case, new: EndedStint) -> Refusal | None:
     )
 
 
-def is_alone(case: Case, new: EndedStint) -> Refusal | None:
+def is_alone(case: Case) -> Refusal | None:
     """No other stint of this actor on this task, ended or open, overlaps it."""
+    new = corrected(case)
     if new.started == new.ended:
         return None
     for other in (*others(case, new), *running(case, new.actor)):
@@ -194,8 +201,9 @@ def is_alone(case: Case, new: EndedStint) -> Refusal | None:
     return None
 
 
-def is_not_approved(case: Case, new: EndedStint) -> Refusal | None:
+def is_not_approved(case: Case) -> Refusal | None:
     """The change does not touch an approved period."""
+    new = corrected(case)
     from dibs.domain.decide.approval import approved_already, closed
     from dibs.domain.stints import WorkedStint
 
@@ -208,8 +216,9 @@ def is_not_approved(case: Case, new: EndedStint) -> Refusal | None:
     return approved_already(touched, case.actor(new.actor).name) if touched else None
 
 
-def is_confirmed(case: Case, new: EndedStint) -> Refusal | None:
+def is_confirmed(case: Case) -> Refusal | None:
     """The caller has confirmed the change after seeing it."""
+    new = corrected(case)
     if case.command.named()["yes"]:
         return None
     old = around(case).numbered
@@ -223,7 +232,7 @@ def is_confirmed(case: Case, new: EndedStint) -> Refusal | None:
         f"{name} on {key}: {changed or written(new, case.now)}; {key} then adds up to {hours(now)}, "
         f"now {hours(was)}",
         {
-            "command": case.command.typed,
+            "command": case.command.spec.typed,
             "task": key,
             "actor": name,
             "before": period_fields(old) if old else None,
@@ -282,21 +291,3 @@ def written(stint: EndedStint, now: Instant) -> str:
 
 def period_fields(stint: EndedStint) -> dict[str, object]:
     return {"started_at": iso(stint.started), "ended_at": iso(stint.ended)}
-
-
-QUESTIONS: dict[str, tuple[Question, ...]] = {
-    "add_stint": (
-        ends_after_it_starts, is_not_empty, is_over, is_of_the_tasks_time, is_alone, is_not_approved,
-        is_confirmed,
-    ),
-    "amend_stint": (
-        counts_still, is_another, ends_after_it_starts, is_over, is_of_the_tasks_time, is_alone,
-        is_not_approved, is_confirmed,
-    ),
-    "report_usage": (is_the_callers, counts_still),
-}  # fmt: skip
-"""Checked in this order, after the guards of the verb."""
-
-ACTS: dict[str, Callable[..., Decision]] = {
-    act.__name__: act for act in (add_stint, amend_stint, report_usage)
-}

@@ -7,15 +7,13 @@ begins one only where the board has lost its own record of it.
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.facts import Case, ItemMatch
 from dibs.domain.model import COMPLETE, HUMAN, OPEN, ItemSnapshot, Task, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dibs.domain.model import State
 
 
@@ -98,6 +96,3 @@ def brought_back(case: Case, match: ItemMatch, task: Task) -> tuple[e.TaskEvent,
 
 def is_free(task: Task, match: ItemMatch) -> bool:
     return task.lease is None and (new_state(match, task) or task.state) == OPEN
-
-
-ACTS: dict[str, Callable[..., Decision]] = {"sync": sync}

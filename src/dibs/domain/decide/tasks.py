@@ -1,107 +1,19 @@
-"""Decides a command: facts, command and instant in; events or a refusal out. Pure.
-
-`guard_order` lists the guards of each verb; the first that fails gives the refusal. `ACTS` has the function
-of each verb that runs when all of them pass.
-"""
+"""Decides commands about one task: one function per verb, which runs when all guards have passed. Pure."""
 
 from __future__ import annotations
 
 from dibs.domain import commands as c
 from dibs.domain import guards as g
+from dibs.domain.decision import Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.evolve import ending_of, evolve, stint_until
-from dibs.domain.facts import Case, Facts
-from dibs.domain.guard_order import GUARDS, ON_OWN_LEASE
-from dibs.domain.instants import Duration, Instant, later
-from dibs.domain.model import COMPLETE, EXPIRED, IN_PROGRESS, OPEN, Lease, Task, TaskKey, Terms
-from dibs.domain.refusals import Refusal
-from dibs.domain.values import Value
+from dibs.domain.facts import Case
+from dibs.domain.instants import Duration, later
+from dibs.domain.model import COMPLETE, EXPIRED, IN_PROGRESS, OPEN, Lease, TaskKey, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dibs.domain.events.tasks import Event
-
-
-class Change(Value):
-    """The changes of one of many tasks: its events, or only a mark that it is suspect since an instant.
-
-    Without a task the first event adds one.
-    """
-
-    task: Task | None
-    events: tuple[Event, ...] = ()
-    suspect: Instant | None = None
-
-    @property
-    def key(self) -> TaskKey:
-        if self.task is not None:
-            return self.task.key
-        added = self.events[0]
-        assert isinstance(added, e.Added), "without a task the first event adds one"
-        return added.key
-
-
-class Decision(Value):
-    """The result: events, whether the lease is renewed, and the refusal if there is one.
-
-    A refusal with an event keeps a former holder's text as a late note. `others`: the changes of tasks
-    other than the command's own.
-    """
-
-    events: tuple[Event, ...] = ()
-    renews: bool = False
-    refusal: Refusal | None = None
-    others: tuple[Change, ...] = ()
-    repeats: Event | None = None
-    """The caller's earlier event, if the command is a retry of it."""
-
-
-def decide(facts: Facts, command: c.Command, now: Instant) -> Decision:
-    """The events that follow from the command, or its refusal."""
-    case = Case(facts, command, now)
-    verb = command.verb
-    if facts.since:
-        from dibs.domain.decide.repeat import is_retry, retry_result
-
-        if is_retry(case):
-            return retry_result(case)
-    own = verb in ON_OWN_LEASE and (case.holds or case.may_bind)
-    for guard in ON_OWN_LEASE[verb] if own else GUARDS[verb]:
-        refusal = guard(case)
-        if refusal is not None:
-            return deny(case, refusal)
-    decision = act_of(verb)(case, command)
-    if not facts.working:
-        return decision
-    from dibs.domain.decide.stints import one_at_a_time
-
-    return one_at_a_time(case, decision)
-
-
-def act_of(verb: str) -> Callable[..., Decision]:
-    """The function that decides a verb. Rare verbs are loaded on demand."""
-    if verb in ACTS:
-        return ACTS[verb]
-    if verb == "sync":
-        from dibs.domain.decide.sync import ACTS as ALL
-    elif verb in OF_REQUESTS:
-        from dibs.domain.decide.intake import ACTS as ALL
-    elif verb in OF_PERIODS:
-        from dibs.domain.decide.approval import ACTS as ALL
-    elif verb in OF_MANY:
-        from dibs.domain.decide.recovery import ACTS as ALL
-    else:
-        assert verb in OF_STINTS, verb
-        from dibs.domain.decide.stints import ACTS as ALL
-    return ALL[verb]
-
-
-def deny(case: Case, refusal: Refusal) -> Decision:
-    if refusal.code in ("lease_lost", "token_ahead") and g.keeps_a_late_note(case):
-        return Decision((e.Noted(g.late_text(case), late=case.command.verb),), refusal=refusal)
-    return Decision(refusal=refusal)
 
 
 # Becoming the holder.
@@ -353,11 +265,6 @@ def unpark(case: Case, _command: c.Unpark) -> Decision:
     return with_renewal(case, *((e.Unparked(),) if case.task.parked_by is not None else ()))
 
 
-def admin_command(_case: Case, _command: c.Command) -> Decision:
-    """Admin commands: the board itself executes them; only the guards decide here."""
-    return Decision()
-
-
 # What several verbs share.
 
 
@@ -409,20 +316,3 @@ def end(case: Case) -> e.Ending | None:
 def started_first(case: Case) -> tuple[Event, ...]:
     """The start event of an open task that is finished directly."""
     return (e.Started(),) if case.task.state != IN_PROGRESS else ()
-
-
-OF_THE_BOARD = (
-    "set_actor", "set_clock", "set_settings", "move_board", "restore_board", "pause", "resume",
-)  # fmt: skip
-OF_REQUESTS = ("add", "intake")
-OF_PERIODS = ("approve", "reopen")
-OF_MANY = ("retry", "reset", "sweep")
-OF_STINTS = ("add_stint", "amend_stint", "report_usage")
-
-ACTS: dict[str, Callable[..., Decision]] = dict.fromkeys(OF_THE_BOARD, admin_command) | {
-    act.__name__.rstrip("_"): act
-    for act in (
-        edit, scope, allow, depend, note, redact, claim, next_, start, takeover, force, assign, unassign, park, unpark,
-        renew, stop, release, handoff, block, unblock, submit, accept, reject, complete, fail, drop,
-    )
-}  # fmt: skip
