@@ -16,8 +16,7 @@ from dibs.board.identity import HARNESSES
 from dibs.board.settings import PERSONAL, SETTINGS, Settings, field_of
 from dibs.cli import verbs
 from dibs.domain import checks, model
-from dibs.domain.decide import named
-from dibs.domain.guards import CONDITIONS
+from dibs.domain.guards import CONDITIONS, named
 from dibs.domain.instants import exact
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
 from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verbs

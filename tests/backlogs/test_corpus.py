@@ -102,7 +102,7 @@ class Life:
         """A step, and the file after it."""
         before, was = self.data, self.yard.task(self.key)
         outcome = who.do(command)
-        assert all("its lock by" in said for said in outcome.said), outcome.said
+        assert all("its lock by" in said for said in outcome.warnings), outcome.warnings
         if not outcome.entries and self.yard.task(self.key).lease is None:
             assert self.data == before, "nothing happened"
             return
@@ -529,7 +529,7 @@ def test_what_cannot_be_written_with_certainty_costs_no_claim_and_is_said(quick)
     before = quick.text(path)
     outcome = quick.agent("codex", "kx-1").claim(key)
     assert outcome.task.state == "in_progress"
-    assert "code or a comment that does not end" in outcome.said[0]
+    assert "code or a comment that does not end" in outcome.warnings[0]
     assert quick.text(path) == before
     quick.put(path, before + "```\n")
     assert quick.sync().written == 1

@@ -452,7 +452,7 @@ def test_claim_loads_only_what_it_needs(repo):
     ours = {name for name in modules if name.startswith("dibs")}
     assert len(ours) <= 61  # 11 of them are the empty files of packages
     assert {name for name in ours if name.startswith("dibs.board")} <= {
-        "dibs.board", "dibs.board.lease_processes", "dibs.board.limited_files", "dibs.board.callers", "dibs.board.execute", "dibs.board.identity", "dibs.board.facts", "dibs.board.facts.task", "dibs.board.former_work", "dibs.board.locate",
+        "dibs.board", "dibs.board.evidence", "dibs.board.limited_files", "dibs.board.callers", "dibs.board.execute", "dibs.board.identity", "dibs.board.facts", "dibs.board.facts.task", "dibs.board.former_work", "dibs.board.locate",
         "dibs.board.outcome", "dibs.board.retry", "dibs.board.backends",
         "dibs.board.settings", "dibs.board.user_config",
     }  # fmt: skip

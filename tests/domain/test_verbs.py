@@ -9,8 +9,7 @@ import pytest
 
 import dibs
 from dibs.domain import commands as c
-from dibs.domain.decide import named
-from dibs.domain.guards import CONDITIONS
+from dibs.domain.guards import CONDITIONS, named
 from dibs.domain.verbs import SAME, VERBS, VerbSpec, commands
 
 ROOT = Path(dibs.__file__).parent

@@ -199,19 +199,19 @@ def decide_too_early() -> None:
     """Facts are read, time passes, then the lock is won and the old decision carried out."""
     from dibs.board import execute
 
-    attempt, decide = Board._attempt, execute.decide
+    transact, decide = Board._transact, execute.decide
     early = []
 
-    def too_early(self, who, command, request_id, left):
+    def too_early(self, who, command, request, evidence):
         with self.store.read() as tx:
             caller, _ = execute.caller_of(tx, who, self.settings)
-            facts = execute.facts_for(tx, caller, command, self.settings, left)
+            facts = execute.facts_for(tx, caller, command, self.settings, evidence)
         early[:] = [facts]
         time.sleep(0.002)
-        return attempt(self, who, command, request_id, left)
+        return transact(self, who, command, request, evidence)
 
-    Board._attempt = too_early
-    execute.decide = lambda _facts, command, now: decide(early[0], command, now)
+    Board._transact = too_early
+    execute.decide = lambda facts: decide(early[0].but(now=facts.now))
 
 
 # The nursery.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dibs.cli import verbs
-from dibs.domain.decide import named
+from dibs.domain.guards import named
 from dibs.domain.verbs import commands
 from dibs.output.error_map import ERROR_MAP
 from kit.repositories import Repo

@@ -150,7 +150,7 @@ class Backlog:
         said: tuple[str, ...] = ()
         synced = False
         for _ in range(LOOKS):
-            task = board.plan(who, command).facts.task
+            task = board.plan(who, command).task
             if task is None and not synced:
                 self.read(board, who)
                 synced = True

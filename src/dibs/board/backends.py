@@ -124,3 +124,9 @@ def copier(store: Store) -> Any:
     from dibs.storage.postgres import copy as postgres_copy
 
     return postgres_copy
+
+
+def scrub(store: Store) -> tuple[str, ...]:
+    """Overwrites what the store still has of removed data; returns warnings about what it could not reach."""
+    left = "" if store.remote else copier(store).scrub(store)
+    return (left,) if left else ()

@@ -244,6 +244,17 @@ def briefly(note: str) -> str:
 
 def reasons_not_offered(tx: ReadTransaction, task: Task, ground: ScopePolicy) -> Iterator[Reason]:
     """What keeps an open, unheld task from being offered."""
+    if not tx.is_ready(task.id):
+        yield from bars(tx, task)
+    yield from scope_bars(tx, task, ground)
+    if not any(may_do(actor, task) for actor in tx.actors().values()):
+        yield Reason(f"nobody is registered for it: {wanted(task)}", "dibs actor list")
+    if paused := who_paused(tx):
+        yield Reason(f"paused by {paused}", "dibs dispatch --resume")
+
+
+def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+    """What keeps an open, unheld task from being ready."""
     key = task.key
     for cause in unmet(tx, task):
         helps = f"dibs why {cause.key}"
@@ -256,11 +267,6 @@ def reasons_not_offered(tx: ReadTransaction, task: Task, ground: ScopePolicy) ->
     if task.assignee is not None:
         yield Reason(f"assigned to {tx.actor(task.assignee).name}", f"dibs unassign {key}")
     yield from later_ones(tx, task)
-    yield from scope_bars(tx, task, ground)
-    if not any(may_do(actor, task) for actor in tx.actors().values()):
-        yield Reason(f"nobody is registered for it: {wanted(task)}", "dibs actor list")
-    if paused := who_paused(tx):
-        yield Reason(f"paused by {paused}", "dibs dispatch --resume")
 
 
 def bars_of_the_file(task: Task) -> Iterator[Reason]:

@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.locate import Repository
     from dibs.board.retry import ReadableBoard, RetryingRead
@@ -145,7 +144,7 @@ def known_to(tx: ReadinessQueries, board: ReadableBoard, who: Identity | None) -
 
 
 def holders(
-    board: Board, paths: Sequence[str]
+    board: ReadableBoard, paths: Sequence[str]
 ) -> tuple[list[tuple[str, ScopeReservation, Actor]], list[str], Instant]:
     """The holders of each path, live or expired, and the paths that nobody holds."""
     with board.read() as tx:

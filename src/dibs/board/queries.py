@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dibs.board.callers import caller_of
 from dibs.board.execute import Board
-from dibs.board.facts.task import facts_for, found
+from dibs.board.facts import facts_for
+from dibs.board.facts.task import found
 from dibs.board.identity import Identity
 from dibs.board.outcome import actors_named
 from dibs.board.ownership import ownership_at
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.decide import decide
 from dibs.domain.events import tasks as e
+from dibs.domain.guards import refusal_of
 from dibs.domain.instants import Instant, iso
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
@@ -248,7 +249,7 @@ def is_free_for(board: Board, who: Identity) -> Callable[[ReadTransaction, Task]
         command = c.Claim(task.key)
         facts = facts_for(tx, caller, command, board.settings)
         own = task.lease is not None and task.lease.held_by(caller)
-        return not own and decide(facts, command, tx.now).refusal is None
+        return not own and refusal_of(facts) is None
 
     return wanted
 

@@ -7,12 +7,10 @@ ledger; a handoff from one session to the next is.
 from __future__ import annotations
 
 from dibs.board.callers import caller_of, register
-from dibs.board.execute import start_new_epoch, write
-from dibs.board.facts.task import facts_for
+from dibs.board.execute import carry_out, start_new_epoch
 from dibs.board.identity import KnownRun
 from dibs.board.retry import retry_on_disconnect
 from dibs.domain import commands as c
-from dibs.domain.decide import decide
 from dibs.domain.model import HUMAN
 from dibs.domain.refusals import Refusal
 from dibs.domain.values import Value
@@ -141,14 +139,10 @@ def _hand_over(
 ) -> Outcome | Refusal:
     assert task.lease is not None, "it is held"
     handoff = c.Handoff(task.key, to=giver.actor.name, ttl=task.lease.ttl, reason=reason)
-    facts = facts_for(tx, giver, handoff, board.settings)
-    decision = decide(facts, handoff, tx.now)
-    if decision.refusal is not None:
-        return decision.refusal
-    write(tx, giver, facts, decision)
-    claim = c.Claim(task.key, reserve=True)
-    facts = facts_for(tx, heir, claim, board.settings)
-    return write(tx, heir, facts, decide(facts, claim, tx.now))
+    handed = carry_out(board, tx, giver, handoff)
+    if isinstance(handed, Refusal):
+        return handed
+    return carry_out(board, tx, heir, c.Claim(task.key, reserve=True))
 
 
 # Lookups.

@@ -13,9 +13,9 @@ from os.path import join
 from dibs.domain import checks
 from dibs.domain.facts import Rules
 from dibs.domain.instants import HOUR, MINUTE, SECOND, Duration, exact
-from dibs.domain.model import GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
+from dibs.domain.model import AREA, GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
 from dibs.domain.refusals import Refused, refused
-from dibs.domain.scopes.policy import AREA, BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, ScopePolicy
+from dibs.domain.scopes.policy import BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, ScopePolicy
 from dibs.domain.values import Value
 
 TYPE_CHECKING = False

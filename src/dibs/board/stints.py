@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dibs.board.execute import Board
+    from dibs.board.retry import ReadableBoard
     from dibs.domain.model import Actor, ActorId, EndedStint, TaskKey
     from dibs.domain.periods import LocalDays
     from dibs.storage.transaction import ReadTransaction
@@ -38,7 +38,9 @@ class Record(Value):
     """The one actor whose stints were requested (by any name), if so."""
 
 
-def worked(board: Board, since: Instant, until: Instant, actor: str | None = None) -> Record:
+def worked(
+    board: ReadableBoard, since: Instant, until: Instant, actor: str | None = None
+) -> Record:
     """All stints that overlap the period, by actor, then start; open ones last until now."""
     idle = board.settings.idle_after
     with board.read() as tx:
@@ -64,7 +66,7 @@ def actor_of(tx: ReadTransaction, name: str | None) -> Actor | None:
 
 
 def summed(
-    board: Board, asked: SheetQuery, local_days: LocalDays, actor: str | None = None
+    board: ReadableBoard, asked: SheetQuery, local_days: LocalDays, actor: str | None = None
 ) -> Sheet:
     """The timesheet. Stints are aggregated as they are read; none is kept in memory."""
     from dibs.timesheets.sheet import make_sheet
@@ -82,7 +84,7 @@ def summed(
         return make_sheet(found, asked, local_days, names)
 
 
-def refuse_unknown_code(board: Board, code: str | None) -> None:
+def refuse_unknown_code(board: ReadableBoard, code: str | None) -> None:
     """Refuses a charge code that the board never had, after a query found nothing: it is a typing error."""
     approved = board.settings.charge_codes
     if not code or code in approved:
@@ -123,7 +125,7 @@ class Before(Value):
     key: TaskKey
 
 
-def before(board: Board, number: int) -> Before:
+def before(board: ReadableBoard, number: int) -> Before:
     from dibs.board.facts.stints import task_of, unknown
 
     with board.read() as tx:
@@ -134,7 +136,7 @@ def before(board: Board, number: int) -> Before:
     raise unknown(number)
 
 
-def actor_called(board: Board, name: str) -> Actor | None:
+def actor_called(board: ReadableBoard, name: str) -> Actor | None:
     with board.read() as tx:
         return tx.actor_named(name)
 
@@ -155,7 +157,7 @@ class Touched(Value):
 
 
 def days_with(
-    board: Board, local_days: LocalDays, new: EndedStint, old: EndedStint | None
+    board: ReadableBoard, local_days: LocalDays, new: EndedStint, old: EndedStint | None
 ) -> Touched:
     both = [one for one in (old, new) if one is not None]
     since = min(one.started for one in both)
@@ -210,7 +212,7 @@ class Happened(Value):
     text: str = ""
 
 
-def moments(board: Board, actor: ActorId, since: Instant, until: Instant) -> list[Happened]:
+def moments(board: ReadableBoard, actor: ActorId, since: Instant, until: Instant) -> list[Happened]:
     """The claims, notes, ends and takeovers of one actor in a period, in order."""
     found: list[Happened] = []
     with board.read() as tx:

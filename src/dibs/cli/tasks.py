@@ -221,7 +221,9 @@ def rescoped(call: Call, command: c.Scope, warning: str) -> VerbResult:
     """Executes the command. A replayed request gets no warning: its paths were removed the first time."""
     outcome = call.execute(command)
     return call.told(
-        outcome.but(said=(*outcome.said, warning)) if warning and not outcome.replayed else outcome
+        outcome.but(warnings=(*outcome.warnings, warning))
+        if warning and not outcome.replayed
+        else outcome
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dibs.domain.events.base import Event
 from dibs.domain.events.tasks import Added
+from dibs.domain.facts import ClaimFacts
 from dibs.domain.instants import Instant
-from dibs.domain.model import Task, TaskKey
+from dibs.domain.model import Actor, Task, TaskKey
 from dibs.domain.refusals import Refusal
 from dibs.domain.values import Value
 
@@ -42,3 +43,7 @@ class Decision(Value):
     others: tuple[Change, ...] = ()
     repeats: Event | None = None
     """The caller's earlier event, if the command is a retry of it."""
+    chosen: ClaimFacts | None = None
+    """The facts of the offer that `next` claims."""
+    actor: Actor | None = None
+    """The actor that a command of the board is about, as it is afterwards."""

@@ -10,6 +10,7 @@ from _json import encode_basestring, make_encoder  # `json` would load `re` at e
 
 from dibs.domain.checks import short
 from dibs.domain.events import tasks as e
+from dibs.domain.events.base import USAGE
 from dibs.domain.events.board import BOARD_EVENTS
 from dibs.domain.evolve import ended_lease, ended_stint, evolve
 from dibs.domain.instants import Instant
@@ -46,7 +47,6 @@ NESTED = {
     "item": ItemSnapshot, "place": Place,
 }  # fmt: skip
 TOKENS = ("token", "lost")
-USAGE = "usage_reported"
 
 
 class Entry(Value):

@@ -334,12 +334,12 @@ VERBS: dict[str, VerbSpec] = {
             "config", "show every setting and where it comes from, or change one", "board", module="config",
         ),
         VerbSpec(
-            "set_settings", "load settings into a server", typed="config --load", act="board.set_settings", **ADMIN,
+            "set_settings", "load settings into a server", typed="config --load", act="board.permitted", **ADMIN,
         ),
         VerbSpec("actor", "list or change actors", "board"),
         VerbSpec(
             "set_actor", "change an actor", typed="actor set", facts="actor", act="board.set_actor", people_only=True,
-            guards=("caller_has_the_right", "actor_is_known_or_has_a_kind", "kind_stays"),
+            guards=("caller_has_the_right", "actor_is_known_or_has_a_kind", "kind_stays", "board.names_are_free"),
         ),
         VerbSpec("doctor", "check the board, its file or its server, its ledger and its clock", "board"),
         VerbSpec(
@@ -357,11 +357,11 @@ VERBS: dict[str, VerbSpec] = {
             "board", "list, move, save or restore boards, and say who may use them", "board", module="board_admin",
         ),
         VerbSpec(
-            "move_board", "move the board to another place", typed="board move", act="board.move_board", **ADMIN,
+            "move_board", "move the board to another place", typed="board move", act="board.permitted", **ADMIN,
         ),
         VerbSpec(
             "restore_board", "put a saved board in the place of this one", typed="board restore", facts="board",
-            act="board.restore_board", guards=RIGHT, **PEOPLE,
+            act="board.permitted", guards=RIGHT, **PEOPLE,
         ),
         VerbSpec(
             "demo", "eight agents, two people, kills and a zombie, in a throw-away repository", "board", module="demo",

@@ -45,7 +45,7 @@ def of_outcome(outcome: Outcome) -> Happened:
 
 
 def of_plan(plan: Plan) -> Happened:
-    task = plan.facts.task
+    task = plan.task
     own = [(task.key, event) for event in plan.decision.events] if task else []
     return own + [(change.key, e) for change in plan.decision.others for e in change.events]
 
