@@ -11,15 +11,14 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from dibs.board.agents import AGENT, Agent
-from dibs.board.identity import HARNESSES
-from dibs.board.settings import PERSONAL, SETTINGS, Settings, field_of
+from dibs.board.settings import AGENT, PERSONAL, SETTINGS, Agent, Settings, field_of
 from dibs.cli import verbs
 from dibs.domain import checks, model
 from dibs.domain.guards import CONDITIONS, named
 from dibs.domain.instants import exact
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
 from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verbs
+from dibs.harnesses import KNOWN
 from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP
 from dibs.storage.fingerprint import computed
 
@@ -73,7 +72,7 @@ def states() -> list[str]:
         "The first question that is answered with no is the refusal. The codes are in",
         "[errors.md](errors.md).",
         "",
-        *[line for group in alike() for line in asked(group)],
+        *[line for group in alike() for line in guards_of(group)],
     ]
 
 
@@ -97,7 +96,7 @@ def alike() -> list[list[VerbSpec]]:
     return list(groups.values())
 
 
-def asked(group: list[VerbSpec]) -> list[str]:
+def guards_of(group: list[VerbSpec]) -> list[str]:
     lines = [f"### {', '.join(map(typed, group))}", ""]
     if group[0].own_guards:
         lines += [
@@ -328,7 +327,7 @@ def settings() -> list[str]:
         "",
         *table(
             ("harness", "marks", "names the session"),
-            [(h.name, code(*h.marks), code(h.session) if h.session else "") for h in HARNESSES],
+            [(h.name, code(*h.marks), code(h.session) if h.session else "") for h in KNOWN],
         ),
         "## Limits",
         "",

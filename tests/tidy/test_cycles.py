@@ -11,11 +11,7 @@ SOURCE = Path(dibs.__file__).parent.parent
 
 KNOWN = {
     ("dibs.backlogs.backlog", "dibs.backlogs.missing"),
-    ("dibs.board.agents", "dibs.board.settings"),
-    ("dibs.cli.approval", "dibs.cli.time"),
     ("dibs.library.board", "dibs.library.lease"),
-    ("dibs.storage.history", "dibs.storage.transaction"),
-    ("dibs.storage.postgres.notifications", "dibs.storage.postgres.store"),
 }
 """Pairs in cycles that are still to be mended. Nothing is added here."""
 

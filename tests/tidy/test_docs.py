@@ -24,11 +24,11 @@ PROSE = {"gives"}
 
 def kept_files(*patterns: str) -> list[Path]:
     """Files that are in the repository, or would be with the next commit."""
-    told = subprocess.run(
+    output = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    return sorted(ROOT / name for name in told.split("\0") if name and (ROOT / name).is_file())
+    return sorted(ROOT / name for name in output.split("\0") if name and (ROOT / name).is_file())
 
 
 def name_of(page: Path) -> str:
@@ -130,9 +130,9 @@ def test_no_file_names_a_path_of_a_developers_machine():
 def test_the_sessions_of_a_page_are_true(page, tmp_path):
     repo = Repo.create(tmp_path / "shop")
     steps = session_of(page)
-    for step, said in zip(steps, outputs(steps, repo.folder)):
+    for step, output in zip(steps, outputs(steps, repo.folder)):
         shown = "\n".join(step.shown)
-        assert fits(shown, said), f"$ {step.command}\n{said}\nthe page shows:\n{shown}"
+        assert fits(shown, output), f"$ {step.command}\n{output}\nthe page shows:\n{shown}"
 
 
 def test_the_readme_has_a_session():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.board.identity import Identity
-from dibs.board.settings import Settings
+from dibs.board.identity import CallerEnvironment, Identity, IdentityOptions, agents_run, identify
+from dibs.board.settings import STRICT, Settings
 from dibs.domain import commands as c
 from dibs.domain import refusals
 from dibs.domain.decision import Decision
@@ -24,9 +24,58 @@ from dibs.domain.refusals import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
+    from dibs.board.locate import Repository
+    from dibs.board.retry import ReadableBoard
+    from dibs.board.session_lookup import Registry
+    from dibs.domain.model import Process
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
+
+
+class CallerContext:
+    """Where a caller comes from: one board, its environment, repository and terminal.
+
+    The command line, the library and the hooks identify their callers with it.
+    """
+
+    def __init__(
+        self,
+        board: ReadableBoard,
+        environment: Mapping[str, str],
+        repository: Repository | None,
+        *,
+        on_terminal: bool,
+    ) -> None:
+        self._board = board
+        machine = board.store.machine
+        self._around = CallerEnvironment(environment, machine, repository, on_terminal)
+
+    def identify(self, given: IdentityOptions) -> Identity:
+        """The identity by options, environment, harness and process tree."""
+        strict = self._board.settings.identity == STRICT
+        return identify(
+            given,
+            self._around,
+            strict=strict,
+            registered=self._session_of,
+            registry=self._registry,
+        )
+
+    def agents_run(self) -> str:
+        """Names the agent's harness or `dibs run` that this process is part of, or ""."""
+        return agents_run(self._around, self._registry)
+
+    def _session_of(self, name: str, process: Process) -> str | None:
+        from dibs.board.session_lookup import session_of_process
+
+        return session_of_process(self._board, name, process)
+
+    def _registry(self) -> Registry:
+        from dibs.board.session_lookup import Registry
+
+        return Registry(self._board)
 
 
 def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[Caller, bool]:
@@ -70,15 +119,6 @@ def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> A
             tier = actor.tier if agent.tier is None else agent.tier
             return actor.but(tier=tier, capabilities=agent.capabilities or ())
     return actor
-
-
-def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
-    """Registers the caller, or another actor that it names."""
-    from dibs.board.admin import append_board_event
-    from dibs.domain.decide.board import registration
-
-    for event in registration(actor or caller.actor):
-        append_board_event(tx, caller, event)
 
 
 def session_at(

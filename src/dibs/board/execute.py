@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from dibs.board.callers import caller_of, keep_processes, register, session_at
+from dibs.board.callers import caller_of, keep_processes, session_at
 from dibs.board.evidence import EvidenceNeeded, gather, require_evidence
 from dibs.board.facts import facts_for
 from dibs.board.identity import Identity
@@ -30,6 +30,7 @@ from dibs.domain.facts import (
 from dibs.domain.instants import Instant
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
+    Actor,
     ActorId,
     Caller,
     LoggedRefusal,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from dibs.board.retry import Backlog
     from dibs.board.settings import Settings
+    from dibs.domain.events.base import Event
     from dibs.domain.facts import DeathEvidence
     from dibs.domain.model import TaskId
     from dibs.storage.store import Question, Store
@@ -104,7 +106,7 @@ class Board(ReadableBoard):
         outcome = retry_on_disconnect(self, lambda: self._decided(who, command, request))
         warnings += outcome.warnings
         if isinstance(command, c.Redact):
-            from dibs.board.backends import scrub
+            from dibs.board.locate import scrub
 
             warnings += scrub(self.store)
         if backlog is not None:
@@ -349,11 +351,44 @@ def write_events(
             assert task is not None, "a task's event comes after its task"
             task, entry = tx.append(task, event, caller)
         else:
-            from dibs.board.admin import append_board_event
-
             entry = append_board_event(tx, caller, event, store)
         entries.append(entry)
     return task, entries
+
+
+def append_board_event(
+    tx: WriteTransaction, caller: Caller, event: Event, store: Store | None = None
+) -> Entry:
+    """Appends an event of the board itself, and changes its rows. `store`: it alone can set its clock."""
+    from dibs.domain.events import board as b
+
+    if isinstance(event, b.ActorRegistered):
+        tx.register(Actor(event.id, event.name, event.kind, event.tier))
+    elif isinstance(event, b.ActorChanged):
+        fields = event.named()
+        aliases = fields.pop("aliases")
+        tx.change_actor(Actor(**fields), aliases)
+    elif isinstance(event, b.Paused):
+        tx.pause(caller.actor.id, event.reason)
+    elif isinstance(event, b.Unpaused):
+        tx.pause(None, "")
+    elif isinstance(event, b.ClockSet):
+        assert store is not None, "only a command sets the clock"
+        store.set_clock(tx, event.by)
+    entry = tx.append_to_board(event, caller)
+    if isinstance(event, b.Approved):
+        tx.add_approval(entry.seq, event)
+    elif isinstance(event, b.Reopened):
+        tx.reopen(event.approval, entry.seq)
+    return entry
+
+
+def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
+    """Registers the caller, or another actor that it names."""
+    from dibs.domain.events.board import registration
+
+    for event in registration(actor or caller.actor):
+        append_board_event(tx, caller, event)
 
 
 def write_change(

@@ -24,13 +24,12 @@ from dibs.domain.model import (
     KeptNote,
     LoggedRefusal,
     Place,
-    Process,
     Task,
     TaskKey,
     Token,
     folded_name,
 )
-from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.domain.refusals import Refused, bad_argument
 from dibs.domain.values import Value
 from dibs.domain.verbs import WORKABLE
 
@@ -272,18 +271,6 @@ def lost_by(board: Board, who: Identity) -> list[TaskKey]:
     with board.read() as tx:
         caller, _ = caller_of(tx, who, board.settings)
         return tx.tasks_lost_by(caller.actor.id, caller.holding_session)
-
-
-def session_of_process(board: Board, name: str, process: Process) -> str | None:
-    """The session of an actor that is tied to a process; refused if there are several."""
-    with board.read() as tx:
-        actor = tx.actor_named(name)
-        sessions = tx.sessions_of_process(process.boot, process.namespace, process.pid)
-    own = [s.name for s in sessions if actor and s.actor == actor.id and s.process == process]
-    if len(own) > 1:
-        which = ", ".join(sorted(own))
-        raise refused("no_session", f"{name} has several sessions here: {which}", actor=name)
-    return own[0] if own else None
 
 
 def now(board: Board) -> Instant:

@@ -274,7 +274,7 @@ VERBS: dict[str, VerbSpec] = {
             "timesheet", "what the periods of work add up to, by actor, task, day, week or month", "time",
         ),
         VerbSpec("day", "one actor's day: stints, notes, claims and takeovers", "time"),
-        VerbSpec("stint", "list periods of work, put them right, say what was used", "time", module="stint"),
+        VerbSpec("stint", "list periods of work, put them right, say what was used", "time"),
         VerbSpec(
             "add_stint", "record a period of work that was not tracked", typed="stint add", facts="stint",
             act="stints.add_stint", **PEOPLE,
@@ -296,7 +296,7 @@ VERBS: dict[str, VerbSpec] = {
             act="stints.report_usage", guards=("stints.is_the_callers", "stints.counts_still"),
         ),
         VerbSpec(
-            "approve", "confirm somebody else's hours in a period, which closes it", "time", module="approval",
+            "approve", "confirm somebody else's hours in a period, which closes it", "time",
             facts="approval", act="approval.approve", people_only=True,
             guards=(
                 "caller_has_the_right", "approval.is_known", "approval.is_anothers", "approval.is_over",
@@ -304,16 +304,16 @@ VERBS: dict[str, VerbSpec] = {
             ),
         ),
         VerbSpec(
-            "reopen", "let an approved period be corrected again", "time", module="approval", facts="approval",
+            "reopen", "let an approved period be corrected again", "time", facts="approval",
             act="approval.reopen", guards=(*RIGHT, "approval.is_known", "approval.is_approved"), **PEOPLE,
         ),
         # work
         VerbSpec(
-            "sweep", "end the leases of the dead, and offer their tasks again", "work", module="output.many_tasks",
+            "sweep", "end the leases of the dead, and offer their tasks again", "work",
             facts="sweep", sources=HOLDABLE, target=OPEN, act="recovery.sweep", checks_liveness=True,
         ),
         VerbSpec("run", "run a command under a task: claim it, renew it, then complete or fail it", "work"),
-        VerbSpec("dispatch", "start the configured agents on what is ready", "work", module="dispatch"),
+        VerbSpec("dispatch", "start the configured agents on what is ready", "work"),
         VerbSpec(
             "pause", "stop offering tasks", typed="dispatch --pause", facts="board", act="board.pause",
         ),
@@ -354,7 +354,7 @@ VERBS: dict[str, VerbSpec] = {
             "uninstall", "take out everything that was set up, and name what stays", "board", module="uninstall",
         ),
         VerbSpec(
-            "board", "list, move, save or restore boards, and say who may use them", "board", module="board_admin",
+            "board", "list, move, save or restore boards, and say who may use them", "board",
         ),
         VerbSpec(
             "move_board", "move the board to another place", typed="board move", act="board.permitted", **ADMIN,
@@ -397,6 +397,12 @@ def ended_by(cause: str) -> VerbSpec:
 def commands() -> Iterator[VerbSpec]:
     """The verbs that change the board."""
     return (spec for spec in VERBS.values() if spec.facts)
+
+
+def typed_verb(name: str) -> VerbSpec | None:
+    """The verb that people type by this name or alias."""
+    spec = VERBS.get(name) or next((one for one in VERBS.values() if one.alias == name), None)
+    return spec if spec is not None and spec.group else None
 
 
 def typed_verbs() -> Iterator[VerbSpec]:

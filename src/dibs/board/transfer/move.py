@@ -12,10 +12,11 @@ import os
 import shutil
 from os.path import abspath, exists, join, samefile
 
-from dibs.board.backends import copier, is_folder, store_at_address, store_to
-from dibs.board.callers import caller_of, register
+from dibs.board.callers import caller_of
 from dibs.board.epochs import RESTORE, begin_epoch
+from dibs.board.execute import register
 from dibs.board.facts import facts_for
+from dibs.board.locate import copier, is_folder, store_at_address, store_to
 from dibs.board.retry import ReadableBoard
 from dibs.board.transfer.scratch import new_file, scratch_directory
 from dibs.board.verify import verified
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from dibs.domain.model import Caller
     from dibs.storage.copy import Snapshot
     from dibs.storage.postgres.store import PostgresStore
+    from dibs.storage.rows import BoardRow
     from dibs.storage.store import Store
-    from dibs.storage.transaction import BoardRow, ReadTransaction, WriteTransaction
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
     Progress = Callable[[int, int], None]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dibs.domain import commands as c
 from dibs.domain.decision import Decision
-from dibs.domain.events.base import Event
-from dibs.domain.events.board import ActorChanged, ActorRegistered, ClockSet, Paused, Unpaused
+from dibs.domain.events.board import ActorChanged, ClockSet, Paused, Unpaused, registration
 from dibs.domain.facts import ActorFacts, BoardFacts, ClockFacts
 from dibs.domain.model import Actor, folded_name
 from dibs.domain.refusals import Refusal
@@ -41,13 +40,6 @@ def set_actor(facts: ActorFacts, command: c.SetActor) -> Decision:
     if changed != actor or aliases != facts.aliases:
         events += (ActorChanged(**changed.named(), aliases=aliases),)
     return Decision(events, actor=changed)
-
-
-def registration(actor: Actor) -> tuple[Event, ...]:
-    """The events of a new actor."""
-    registered = ActorRegistered(id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier)
-    more = (ActorChanged(**actor.named(), aliases=()),) if actor.capabilities else ()
-    return (registered, *more)
 
 
 def changed_actor(
