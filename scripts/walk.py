@@ -2,8 +2,8 @@
 
 python scripts/walk.py [SRC]      SRC: another source tree to walk through, such as that of an older commit
 
-A file is executed if a function in it runs; importing it is not enough. A hop is a call from a function in one file
-to a function in another. Files of packages that are empty are never counted: nothing runs in them.
+A file is executed if one of its functions runs for the command; what runs while modules are imported does not count.
+A hop is a call from a function in one file to a function in another.
 """
 
 from __future__ import annotations
@@ -49,10 +49,21 @@ def depth(frame):
         frame = frame.f_back
     return found
 
+def imports(frame):
+    "Whether the body of one of our modules is being run."
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "<module>" and code.co_filename.startswith(root):
+            return True
+        frame = frame.f_back
+    return False
+
 def walk(frame, event, _argument):
     global hops, deepest
     code = frame.f_code
     if event != "call" or not code.co_filename.startswith(root) or not code.co_flags & FUNCTION:
+        return
+    if imports(frame):
         return
     files.add(code.co_filename)
     caller = frame.f_back
@@ -75,7 +86,7 @@ with open(sys.argv[2], "w") as out:
 
 
 class Workshop:
-    """A throw-away repository with two tasks, a staged file and one item of a backlog."""
+    """A throw-away repository with two tasks and a known agent."""
 
     def __init__(self, folder: Path, source: Path) -> None:
         self.folder = folder / "shop"
@@ -88,8 +99,9 @@ class Workshop:
         self.environment = kept | {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
         self.run("git", "init", "-q", ".")
         self.dibs("init", *PERSON)
-        self.dibs("add", "One", "--scope", "src/**", *PERSON)
-        self.dibs("add", "Two", *PERSON)
+        self.dibs("add", "One", *PERSON)
+        self.dibs("add", "Two", "--scope", "src/**", *PERSON)
+        self.dibs("note", "T-1", "the agent is known from now on", *AGENT)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -111,7 +123,7 @@ class Workshop:
 
     def prepare(self, walk: str) -> None:
         if walk == "commit guard":
-            self.dibs("claim", "T-1", *AGENT)
+            self.dibs("claim", "T-2", *AGENT)
             (self.folder / "src").mkdir()
             (self.folder / "src" / "one.py").write_text("")
             self.run("git", "add", ".")
