@@ -55,12 +55,14 @@ def check(board: ReadableBoard, actor: str | None = None) -> list[Checked]:
 
 def faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
     """Checks the approvals against the ledger."""
-    said: dict[int, Approval] = {}
+    recorded: dict[int, Approval] = {}
     for entry in own:
         event = entry.event
         if isinstance(event, Approved):
-            said[entry.seq] = Approval(entry.seq, **event.named())
-        elif isinstance(event, Reopened) and event.approval in said:
-            said[event.approval] = said[event.approval].but(reopened=entry.seq)
+            recorded[entry.seq] = Approval(entry.seq, **event.named())
+        elif isinstance(event, Reopened) and event.approval in recorded:
+            recorded[event.approval] = recorded[event.approval].but(reopened=entry.seq)
     kept = {one.seq: one for one in tx.all_approvals()}
-    return [] if kept == said else ["the board: its approved periods are not those of the ledger"]
+    return (
+        [] if kept == recorded else ["the board: its approved periods are not those of the ledger"]
+    )

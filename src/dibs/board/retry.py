@@ -119,19 +119,19 @@ def retry_on_disconnect(
     """
     wait = board.settings.write_wait if wait is None else wait
     left = board.store.deadline - time.monotonic()
-    patience = Backoff(board.store.machine, Duration(int(min(wait, max(0, left * SECOND)))))
+    backoff = Backoff(board.store.machine, Duration(int(min(wait, max(0, left * SECOND)))))
     doubt: Interrupted | None = None
     while True:
         try:
             return act()
         except Interrupted as cut:
             doubt = cut if cut.refusal.facts.get("unknown") else doubt
-            if not patience.sleep_before_retry():
+            if not backoff.sleep_before_retry():
                 problem = doubt or cut
                 problem.retries_exhausted = True
                 raise problem from None
         except BoardMoved as moved:
-            if not patience.may_follow_move():
+            if not backoff.may_follow_move():
                 raise
             follow(board, moved)
 

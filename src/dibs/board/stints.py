@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dibs.timesheets.query import SheetQuery, Stint
     from dibs.timesheets.sheet import Sheet
 
-DAYS_TOLD = 31
+DAYS_LISTED = 31
 """How many days a preview of a correction lists; the rest are only counted."""
 
 AREA, CODE = WorkedStint.fields.index("area"), WorkedStint.fields.index("charge_code")
@@ -66,7 +66,7 @@ def actor_of(tx: ReadTransaction, name: str | None) -> Actor | None:
 
 
 def summed(
-    board: ReadableBoard, asked: SheetQuery, local_days: LocalDays, actor: str | None = None
+    board: ReadableBoard, query: SheetQuery, local_days: LocalDays, actor: str | None = None
 ) -> Sheet:
     """The timesheet. Stints are aggregated as they are read; none is kept in memory."""
     from dibs.timesheets.sheet import make_sheet
@@ -74,14 +74,14 @@ def summed(
     with board.read() as tx:
         wanted = actor_of(tx, actor)
         names = {number: one.name for number, one in tx.actors().items()}
-        asked = asked.but(actor=wanted.id if wanted else None)
-        period = (asked.since, asked.until, asked.actor, board.settings.idle_after)
-        if {*needed(asked)} <= {*STINT}:
-            return make_sheet(tx.stints(*period), asked, local_days, names, STINT)
+        query = query.but(actor=wanted.id if wanted else None)
+        period = (query.since, query.until, query.actor, board.settings.idle_after)
+        if {*needed(query)} <= {*STINT}:
+            return make_sheet(tx.stints(*period), query, local_days, names, STINT)
         found: Iterable[Stint] = tx.stints_and_tasks(*period)
-        if "area" in needed(asked):
+        if "area" in needed(query):
             found = with_areas(found)
-        return make_sheet(found, asked, local_days, names)
+        return make_sheet(found, query, local_days, names)
 
 
 def refuse_unknown_code(board: ReadableBoard, code: str | None) -> None:
@@ -150,7 +150,7 @@ class OnDay(Value):
 
 
 class Touched(Value):
-    """The days that a correction touches: the first `DAYS_TOLD`, and how many more there are."""
+    """The days that a correction touches: the first `DAYS_LISTED`, and how many more there are."""
 
     days: tuple[OnDay, ...]
     more: int
@@ -185,11 +185,11 @@ def days_with(
         for name, start, end in days
         if not all(outside(one.started, one.ended, start, end) for one in both)
     ]
-    told = tuple(
+    listed = tuple(
         OnDay(name, union(before, start, end), union(after, start, end))
-        for name, start, end in touched[:DAYS_TOLD]
+        for name, start, end in touched[:DAYS_LISTED]
     )
-    return Touched(told, len(touched) - len(told))
+    return Touched(listed, len(touched) - len(listed))
 
 
 def union(spans: Iterable[tuple[Instant, Instant]], since: Instant, until: Instant) -> Duration:

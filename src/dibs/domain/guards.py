@@ -212,10 +212,10 @@ def terms_are_ones_own_or_a_person_asks(facts: TaskFacts) -> Refusal | None:
 def no_file_says_it(facts: TaskFacts) -> Refusal | None:
     """The item file of the task does not define the field to change."""
     task, wanted = facts.task, facts.command.named()
-    stands = facts.command.verb == "depend" or any(
+    defined = facts.command.verb == "depend" or any(
         wanted[name] is not None for name in TERMS_OF_A_FILE
     )
-    return refusals.file_says_it(task) if task.item is not None and stands else None
+    return refusals.file_says_it(task) if task.item is not None and defined else None
 
 
 def charge_code_is_approved(facts: Facts) -> Refusal | None:
@@ -464,7 +464,7 @@ def key_is_free(facts: AddFacts) -> Refusal | None:
 
 
 def held(facts: TaskFacts) -> Refusal:
-    assert facts.lease is not None, "asked only while there is a lease"
+    assert facts.lease is not None, "only a held task has a holder"
     return refusals.held(facts.task, facts.holder(), facts.lease, facts.now)
 
 
@@ -488,8 +488,8 @@ def keeps_a_late_note(facts: TaskFacts) -> bool:
 
 def late_text(facts: TaskFacts) -> str:
     fields = facts.command.named()
-    said: list[str] = [fields.get("note", ""), fields.get("reason", "")]
-    return "\n".join(text.strip() for text in said if text.strip())
+    texts: list[str] = [fields.get("note", ""), fields.get("reason", "")]
+    return "\n".join(text.strip() for text in texts if text.strip())
 
 
 def typed(facts: Facts) -> str:

@@ -195,8 +195,12 @@ def with_swept_lease(tx: ReadTransaction, task: Task, facts: ClaimFacts) -> Clai
     last = tx.last_ended_lease(task.id)
     if last is None or last.cause not in SWEPT or last.session is None:
         return facts
-    seen = facts.left
-    left = seen if seen is not None and seen.token == last.token else LeftoverWork(last.token)
+    inspected = facts.left
+    left = (
+        inspected
+        if inspected is not None and inspected.token == last.token
+        else LeftoverWork(last.token)
+    )
     swept = Ending(
         token=last.token,
         actor=last.actor,

@@ -66,7 +66,7 @@ def approve(facts: ApprovalFacts, command: c.Approve) -> Decision:
 
 def reopen(facts: ApprovalFacts, command: c.Reopen) -> Decision:
     approval = exactly(facts)
-    assert approval is not None, "asked before"
+    assert approval is not None, "otherwise refused before"
     reason = command.reason.strip()
     reopened = Reopened(approval.seq, approval.actor, approval.label, reason)
     return Decision((reopened,), actor=subject(facts))
@@ -127,10 +127,10 @@ def is_approved(facts: ApprovalFacts) -> Refusal | None:
         return None
     name, label = subject(facts).name, period_command(facts).label
     known = [f"{one.label} ({one.zone})" for one in facts.approved]
-    said = f"; approved are {', '.join(known)}" if known else ""
+    known_ones = f"; approved are {', '.join(known)}" if known else ""
     return Refusal(
         "not_approved",
-        f"{label} of {name} is not approved{said}",
+        f"{label} of {name} is not approved{known_ones}",
         {"actor": name, "period": label, "approved": known},
     )
 

@@ -52,7 +52,7 @@ def swept(facts: SweepFacts, command: c.Sweep, task: Task) -> Change | None:
 
 def lease_ends(lease: Lease, grace: Duration, *, alive: bool) -> Instant:
     """When a suspect lease ends: after the grace period, plus one ttl if its process is alive."""
-    assert lease.suspect is not None, "asked only of suspects"
+    assert lease.suspect is not None, "only a suspect lease ends after a grace period"
     return Instant(lease.suspect + grace + (lease.ttl if alive else 0))
 
 

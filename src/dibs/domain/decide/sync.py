@@ -49,11 +49,11 @@ def changed(match: ItemMatch, task: Task) -> tuple[e.TaskEvent, ...]:
     if listed.constraints is not None:
         terms = terms.but(constraints=listed.constraints)
     scope = task.scope if listed.scope is None else listed.scope
-    said: tuple[Terms, tuple[str, ...], ItemSnapshot | None] = (terms, scope, listed.item)
+    content: tuple[Terms, tuple[str, ...], ItemSnapshot | None] = (terms, scope, listed.item)
     state = new_state(match, task)
     events: tuple[e.TaskEvent, ...] = ()
-    if state is not None or listed.note or said != (task.terms, task.scope, task.item):
-        events = (e.Synced(*said, state=state, note=listed.note),)
+    if state is not None or listed.note or content != (task.terms, task.scope, task.item):
+        events = (e.Synced(*content, state=state, note=listed.note),)
     return events + waits(match)
 
 
