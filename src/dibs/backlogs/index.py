@@ -11,6 +11,7 @@ from os.path import basename, join
 from dibs.backlogs.files import GRAPH_LIMIT
 from dibs.board import limited_files
 from dibs.domain.values import Value
+from dibs.storage.owners import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,10 +91,7 @@ class Index:
         import json
 
         stored = {path: _stored(file) for path, file in self.files.items()}
-        temporary = f"{self._path}.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"of": self._of, "seq": self.seq, "files": stored}, file)
-        os.replace(temporary, self._path)
+        replace(self._path, json.dumps({"of": self._of, "seq": self.seq, "files": stored}))
         self._stat, self._places = self._look(), {}
 
     def items(self) -> Iterator[tuple[str, IndexedItem]]:

@@ -11,6 +11,7 @@ from dibs.board.locate import ON_SERVER, Place
 from dibs.domain import checks
 from dibs.domain.refusals import Refused, refused
 from dibs.domain.values import Value
+from dibs.storage.owners import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ def write_url(place: Place, value: Any) -> str:
             os.unlink(mark)
     else:
         place.user.set_url(place.folder, check_url(value))
-        toml_files.rewrite(mark, lambda _: MARK)
+        os.makedirs(place.folder, mode=0o700, exist_ok=True)
+        replace(mark, MARK)
     return place.user.servers_file
 
 
