@@ -372,6 +372,16 @@ def test_a_link_that_an_agent_plants_beside_the_board_is_not_written_through(sho
     assert (folder / name).is_file() and not (folder / name).is_symlink()
 
 
+def test_settings_that_are_a_link_are_not_written_through(shop, tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('ttl_agent = "1h"\n')
+    beside(shop, "")
+    (shop.database.parent / "settings.toml").unlink()
+    (shop.database.parent / "settings.toml").symlink_to(mine)
+    assert "settings.toml is a symbolic link" in shop.fails(74, "config", "ttl_agent", "3h").err
+    assert mine.read_text() == 'ttl_agent = "1h"\n'
+
+
 @pytest.mark.parametrize("planted", ["dispatch", "dispatch/notify.log", "dispatch/T-1-1.1.log"])
 def test_a_link_among_the_logs_beside_the_board_is_not_written_through(shop, tmp_path, planted):
     shop.add("x", "--max-attempts", "1")
