@@ -13,6 +13,7 @@ from dibs.domain import checks
 from dibs.domain.model import LeaseProcess, Process, Session, folded_name
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
+from dibs.harnesses import KNOWN
 from dibs.machine import Machine
 
 TYPE_CHECKING = False
@@ -58,43 +59,6 @@ class KnownRun(Value):
     actor: str
     person: bool
     behind: LeaseProcess
-
-
-class Harness(Value):
-    """An agent harness: the variables by which it is detected, and the one with the session id."""
-
-    name: str
-    marks: tuple[str, ...]
-    session: str = ""
-    root: str = ""
-    """The variable with the id of the parent session, if the harness has subsessions."""
-
-
-HARNESSES = (
-    Harness(
-        "claude", ("CLAUDECODE", "CLAUDE_CODE", "CLAUDE_CODE_SESSION_ID"), "CLAUDE_CODE_SESSION_ID"
-    ),
-    Harness(
-        "codex",
-        (
-            "CODEX_THREAD_ID",
-            "CODEX_SESSION_ID",
-            "CODEX_SANDBOX",
-            "CODEX_CI",
-            "CODEX_SANDBOX_NETWORK_DISABLED",
-        ),
-        "CODEX_THREAD_ID",
-        "CODEX_SESSION_ID",
-    ),
-    Harness("gemini", ("GEMINI_CLI", "GEMINI_SESSION_ID"), "GEMINI_SESSION_ID"),
-    Harness("cursor", ("CURSOR_AGENT",)),  # CURSOR_TRACE_ID is set in a person's terminal too
-    Harness("cline", ("CLINE_ACTIVE",)),
-    Harness("augment", ("AUGMENT_AGENT",)),
-    Harness("opencode", ("OPENCODE", "OPENCODE_CLIENT")),
-    Harness("antigravity", ("ANTIGRAVITY_AGENT",)),
-    Harness("junie", ("JUNIE_DATA",)),
-    Harness("any", ("AI_AGENT",)),
-)
 
 
 class IdentityOptions(Value):
@@ -180,7 +144,7 @@ def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity
 
 def harness_of(environment: Mapping[str, str]) -> str:
     """The variable that shows that this runs inside a harness, or ""."""
-    for harness in HARNESSES:
+    for harness in KNOWN:
         for mark in harness.marks:
             if environment.get(mark):
                 return mark
@@ -264,9 +228,10 @@ def hooked(around: CallerEnvironment, known: Registry) -> tuple[str, str] | None
     Found by the harness's own variable, which may name a subsession of the
     registered one; else by the nearest ancestor process that is tied to a session.
     """
-    for harness in HARNESSES:
+    for harness in KNOWN:
         own, root = (
-            session_in(around.environment, name) for name in (harness.session, harness.root)
+            session_in(around.environment, name)
+            for name in (harness.session, harness.parent_session)
         )
         if own and known.known(harness.name, own):
             return harness.name, own
@@ -314,7 +279,7 @@ def _session(
     if stated is not None:
         return stated
     if not strict:
-        for harness in HARNESSES:
+        for harness in KNOWN:
             if harness.session and around.environment.get(harness.session):
                 return around.environment[harness.session]
         for process in ancestors(around.machine):
