@@ -133,6 +133,7 @@ TABLE = [
     # Trust.
     ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_push_guard.py::test_a_push_that_cannot_be_checked_is_refused"),
     ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_push_guard.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
+    ("an index holds anything", "backlogs/index.py", "    if not all(isinstance(one, str) for one in texts):\n", "    if False:\n", FILE_LIMITS + "an_index_with_something_else_than_texts_is_not_read"),
     ("toml: long keys are parsed", "board/limited_files.py", "if parts > DEPTH:", "if False:", FILE_LIMITS + "a_key_of_too_many_parts_is_found_before_the_file_is_parsed"),
     ("toml: settings have no limit", "board/toml_files.py", "    if has_long_key(text):\n        raise too_deep(where)\n", "", FILE_LIMITS + "settings_beside_the_board_have_the_same_limit"),
     ("a harness is known by its variables only", "board/identity.py", "if session := known.harness_session(parents):", "if session := '':", "tests/integrations/harness/test_harness_sessions.py::test_a_shell_of_a_harness_without_its_variables_acts_for_no_person"),

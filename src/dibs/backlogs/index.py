@@ -95,7 +95,7 @@ class Index:
             if kept["of"] != self._of:
                 return
             self.files = {path: _file(stored) for path, stored in kept["files"].items()}
-            self.seq = kept["seq"]
+            self.seq = int(kept["seq"])
         except (
             OSError, limited_files.Unreadable, ValueError, KeyError, TypeError, IndexError, AttributeError,
         ):  # fmt: skip
@@ -188,8 +188,15 @@ def _stored(file: File) -> list[Any]:
 
 def _file(stored: list[Any]) -> File:
     print_, read_at, items, again = stored
-    kept = tuple(
-        IndexedItem(one[0], one[1], one[2], tuple(one[3]), one[4], one[5], one[6], one[7], one[8])
-        for one in items
+    return File(tuple(print_), read_at, tuple(map(_item, items)), again)
+
+
+def _item(stored: list[Any]) -> IndexedItem:
+    """Raises `TypeError` for other types than were stored: others can write to the file."""
+    channel, ref, id_, after, pointed, by_name, title, final, dated = stored
+    texts = (channel, ref, id_, title, dated, *after)
+    if not all(isinstance(one, str) for one in texts):
+        raise TypeError("a text is expected")
+    return IndexedItem(
+        channel, ref, id_, tuple(after), bool(pointed), bool(by_name), title, bool(final), dated
     )
-    return File(tuple(print_), read_at, kept, again)
