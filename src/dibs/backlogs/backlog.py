@@ -18,7 +18,7 @@ from dibs.board.outcome import task_events
 from dibs.domain import commands as c
 from dibs.domain.events import tasks as e
 from dibs.domain.facts import DeathEvidence
-from dibs.domain.model import AGENT, Task, TaskId, TaskKey
+from dibs.domain.model import AGENT, ItemFile, Task, TaskId, TaskKey
 from dibs.domain.refusals import Refused, refused
 from dibs.storage.sqlite.write_lock import acquire_write_lock
 
@@ -303,13 +303,24 @@ class Backlog:
 
     def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
         """Paths of the item files of these tasks, as far as the index knows them."""
-        index = self.index(tx)
-        found = (
-            index.path_of(task.channel, task.origin_ask_ref)
-            for task in tasks
-            if task.item is not None and task.channel and task.origin_ask_ref
-        )
-        return frozenset(path for path in found if path)
+        return frozenset(path for task in tasks if (path := self.item_path(tx, task)))
+
+    def where(self, board: Board, task: Task | None) -> ItemFile | None:
+        """The item file of a task, if it has one that can be read; in a graph, with its line."""
+        dialect = self.dialect_of(task.channel) if task is not None and task.item else None
+        if task is None or dialect is None:
+            return None
+        with board.read() as tx:
+            if not dialect.single:
+                path = self.path_of(tx, dialect, task)
+                return None if path is None else ItemFile(self.root, path)
+            item, _ = self.find(tx, dialect, task)
+        return None if item is None else ItemFile(self.root, item.path, item.line)
+
+    def item_path(self, tx: ReadTransaction, task: Task) -> str | None:
+        """The item file of a task, as far as the index knows it."""
+        dialect = self.dialect_of(task.channel) if task.item is not None else None
+        return None if dialect is None else self.path_of(tx, dialect, task)
 
     # Dead sessions.
 

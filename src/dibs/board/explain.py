@@ -258,8 +258,10 @@ def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
     key = task.key
     for cause in unmet(tx, task):
         helps = f"dibs why {cause.key}"
-        if cause.state == DROPPED:
+        if cause.state == DROPPED and task.item is None:
             helps = f"dibs depend {key} --not-on {cause.key}"
+        elif cause.state == DROPPED:
+            helps = "take it out of its item file, then: dibs sync"
         yield Reason(f"waits for {cause.key} ({shown(cause.state)})", helps, cause.key)
     yield from bars_of_the_file(task)
     if task.parked_by is not None:

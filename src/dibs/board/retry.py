@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dibs.board.settings import Settings
     from dibs.domain import commands as c
     from dibs.domain.facts import DeathEvidence
-    from dibs.domain.model import Task, TaskId
+    from dibs.domain.model import ItemFile, Task, TaskId
     from dibs.storage.readiness import ReadinessQueries
     from dibs.storage.store import Store
     from dibs.storage.transaction import ReadTransaction
@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 
         def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
             """The paths of these tasks' item files, relative to the repository."""
+            ...
+
+        def where(self, board: Any, task: Task | None) -> ItemFile | None:
+            """The item file of a task, if it has one."""
             ...
 
         def deaths(self, board: Any) -> Mapping[TaskId, DeathEvidence]:

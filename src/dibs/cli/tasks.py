@@ -134,7 +134,8 @@ def show(call: Call) -> VerbResult:
     from dibs.cli import pages
 
     seen = queries.show(call.board, call.key)
-    return VerbResult(payloads.view(seen), pages.task(seen))
+    item = call.item_of(seen.task)
+    return VerbResult(payloads.with_item(payloads.view(seen), item), pages.task(seen, item))
 
 
 def list_(call: Call) -> VerbResult:

@@ -268,6 +268,21 @@ class ItemSnapshot(Value):
         return self.locked.partition(" ")[0]
 
 
+class ItemFile(Value):
+    """Where an item is: its file below the root and, in a file of many items, its line."""
+
+    root: str
+    path: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+    @property
+    def full(self) -> str:
+        return f"{self.root}/{self}"
+
+
 class Task(Value):
     """One unit of work. Its row is the only authority on it."""
 
