@@ -208,7 +208,7 @@ def test_an_allowance_that_nobody_gave_is_found(apart):
     ana.do(c.Allow(A, ("src/a.py",), to="codex", span=15 * MINUTE, reason="hotfix"))
     assert apart.faults() == ()
     apart.tamper("UPDATE allowance SET paths = '[\"**\"]'")
-    assert "what others may touch of it is not what the ledger says" in apart.faults()[0]
+    assert "its allowances are not those of the ledger" in apart.faults()[0]
 
 
 # Where paths lead.
