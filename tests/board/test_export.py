@@ -476,8 +476,8 @@ def whole(lines: list[bytes]) -> bytes:
 
 
 ALIEN = "does not begin like an export"
-CUT = "cut off"
-CHANGED = "its digest is another"
+CUT = "truncated"
+CHANGED = "the digest differs"
 UNSOUND = "is not sound"
 UNSTORED = "cannot be stored"
 COLUMNS = "does not have the columns"
@@ -500,8 +500,8 @@ DAMAGE = {
     "a refusal changed": (lambda lines: whole(lines).replace(b'"held"', b'"hexd"'), CHANGED),
     "a line gone": (lambda lines: whole([*lines[:9], *lines[10:]]), CHANGED),
     "a line twice": (lambda lines: whole([*lines[:9], lines[8], *lines[9:]]), ""),
-    "rows exchanged": (lambda lines: sealed([*lines[:2], lines[3], lines[2], *lines[4:]]), "not what was sent"),
-    "tables exchanged": (lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]), "none belongs"),
+    "rows exchanged": (lambda lines: sealed([*lines[:2], lines[3], lines[2], *lines[4:]]), "differ from the rows that were sent"),
+    "tables exchanged": (lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]), "is out of order"),
     "the board later": (lambda lines: sealed([lines[0], lines[2], lines[1], *lines[3:]]), "not the row of the board"),
     "no row": (lambda lines: whole([*lines[:2], b'["secrets", {}]', *lines[2:]]), "not a row of a table"),
     "more at the end": (lambda lines: whole([*lines, b"{}"]), "more after its last line"),

@@ -142,7 +142,7 @@ WRONG_AREAS = {
     "areas = 3": "areas is a table",
     "[areas]\nweb = 3": "it is a list of globs",
     "[areas]\nweb = ['../x']": "leads out of the repository",
-    "[areas]\nweb = ['@api']": "not for areas",
+    "[areas]\nweb = ['@api']": "not other areas",
     "[areas]\n'a b/../c' = ['x']": "leads out of the repository",
     "scope_conflict = 'perhaps'": "it is block, warn or off",
 }

@@ -200,7 +200,7 @@ def test_only_one_tells_at_a_time_and_what_is_told_is_not_told_again(bench, tmp_
         Notifier(bench.board, command, str(tmp_path), lambda line: line.key, print) for _ in "12"
     )
     bench.person("ana").do(c.Block(bench.add(), reason="no key"))
-    with one._turn() as file:
+    with one._locked_cursor() as file:
         assert file is not None
         assert not other.catch_up()
     assert other.catch_up() and one.catch_up()

@@ -416,7 +416,7 @@ STREAMING = ("b", "streaming", "sync")
         ("", "on", [], "note", "none: a claim survives"),
         ("", "on", [("b", "streaming", "async")], "note", "b streaming async"),
         ("b", "on", [STREAMING], "ok", "b streaming sync"),
-        ("b", "on", [], "wrong", "none: every change hangs until 'b' is there"),
+        ("b", "on", [], "wrong", "none: every change hangs until 'b' connects"),
         ("FIRST 2 (b, c)", "on", [STREAMING], "wrong", "b streaming sync: every change hangs"),
         ("ANY 1 (b, c)", "on", [("b", "streaming", "quorum")], "ok", "b streaming quorum"),
         ("2 (b, c)", "on", [STREAMING, ("c", "streaming", "sync")], "ok", "b streaming sync, c"),
@@ -441,7 +441,7 @@ def test_a_standby_that_is_asked_for_and_not_there_is_found(bench):
     finally:
         node.configure({"synchronous_standby_names": ""})
     assert found["standbys"].level == "wrong"
-    assert "every change hangs until 'absent' is there" in found["standbys"].found
+    assert "every change hangs until 'absent' connects" in found["standbys"].found
 
 
 def test_a_database_of_its_own_has_the_schema():
