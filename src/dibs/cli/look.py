@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from dibs.board import queries
+from dibs.cli import pages
 from dibs.cli.arguments import argument
 from dibs.cli.call import KEY, LIMIT, Call, Verb, VerbResult
-from dibs.cli.output import pages
-from dibs.cli.output.text import count
+from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refused, bad_argument
@@ -55,9 +55,9 @@ def status_again(call: Call, seconds: float) -> Iterator[VerbResult]:
 def typed(call: Call, name: str) -> Instant | None:
     if call[name] is None:
         return None
-    from dibs.cli import times
+    from dibs.cli import typed_times
 
-    return times.instant(call[name], f"--{name}", queries.now(call.board))
+    return typed_times.instant(call[name], f"--{name}", queries.now(call.board))
 
 
 def log(call: Call) -> VerbResult:
@@ -95,9 +95,9 @@ def echoed(name: str, at: Instant | None) -> tuple[str, ...]:
     """A typed time in UTC and local time, to show how it was understood."""
     if at is None:
         return ()
-    from dibs.cli import times
+    from dibs.cli import typed_times
 
-    return (f"{name} {times.both(at)}",)
+    return (f"{name} {typed_times.both(at)}",)
 
 
 FILTERS = ("key", "forced", "refused", "actor", "since", "until")
