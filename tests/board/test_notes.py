@@ -165,7 +165,7 @@ def test_while_somebody_reads_an_older_state_it_is_said_where_the_text_still_is(
         assert list(tx.events())
         outcome = noted.person("ana").do(c.Redact(K, seq_of(noted, SECRET), WHY))
         [warnings] = outcome.warnings
-        assert "somebody reads an older state" in warnings
+        assert "another process reads an older state" in warnings
         kept = [path for path in files_of(noted) if SECRET.encode() in path.read_bytes()]
         assert kept
         assert {str(path) for path in kept} <= {*warnings.split()}

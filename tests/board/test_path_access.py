@@ -142,7 +142,7 @@ WRONG_AREAS = {
     "areas = 3": "areas is a table",
     "[areas]\nweb = 3": "it is a list of globs",
     "[areas]\nweb = ['../x']": "leads out of the repository",
-    "[areas]\nweb = ['@api']": "not for areas",
+    "[areas]\nweb = ['@api']": "not other areas",
     "[areas]\n'a b/../c' = ['x']": "leads out of the repository",
     "scope_conflict = 'perhaps'": "it is block, warn or off",
 }
@@ -208,7 +208,7 @@ def test_an_allowance_that_nobody_gave_is_found(apart):
     ana.do(c.Allow(A, ("src/a.py",), to="codex", span=15 * MINUTE, reason="hotfix"))
     assert apart.faults() == ()
     apart.tamper("UPDATE allowance SET paths = '[\"**\"]'")
-    assert "what others may touch of it is not what the ledger says" in apart.faults()[0]
+    assert "its allowances are not those of the ledger" in apart.faults()[0]
 
 
 # Where paths lead.

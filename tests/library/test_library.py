@@ -954,7 +954,7 @@ def test_who_waited_for_its_turn_looks_again_before_it_renews(kept):
     bench, keeper = kept
     bench.advance(3300)
     checking = threading.Thread(target=keeper.check)
-    with keeper._turn:
+    with keeper._lock:
         checking.start()
         keeper._renewed = bench.machine.boottime()
     checking.join(PATIENCE)

@@ -393,7 +393,7 @@ def areas_of(path: str, stated: Any) -> dict[str, tuple[str, ...]]:
                 raise refused("bad_setting", "it is a list of globs")
             checked = checks.scope(tuple(texts))
             if any(one.startswith(AREA) for one in checked):
-                raise refused("bad_setting", "an area stands for globs, not for areas")
+                raise refused("bad_setting", "an area lists globs, not other areas")
             found[checks.scope_path(f"{AREA}{name}")] = checked
         except Refused as problem:
             what = f"{path}: areas.{name} is {shown_value(globs)}: {problem}"

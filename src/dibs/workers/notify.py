@@ -1,8 +1,7 @@
 """Notifies people of events that need them: runs a command for each such event.
 
 A cursor file beside the workers' logs says which events were sent. Only the process that holds its lock
-sends, so several dispatchers of a machine send each event once, and another one can carry on. The cursor
-is
+sends, so several dispatchers of a machine send each event once, and another one can carry on. The cursor is
 written after the command ended: a kill in between repeats that event, and loses none (at least once).
 """
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dibs.board.queries import LogLine
-    from dibs.workers.pool import Tell
+    from dibs.workers.pool import Emit
 
 SECONDS = 30.0
 """Timeout of the command for one event."""
@@ -38,7 +37,7 @@ SECONDS = 30.0
 AGAIN = 1.0
 """Retry interval in seconds, when another process holds the lock or the board was unreachable."""
 
-TELLING = frozenset(
+NOTIFIED_VERBS = frozenset(
     kind.verb for kind in (e.Blocked, e.Submitted, e.Failed, e.TakenOver, e.Forced, e.LeaseEnded)
 )
 
@@ -46,7 +45,7 @@ TELLING = frozenset(
 def needs_a_person(line: LogLine) -> bool:
     """Whether a person should know: the task waits for a person, failed, or was taken from its holder."""
     entry = line.entry
-    return entry.verb in TELLING or (
+    return entry.verb in NOTIFIED_VERBS or (
         entry.verb == e.Released.verb and entry.event.named()["gives_up"]
     )
 
@@ -60,19 +59,19 @@ class Notifier:
         command: tuple[str, ...],
         folder: str,
         as_json: Callable[[LogLine], str],
-        tell: Tell,
+        emit: Emit,
     ) -> None:
         self.command = command
-        self._board, self._folder, self._as_json, self._tell = (
+        self._board, self._folder, self._as_json, self._emit = (
             second_connection(board),
             folder,
             as_json,
-            tell,
+            emit,
         )
         self._cursor = os.path.join(folder, f"notified-{queries.uid(board)}")
         self._awake, self._over = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._keep_telling, name="notify", daemon=True)
-        with self._turn():
+        self._thread = threading.Thread(target=self._loop, name="notify", daemon=True)
+        with self._locked_cursor():
             pass  # without a cursor, starts from now
 
     def start(self) -> None:
@@ -91,7 +90,7 @@ class Notifier:
         if not self._thread.is_alive():
             self._board.store.close()
 
-    def _keep_telling(self) -> None:
+    def _loop(self) -> None:
         done = True
         while not self._over.is_set():
             self._awake.wait(None if done else AGAIN)
@@ -101,16 +100,16 @@ class Notifier:
     def catch_up(self) -> bool:
         """Sends the events since the cursor; returns whether there are no more."""
         try:
-            with self._turn() as file:
-                return file is not None and self._tell_from(file)
+            with self._locked_cursor() as file:
+                return file is not None and self._send_from(file)
         except Refused as problem:
             if problem.code not in TRY_AGAIN:
-                self._tell(DispatchEvent("notify", f"notify: {problem}"))
+                self._emit(DispatchEvent("notify", f"notify: {problem}"))
         except OSError as error:
-            self._tell(DispatchEvent("notify", f"notify: {self._cursor}: {error.strerror}"))
+            self._emit(DispatchEvent("notify", f"notify: {self._cursor}: {error.strerror}"))
         return False
 
-    def _tell_from(self, file: int) -> bool:
+    def _send_from(self, file: int) -> bool:
         more = True
         while more and not self._over.is_set():
             page = events_after(self._board, reached(file))
@@ -125,7 +124,7 @@ class Notifier:
         return not more
 
     @contextmanager
-    def _turn(self) -> Iterator[int | None]:
+    def _locked_cursor(self) -> Iterator[int | None]:
         """The locked cursor file; None if another process holds the lock."""
         file = open_log(self._cursor, os.O_RDWR)
         try:
@@ -155,7 +154,7 @@ class Notifier:
             finally:
                 os.close(output)
         except OSError as error:
-            self._tell(DispatchEvent("notify", f"notify: {self.command[0]}: {error.strerror}"))
+            self._emit(DispatchEvent("notify", f"notify: {self.command[0]}: {error.strerror}"))
             return
         try:
             process.communicate(self._as_json(line).encode() + b"\n", timeout=SECONDS)
@@ -163,12 +162,12 @@ class Notifier:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            why = f"it took longer than {SECONDS:.0f} s, and was ended"
-            self._tell(DispatchEvent("notify", f"notify ({about}): {why}"))
+            why = f"timed out after {SECONDS:.0f} s, killed"
+            self._emit(DispatchEvent("notify", f"notify ({about}): {why}"))
             return
         if process.returncode:
-            why = f"it ended with {process.returncode} (see {log})"
-            self._tell(DispatchEvent("notify", f"notify ({about}): {why}"))
+            why = f"exited with {process.returncode} (see {log})"
+            self._emit(DispatchEvent("notify", f"notify ({about}): {why}"))
 
 
 def event_of(line: LogLine) -> str:
