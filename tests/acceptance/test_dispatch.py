@@ -388,7 +388,7 @@ def test_in_json_each_thing_that_happens_is_one_object(ground):
         (("--tick", "0s"), "--tick '0s': it lies between 1s and 1h"),
         (("--max", "0"), "--max '0': it is 0; it lies between 1 and 1000"),
         (("--once", "--pause"), "--once and --pause are two different things"),
-        (("--reason", "x"), "--reason goes with --pause"),
+        (("--reason", "x"), "--reason requires --pause"),
         (("--request-id", "r1"), "--request-id belongs to one change"),
     ],
 )

@@ -261,7 +261,7 @@ def test_many_requests_say_which_came_with_another_payload(repo, tmp_path):
     told = repo.ok("intake", "--from", str(path), "--as", "ana", "--json").json["intake"]
     assert (told["added"], told["known"], told["differing"]) == (1, 1, ["T-1"])
     said = repo.ok("intake", "--from", str(path), "--as", "ana").out
-    assert "came with another payload than before: T-1" in said
+    assert "differ from their earlier payload: T-1" in said
     wrong = ("intake", "--from", str(path), "--request-id", "r", "--as", "ana", "--json")
     assert repo.run(*wrong).error["code"] == "bad_argument"
 
@@ -272,7 +272,7 @@ def test_a_delivery_with_another_title_says_so(repo):
     assert fed(repo, github(title="Login is slow"), *command).json["differences"] == ["title"]
     assert fed(repo, github(body="more"), *command).json["differences"] == ["payload"]
     said = fed(repo, github(title="Login is slow"), *command[:-1]).out
-    assert said == "T-1 has this origin already; it differs in: title\n"
+    assert said == "T-1 already has this origin; it differs in: title\n"
     assert repo.json("show", "T-1")["task"]["title"] == "Login fails"
 
 
@@ -291,7 +291,7 @@ def test_a_title_from_elsewhere_that_is_too_long_is_cut_and_that_is_said(repo, t
     command = ("intake", "--github", "--event", "issues", "--as", "ana")
     ran = fed(repo, github(title=LONG), *command, "--json")
     assert ran.json["task"]["title"] == "x" * 199 + "…"
-    assert ran.json["warnings"] == ["the title is longer than 200 characters: it is cut"]
+    assert ran.json["warnings"] == ["the title is longer than 200 characters and was cut"]
     assert "it is cut" in fed(repo, github(number=8, title=LONG), *command).err
     assert "it is cut" not in fed(repo, github(number=9, title="y" * 200), *command).err
     path = tmp_path / "asks.jsonl"

@@ -117,4 +117,4 @@ def test_a_pause_that_is_asked_for_again_after_it_is_over_has_the_same_answer(wo
     worked.ok("dispatch", "--resume", *ANA)
     again = worked.json(*pause, "--request-id", "r1")
     assert (again["by"], again["reason"]) == (first["by"], first["reason"]) == ("bo", "lunch")
-    assert "nobody has paused it any more" in worked.ok(*pause, "--request-id", "r2").out
+    assert "no longer paused" in worked.ok(*pause, "--request-id", "r2").out

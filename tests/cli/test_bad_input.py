@@ -346,7 +346,7 @@ VERBS = [
     bad("claim --reserve=yes T-1 --as ana", "--reserve: ignored explicit argument"),
     bad("add one two --as ana", "unrecognized arguments: two"),
     bad("note T-1 --as ana", "arguments are required: TEXT"),
-    bad("note T-1 hello --reason why --as ana", "--reason goes with --redact"),
+    bad("note T-1 hello --reason why --as ana", "--reason requires --redact"),
     bad("note T-1 hello --redact 3 --reason why --as ana", "TEXT does not go with --redact"),
     bad("note T-1 --redact '' --reason why --as ana", "the number of the event is ''"),
     bad("note T-1 --redact 0 --reason why --as ana", "the number of the event is 0"),
@@ -370,14 +370,14 @@ VERBS = [
     bad("assign T-1 ben --as ana", "required: --to"),
     bad("actor", "arguments are required"),
     bad("guard", "arguments are required: WHAT (dibs guard --help)"),
-    bad("actor remove codex --as ana", "'remove': say list, or set NAME"),
-    bad("actor codex set --as ana", "'codex': say list, or set NAME"),
-    bad("actor '' --as ana", "'': say list, or set NAME"),
+    bad("actor remove codex --as ana", "'remove': use list, or set NAME"),
+    bad("actor codex set --as ana", "'codex': use list, or set NAME"),
+    bad("actor '' --as ana", "'': use list, or set NAME"),
     bad("actor set --as ana", "who?"),
     bad("actor list codex", "it goes with nothing else"),
-    bad(f"edit T-1 {PERSON}", "nothing to change is given"),
-    bad(f"edit T-1 --token 1.1 {PERSON}", "nothing to change is given"),
-    bad(f"renew --token 1.1 {AGENT}", "--token belongs to one task: name it"),
+    bad(f"edit T-1 {PERSON}", "no changes given"),
+    bad(f"edit T-1 --token 1.1 {PERSON}", "no changes given"),
+    bad(f"renew --token 1.1 {AGENT}", "--token requires KEY"),
     bad(f"edit T-1 --title {PERSON}", "--title: expected one argument"),
     bad(f"claim T-1 --ttl {AGENT}", "--ttl: expected one argument"),
 ]
@@ -438,7 +438,7 @@ INSTANTS = [
     bad("log --head --verify", "it goes with nothing else"),
     bad("log T-1 --head", "it goes with nothing else"),
     bad("log --head --against x", "it goes with nothing else"),
-    bad("log --against 1:abc", "--against goes with --verify"),
+    bad("log --against 1:abc", "--against requires --verify"),
     bad("log --verify --against 1:abc", "neither a head like 42:9f86"),
     bad("log --verify --against nowhere.txt", "nor a file that can be read (No such file"),
     bad("log --verify --against 'a\0b'", "nor a file that can be read (its name is not a path)"),
@@ -447,8 +447,8 @@ INSTANTS = [
     bad("log --verify --against /dev/null", "there is no kept head in it"),
     bad("log --verify --against -", "there is no kept head in it"),
     bad("export", "arguments are required: FILE"),
-    bad("export x.jsonl --since 3", "--since and --task go with --events"),
-    bad("export x.jsonl --task T-1", "--since and --task go with --events"),
+    bad("export x.jsonl --since 3", "--since and --task require --events"),
+    bad("export x.jsonl --task T-1", "--since and --task require --events"),
     bad("export --events --since=-1", "--since is '-1'"),
     bad("export --events --since many", "--since is 'many'; it is a number from 0"),
     bad(f"export --events --since '{HUGE}'", "--since is"),
@@ -456,7 +456,7 @@ INSTANTS = [
     refused("export --events --task T-999", 2, "unknown_task", "there is no task T-999"),
     bad("export --events no/such/folder/x", "there is no folder"),
     bad("list --free --held", "--free goes neither"),
-    bad("doctor --reason why", "--reason goes with --set-clock"),
+    bad("doctor --reason why", "--reason requires --set-clock"),
     bad("board", "the following arguments are required"),
     bad("setup everything", "cannot be set up; there are git"),
     bad("setup git --check --remove", "one at a time"),
@@ -501,7 +501,7 @@ INSTANTS = [
     bad("who T-1 --at 9999-12-30", "is in the future"),
     bad("who T-1 --at 0001-01-02", "no board is that old"),
     bad(f"block T-1 --reason r --on nobody-here {PERSON}", "neither a task nor an actor"),
-    refused(f"actor set ana --kind agent {PERSON}", 1, "kind_is_fixed", "a person stays a person"),
+    refused(f"actor set ana --kind agent {PERSON}", 1, "kind_is_fixed", "a person cannot become an agent"),
 ]  # fmt: skip
 
 NO_TOKEN = "is not a token; one looks like 1.7"
@@ -518,7 +518,7 @@ TOKENS = [
     bad(f"renew T-2 --token -1.2 {AGENT}", NO_TOKEN),
     bad(f"edit T-1 --title t --token x {PERSON}", NO_TOKEN),
     bad(f"scope T-1 --add a --token x {PERSON}", NO_TOKEN),
-    bad("scope T-1 --token x", "--token goes with --add or --remove"),
+    bad("scope T-1 --token x", "--token requires --add or --remove"),
     bad(f"stop T-2 --token x {AGENT}", NO_TOKEN),
     bad(f"release T-2 --token x {AGENT}", NO_TOKEN),
     bad(f"handoff T-2 --to ben --token x {AGENT}", NO_TOKEN),
@@ -658,7 +658,7 @@ CHOICES = [
         f"add t {' '.join(f'--needs c{number}' for number in range(33))} {PERSON}",
         "33 capabilities are given; the most is 32",
     ),
-    bad("list --state closed", "'closed' is no state; the states are open, in_progress"),
+    bad("list --state closed", "'closed' is not a state; the states are open, in_progress"),
     bad("list --state ''", "'' is no state"),
     bad("list --state OPEN", "'OPEN' is no state"),
     bad("list --state open,blocked", "'open,blocked' is no state"),
@@ -742,7 +742,7 @@ NAMES = [
         )
     ),
     *(
-        refused(f"{line} --agent codex", 2, "no_session", "codex has no session here")
+        refused(f"{line} --agent codex", 2, "no_session", "no session given for codex")
         for line in ("claim T-1", "renew", "list --mine", "add t", "complete T-2")
     ),
     *(
@@ -822,7 +822,7 @@ WRONG_KIND_OR_STATE = [
     refused(f"renew T-14 {AGENT}", 5, "lease_lost", "ana holds it now"),
     refused(f"renew T-1 {PERSON}", 1, "not_held", "nobody holds T-1"),
     refused(f"complete T-9 {PERSON}", 1, "not_bound", "no session has taken it up"),
-    refused(f"unassign T-2 {PERSON}", 1, "bound", "T-2 was taken up by codex"),
+    refused(f"unassign T-2 {PERSON}", 1, "bound", "has already taken up T-2"),
     refused(f"unassign T-1 {PERSON}", 1, "not_assigned", "T-1 is assigned to nobody"),
     refused(f"unpark T-8 {AGENT}", 1, "not_yours_to_unpark", "T-8 was parked by ana"),
     refused(f"accept T-3 {AGENT}", 1, "own_review", "somebody else reviews it"),
@@ -888,10 +888,10 @@ SET_UP = [
 ]
 
 MANY_TASKS = [
-    bad(f"run {AGENT} -- true", "say KEY or --next: which task is it?"),
-    bad(f"run T-1 --next {AGENT} -- true", "say KEY or --next: which task is it?"),
-    bad(f"run T-1 --wait 5m {AGENT} -- true", "--wait and --most go with --next"),
-    bad(f"depend T-1 {PERSON}", "say --on KEY or --not-on KEY"),
+    bad(f"run {AGENT} -- true", "use either KEY or --next"),
+    bad(f"run T-1 --next {AGENT} -- true", "use either KEY or --next"),
+    bad(f"run T-1 --wait 5m {AGENT} -- true", "--wait and --most require --next"),
+    bad(f"depend T-1 {PERSON}", "add --on KEY or --not-on KEY"),
     bad(f"depend T-1 --on ../x {PERSON}", NOT_A_KEY),
     refused(f"depend T-1 --on T-999 {PERSON}", 2, "unknown_task", "there is no task T-999"),
     refused(f"depend T-1 --on t-1 {PERSON}", 1, "cycle", "T-1 waits for T-1"),
@@ -911,7 +911,7 @@ MANY_TASKS = [
 
 WHEN = "--from '2026-01-05 09:00' --to '2026-01-05 10:00'"
 STINTS = [
-    bad(f"add title --billable --not-billable {PERSON}", "--billable and --not-billable are both given"),
+    bad(f"add title --billable --not-billable {PERSON}", "--billable does not combine with --not-billable"),
     bad(f"edit T-1 --charge-code {HUGE} {PERSON}", "the charge code has 100000 characters"),
     refused(f"add title --charge-code X-1 {PERSON}", 2, "bad_charge_code", "X-1 is not a charge code of this board"),
     refused(f"edit T-1 --charge-code X-1 {PERSON}", 2, "bad_charge_code", "it has none"),
@@ -920,12 +920,12 @@ STINTS = [
     ),
     refused("timesheet --charge-code X-1", 2, "bad_charge_code", "X-1 is not a charge code of this board: it has none"),
     bad(f"timesheet --charge-code {HUGE}", "the charge code has 100000 characters"),
-    bad("timesheet --billable --not-billable", "--billable and --not-billable are both given"),
+    bad("timesheet --billable --not-billable", "--billable does not combine with --not-billable"),
     bad("stint", "arguments are required: ACTION"),
     bad("stint total", "say list, add, amend or usage"),
     bad("stint list T-1", "a list takes no KEY"),
     bad(f"stint add {WHEN} --reason r {PERSON}", NOT_A_KEY),
-    bad(f"stint add T-1 --from 09:00 --reason r {PERSON}", "say when: --from and --to"),
+    bad(f"stint add T-1 --from 09:00 --reason r {PERSON}", "stint add needs --from and --to"),
     bad(f"stint add T-1 --from morning --to 10:00 --reason r {PERSON}", "--from is 'morning'"),
     bad(f"stint add T-1 --from 2026-01-05 --to 10:00 --reason r {PERSON}", "--from is '2026-01-05'"),
     bad(f"stint add T-1 --from 25:00 --to 26:00 --reason r {PERSON}", "--from is '25:00'"),
@@ -999,7 +999,7 @@ STRANGERS = [
     bad(f"intake --email --ref r {PERSON}", "--ref goes with a single request, not with --email"),
     bad(f"intake --from x --url u {PERSON}", "--url goes with a single request, not with --from"),
     bad(f"intake --from '' --channel c --ref r {PERSON}", "--ref goes with a single request, not with --from"),
-    bad(f"intake --github --from x {PERSON}", "--github and --from do not go together"),
+    bad(f"intake --github --from x {PERSON}", "--github and --from do not combine"),
 ]  # fmt: skip
 
 TABLE = [
@@ -1274,7 +1274,7 @@ def test_strict_identity_asks_for_the_explicit_forms(fresh):
     """With `identity = strict` a harness's variable names no session."""
     (fresh.repo.database.parent / "settings.toml").write_text('identity = "strict"')
     ran = fresh.run("claim", "T-1", "--agent", "codex", CLAUDE_CODE_SESSION_ID="abc")
-    is_told(refused("claim", 2, "no_session", "codex has no session here"), ran)
+    is_told(refused("claim", 2, "no_session", "no session given for codex"), ran)
 
 
 # Notes from standard input.

@@ -162,7 +162,7 @@ def test_twenty_problems_are_shown_and_a_report_has_them_all(repo, tmp_path):
     lines = repo.ok("sync", *ANA).out.splitlines()
     assert lines[-1] == "  and 11 more: dibs sync --report FILE lists them all"
     report = tmp_path / "report.txt"
-    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read any more")
+    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read")
     repo.ok("sync", "--report", str(report), *ANA)
     told = report.read_text().splitlines()
     assert [line.split(": ")[0] for line in told] == [f"{GRAPH}:{n}" for n in range(1, 31)]
@@ -503,8 +503,8 @@ def test_a_difference_is_told_and_the_task_stays_as_it_is(repo):
         (("--format", "github"), "{", "it is not JSON"),
         (("--format", "beads"), GITHUB, "cannot be read as beads"),
         (("--format", "taskwarrior"), "\0\0", "cannot be read as taskwarrior"),
-        (("--format", "beads", "--reason", "x"), beads(1), "--reason goes with --format dibs"),
-        (("--check",), "", "--check does not go with --format dibs"),
+        (("--format", "beads", "--reason", "x"), beads(1), "--reason requires --format dibs"),
+        (("--check",), "", "--check does not combine with --format dibs"),
     ],
 )
 def test_what_cannot_be_imported_is_a_usage_error_and_leaves_nothing(repo, words, data, why):

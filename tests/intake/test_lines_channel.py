@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.intake.bulk import LINE_MAX, Problem, ask_in, read_requests
+from dibs.intake.bulk import LINE_MAX, Problem, request_in, read_requests
 from dibs.intake.request import BadPayload, IntakeRequest
 
 
@@ -93,7 +93,7 @@ def test_a_line_has_a_limit_and_the_next_one_is_read():
     assert [type(one) for one in told] == [IntakeRequest, Problem, Problem, IntakeRequest]
     assert [one.line for one in told[1:3]] == [2, 3]
     with pytest.raises(BadPayload, match="the most is"):
-        ask_in(long(LINE_MAX + 1))
+        request_in(long(LINE_MAX + 1))
 
 
 class Endless(io.RawIOBase):

@@ -256,10 +256,10 @@ CLOCK_TOLERANCE = 5 * MINUTE
 
 SERVER_HINTS = {
     "unreachable": "look whether it runs, and whether this machine reaches it",
-    "not_let_in": "look at the role, its password and the database in the address",
+    "not_let_in": "check the role, the password and the database in the address",
     "unaccepted_server": "a person accepts it: dibs config --adopt",
     "moved_to_unaccepted": "a person accepts it: dibs config url ADDRESS",
-    "not_granted": "ask who owns the database: dibs board grant ROLE",
+    "not_granted": "ask the owner of the database to run: dibs board grant ROLE",
 }
 """Why a server cannot be reached or used, and where to look."""
 

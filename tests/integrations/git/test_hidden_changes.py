@@ -188,7 +188,7 @@ def test_a_push_of_replaced_objects_is_refused(shared, two):
     for ref in (f"refs/replace/{evil}", "refs/Replace/other"):
         said = two.git_fails("push", "origin", f"refs/replace/{evil}:{ref}")
         assert f"'{ref}' would replace an object" in said
-        assert "push the commit itself; objects that replace others are not taken" in said
+        assert "push the commit itself; replacement objects are not accepted" in said
     assert shared.git("for-each-ref", "refs/replace") == ""
 
 
