@@ -37,8 +37,8 @@ def measure(sizes: tuple[int, ...] = SIZES, rounds: int = ROUNDS) -> Report:
     with scratch() as folder:
         lines, figures = [], []
         for part in (of_next, of_barred, of_dependants, of_reset, of_tick):
-            said, found = part(folder, sizes, rounds)
-            lines += ["", *said] if lines else said
+            results, found = part(folder, sizes, rounds)
+            lines += ["", *results] if lines else results
             figures += found
     return Report("Graphs of tasks", figures, lines)
 

@@ -27,20 +27,20 @@ SCHEMA = "tests/storage/test_schema.py::test_the_schema_refuses"
 CLI = "tests/cli/test_cli.py"
 LOCKS = "tests/faults/test_locks.py"
 FAILOVER = "tests/faults/test_failover.py"
-LOST = "tests/faults/test_server_lost.py"
-FORMER = "tests/board/test_former_places.py::test_"
-HINTS = "tests/faults/test_hints.py::test_"
-CUT_OFF = "tests/faults/test_keeper_cut_off.py"
+LOST = "tests/faults/test_lost_connections.py"
+FORMER = "tests/board/test_moved_boards.py::test_"
+HINTS = "tests/faults/test_notifications.py::test_"
+CUT_OFF = "tests/faults/test_disconnected_keeper.py"
 EXPORT = "tests/board/test_export.py::test_"
 FILES = "tests/backlogs/test_files.py::test_"
 DISK = "tests/faults/test_disk.py::test_"
 FINGERPRINT = "tests/storage/test_fingerprint.py::test_"
 REPLACED = "tests/faults/test_replaced_board.py::test_"
-MOVING = "tests/board/test_moving.py"
+MOVING = "tests/board/test_move.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
-LIBRARY = "tests/cli/test_library.py::test_"
+LIBRARY = "tests/library/test_library.py::test_"
 DEMO = "tests/cli/test_demo.py::test_"
-RUN = "tests/cli/test_run.py::test_"
+RUN = "tests/workers/test_run.py::test_"
 MATCHING = "tests/board/test_matching.py::test_"
 DISPATCH = "tests/acceptance/test_dispatch.py::test_"
 BAD_INPUT = "tests/cli/test_bad_input.py::test_"
@@ -50,23 +50,23 @@ DEPENDENCIES_OF_SCOPES = "tests/board/test_dependencies.py"
 LIFECYCLE = "tests/acceptance/test_lifecycle.py::test_"
 SYNC = "tests/backlogs/test_sync.py::test_"
 KANO = "tests/backlogs/test_kano.py::test_"
-GRAPHS = "tests/backlogs/test_graphs.py::test_"
-KILLED = "tests/faults/test_killed_work.py::test_"
-GUARDING = "tests/board/test_guarding.py::test_"
+GRAPHS = "tests/backlogs/test_workgraph_sync.py::test_"
+KILLED = "tests/faults/test_killed_runs.py::test_"
+GUARDING = "tests/board/test_path_access.py::test_"
 APPROVALS = "tests/board/test_approvals.py::test_"
-RENEWING = "tests/board/test_renewing.py::test_"
-COMMITS = "tests/integrations/git/test_commits.py::test_"
-FENCE = "tests/integrations/git/test_fence.py::test_"
+RENEWING = "tests/board/test_renewal.py::test_"
+COMMITS = "tests/integrations/git/test_commit_guard.py::test_"
+FENCE = "tests/integrations/git/test_ref_guard.py::test_"
 TABLE_LOCKS = "tests/faults/test_table_locks.py::test_"
 ROLES = "tests/storage/test_roles.py::test_"
 FOREIGN = "tests/storage/test_foreign_schema.py::test_"
 HOOKS = "tests/integrations/harness/test_hooks.py::test_"
 STATED = "tests/cli/test_stated_process.py::test_"
-CONFINED = "tests/faults/test_confined.py::test_"
+CONFINED = "tests/faults/test_namespaces.py::test_"
 UNINSTALL = "tests/integrations/harness/test_uninstall.py::test_"
-SETUP = "tests/faults/test_setup_cut.py::test_"
-LEFT_BEHIND = "tests/board/test_left_behind.py::test_"
-RUNNER = "tests/integrations/git/test_runner.py::test_"
+SETUP = "tests/faults/test_interrupted_setup.py::test_"
+LEFT_BEHIND = "tests/board/test_former_work.py::test_"
+RUNNER = "tests/integrations/git/test_git_runner.py::test_"
 HIDDEN = "tests/integrations/git/test_hidden_changes.py::test_"
 EDITED = "tests/integrations/harness/test_edited_paths.py::test_"
 LIMITS = "tests/cli/test_scope_limits.py::test_"
@@ -74,13 +74,13 @@ FILE_LIMITS = "tests/cli/test_file_limits.py::test_"
 DISPLAY = "tests/domain/test_display.py::test_"
 QUOTING = "tests/integrations/harness/test_quoting.py::test_"
 TEXT = "tests/cli/test_bad_text.py::test_"
-PICKLING = "tests/cli/test_pickling.py::test_"
+PICKLING = "tests/library/test_pickling.py::test_"
 TRUST = "tests/board/test_trust.py::test_"
-MANY = "tests/cli/test_many_tasks.py::test_"
+MANY = "tests/cli/test_bulk_verbs.py::test_"
 CORRECTIONS = "tests/board/test_corrections.py::test_"
-ADOPTING = "tests/backlogs/test_adopting.py::test_"
+ADOPTING = "tests/backlogs/test_adoption.py::test_"
 FILES_VERBS = "tests/cli/test_files_verbs.py::test_"
-PLACES = "tests/acceptance/test_places.py::test_"
+PLACES = "tests/acceptance/test_work_locations.py::test_"
 ANSWERS = "tests/acceptance/test_lost_answers.py::test_"
 
 
@@ -131,14 +131,14 @@ TABLE = [
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
     ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
     # Trust.
-    ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_received.py::test_a_push_that_cannot_be_checked_is_refused"),
-    ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_received.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
+    ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_push_guard.py::test_a_push_that_cannot_be_checked_is_refused"),
+    ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_push_guard.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
     ("toml: long keys are parsed", "board/limited_files.py", "if parts > DEPTH:", "if False:", FILE_LIMITS + "a_key_of_too_many_parts_is_found_before_the_file_is_parsed"),
     ("toml: settings have no limit", "board/toml_files.py", "    if has_long_key(text):\n        raise too_deep(where)\n", "", FILE_LIMITS + "settings_beside_the_board_have_the_same_limit"),
-    ("a harness is known by its variables only", "board/identity.py", "if session := known.harness_session(parents):", "if session := '':", "tests/integrations/harness/test_sessions.py::test_a_shell_of_a_harness_without_its_variables_acts_for_no_person"),
-    ("who is deep enough is a person", "board/identity.py", "ANCESTORS = 4096", "ANCESTORS = 64", "tests/cli/test_run.py::test_an_agent_of_a_run_is_no_person_a_hundred_processes_further_down"),
+    ("a harness is known by its variables only", "board/identity.py", "if session := known.harness_session(parents):", "if session := '':", "tests/integrations/harness/test_harness_sessions.py::test_a_shell_of_a_harness_without_its_variables_acts_for_no_person"),
+    ("who is deep enough is a person", "board/identity.py", "ANCESTORS = 4096", "ANCESTORS = 64", "tests/workers/test_run.py::test_an_agent_of_a_run_is_no_person_a_hundred_processes_further_down"),
     ("who cannot be looked through is a person", "board/identity.py", "if len(parents) == ANCESTORS:", "if False:", IDENTITY),
-    ("trailers start programs", "git_runner.py", 'options = ("-c", f"core.commentChar={comment}", f"--git-dir={os.devnull}")', 'options = ("-c", f"core.commentChar={comment}")', "tests/integrations/git/test_messages.py::test_no_program_of_the_configuration_runs_for_a_trailer_and_comments_stay_below_it"),
+    ("trailers start programs", "git_runner.py", 'options = ("-c", f"core.commentChar={comment}", f"--git-dir={os.devnull}")', 'options = ("-c", f"core.commentChar={comment}")', "tests/integrations/git/test_trailers.py::test_no_program_of_the_configuration_runs_for_a_trailer_and_comments_stay_below_it"),
     ("settings that start programs count beside the board", "board/settings.py", "        if is_personal(key):\n            continue\n        try:", "        try:", TRUST + "what_an_agent_writes_beside_the_board_starts_nothing"),
     ("a server that a file names is contacted", "board/locate.py", "if place.url:\n        from dibs.storage.address import parse\n", 'if place.url or settings.proposed.get("url"):\n        from dibs.storage.address import parse\n        place = place.but(url=place.url or settings.proposed["url"])\n', TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
     ("a local board is made beside a server's", "board/locate.py", 'if "url" in settings.proposed and', "if False and", TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
@@ -320,7 +320,7 @@ TABLE = [
     ("every change gives a hint", "storage/postgres/notifications.py", "if now < store.hinted + APART:", "if False:", HINTS + "many_changes_of_one_client_are_one_hint"),
     ("every hint is heeded", "storage/postgres/notifications.py", "min(end, session.heard + APART)", "0", HINTS + "who_is_hinted_at_all_the_time_looks_now_and_then"),
     ("who has found work listens on", "workers/next.py", "board.store.unlisten()", "pass", HINTS + "who_has_found_work_listens_no_more"),
-    ("on a busy board there is no pause", "board/watch.py", "        if rest > 0:\n            board.store.listen(rest)\n        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now", "        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now\n        board.store.listen(rest)", "tests/board/test_watching.py::test_a_wait_pauses_before_it_looks_again_though_there_is_a_change"),
+    ("on a busy board there is no pause", "board/watch.py", "        if rest > 0:\n            board.store.listen(rest)\n        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now", "        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now\n        board.store.listen(rest)", "tests/board/test_watch.py::test_a_wait_pauses_before_it_looks_again_though_there_is_a_change"),
     ("a deadline is not kept", "storage/postgres/pipeline.py", "min(self._patience, left)", "self._patience", LOST + "::test_a_deadline_ends_the_wait_for_a_silent_server"),
     ("a silent server is waited for without end", "storage/postgres/pipeline.py", "ready.poll(max(0, min(self._patience, left)))", "ready.poll(40_000)", LOST + "::test_a_server_that_keeps_silent_is_given_up"),
     ("a pipeline ends with a flush", "storage/postgres/pipeline.py", "self._wire.pipeline_sync()", "self._wire.pipeline_sync(); self._wire.send_flush_request()", "tests/faults/test_pooler.py::test_nothing_is_sent_after_the_end_of_a_transaction"),
@@ -469,10 +469,13 @@ TABLE = [
     ("a child of anybody is the run's command", "board/orphans.py", "return machine.parent(run.command) == run.process.pid and ", "return ", KILLED + "the_board_cannot_name_any_process_for_the_command_of_a_run"),
     ("a dead parent is the run", "board/orphans.py", " and bool(machine.lives(run.process))", "", KILLED + "the_board_cannot_name_any_process_for_the_command_of_a_run"),
     ("the command is not known to the board", "workers/run.py", "        self._tell_of_command(self.child.pid)\n", "", KILLED + "what_hides_its_mark_is_ended_by_the_session_of_its_command"),
+    ("the run of another board is nobody's", "board/identity.py", "if is_agents_run(machine, one.pid)), 0)", "if False), 0)", RUN + "a_run_of_another_board_is_known_without_its_variables"),
+    ("every run of another board is an agent's", "board/identity.py", '    return "--agent" in named or (not named and machine.has_variable(pid, "DIBS_AGENT"))', "    return True", RUN + "a_persons_run_of_another_board_makes_nobody_an_agent"),
+    ("a run that a variable names is nobody's", "board/identity.py", ' or (not named and machine.has_variable(pid, "DIBS_AGENT"))', "", RUN + "a_run_of_another_board_is_known_without_its_variables"),
     ("an agent of a run may be a person", "board/identity.py", "        if part and not run.person:\n", "        if False:\n", RUN + "an_agent_that_a_run_started_is_no_person_whatever_it_says"),
     ("a person's run makes agents", "board/identity.py", "        if part and not run.person:\n", "        if part:\n", RUN + "a_persons_own_run_makes_nobody_an_agent"),
     ("a session of processes says nothing", "board/identity.py", "in above or is_in_session(machine, run.behind)", "in above", RUN + "an_agent_that_a_run_started_is_no_person_whatever_it_says"),
-    ("a run of another board says nothing", "board/identity.py", "if marked and agent and not is_known else", "if False else", RUN + "a_run_of_another_board_is_known_by_its_variables"),
+    ("a run of another board says nothing", "board/identity.py", "    if marked and agent and not is_known:\n", "    if False:\n", RUN + "a_run_of_another_board_is_known_by_its_variables"),
     ("a hold states no process", "library/lease.py", "pid=self._own_pid(rules))", "pid=None)", STATED + "a_script_that_was_killed_inside_a_hold_is_shown_as_stale_and_taken_over"),
     ("anybody's process may be stated", "machine.py", "return found if own and same and", "return found if same and", STATED + "the_process_of_another_user_or_namespace_is_a_usage_error"),
     ("a process of any namespace may be stated", "machine.py", "return found if own and same and", "return found if own and", STATED + "the_process_of_another_user_or_namespace_is_a_usage_error"),
@@ -586,7 +589,11 @@ TABLE = [
     ("sweep: a stopped run's command lives on", "workers/sweep.py", "if lease.task in over:", "if False:", RECOVERY + "what_stands_still_too_long_loses_its_command_before_its_lease"),
     ("a claim leaves the command of the dead running", "board/execute.py", "dead = kill_orphans_of_dead(self, command.task)", "from dibs.board.liveness import evidence_for, leases_of; dead = evidence_for(self, leases_of(self, command.task))", RECOVERY + "whoever_takes_from_the_dead_ends_what_is_left_of_them_first"),
     ("sweep: ends commands too early", "workers/sweep.py", "    return now >= lease_ends(", "    return True or lease_ends(", RECOVERY + "where_everybody_lives_nothing_is_written"),
-    ("run: begins beside the former command", "workers/run.py", "            self._end_former()\n", "", KILLED + "what_a_killed_run_left_at_work_is_ended_before_its_heir_begins"),
+    ("run: begins beside the former command", "workers/run.py", "            self._end_former()\n", "", KILLED + "what_a_stopped_run_left_at_work_is_ended_before_a_claim_of_its_task_begins"),
+    ("processes of ended leases are kept for ever", "storage/transaction.py", 'self._change("prune_lease_processes", before=self.now - PROCESSES_KEPT)', "pass", STATED + "the_process_of_an_ended_lease_is_forgotten_after_thirty_days"),
+    ("processes of running leases are pruned", "storage/sql/queries.sql", "AND ended.ended < :before)", "AND ended.ended < :before) OR board = :board", STATED + "the_process_of_an_ended_lease_is_forgotten_after_thirty_days"),
+    ("a partial file stays behind", "board/transfer/scratch.py", "    remove_left_behind(dirname(path), PART, PART_END)\n", "", EXPORT + "the_partial_file_of_a_killed_process_is_removed_by_the_next_one_in_that_folder"),
+    ("a partial file in use is removed", "board/transfer/scratch.py", "        with suppress(OSError):  # where files cannot be locked, nothing is removed either\n            flock(descriptor, LOCK_EX)\n", "", EXPORT + "the_partial_file_of_a_killed_process_is_removed_by_the_next_one_in_that_folder"),
     ("run: a renewal ties what the session claimed elsewhere", "workers/run.py", "who = self.who.but(place=None, behind=None)", "who = self.tied.but(behind=None)", LIFECYCLE + "what_a_session_claims_beside_its_run_does_not_end_with_the_run"),
     ("a swept holder is not named", "board/outcome.py", ', getattr(event, "former", None)', ",", LIFECYCLE + "a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was"),
     ("several keys are no keys", "cli/arguments.py", ' or each.options.get("nargs") in SEVERAL', "", BAD_INPUT + "bad_input_is_refused_clearly_and_changes_nothing"),
@@ -613,7 +620,7 @@ TABLE = [
     ("files: a step is told twice", "backlogs/formats/kano.py", "return any(tells(line, step) for line in lines)", "return False", KANO + "the_end_clears_the_record_and_keeps_the_owner_and_the_token"),
     ("files: an empty section is no gate", "backlogs/formats/kano.py", "if not document.section(title)", "if False", KANO + "an_empty_section_is_the_ready_gate"),
     ("files: claims of the dead stay in a graph", "backlogs/formats/workgraph.py", "heals = True", "heals = False", GRAPHS + "old_graphs_with_stale_claims_heal_with_one_summary_line"),
-    ("files: the lock of a graph is not taken", "backlogs/formats/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_graphs.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
+    ("files: the lock of a graph is not taken", "backlogs/formats/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_workgraph_sync.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
     # Installed, and removed again.
     Mutant("uninstall: any name is ours", "board/manifest.py", "if re.fullmatch(pattern, name)", "if True", f"{UNINSTALL}files_of_others_in_the_boards_folder_stay_and_are_named"),
     Mutant("uninstall: others' files are ours", "board/manifest.py", "            and found.st_uid == os.geteuid()\n", "", f"{UNINSTALL}a_file_of_another_user_beside_the_board_stays"),
@@ -656,6 +663,7 @@ TABLE = [
     Mutant("limits: unknown areas count as overlapping", "board/facts/task.py", "            if unknown:\n", "            if not ground:\n", f"{FILE_LIMITS}nobody_knows_what_an_area_stands_for_that_cannot_be_read"),
     Mutant("quoting: variation selectors", "domain/display.py", "character.isprintable() and character not in UNSEEN", "character.isprintable()", f"{DISPLAY}no_character_of_format_or_control_passes_by_itself"),
     Mutant("quoting: quotes inside", "domain/display.py", """.replace('"', '\\\\"')""", "", f"{DISPLAY}in_a_sentence_it_is_quoted_and_cut"),
+    ("a sentence may be a name", "storage/rows.py", '    if text.isprintable() and " " not in text:\n', "    if True:\n", QUOTING + "a_name_that_somebody_wrote_into_the_board_is_quoted"),
     Mutant("quoting: paths", "domain/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("quoting: the label", "integrations/harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("text: scripts of a name", "domain/checks.py", "        _check_scripts(name)\n", "        pass\n", f"{TEXT}a_name_that_mixes_scripts_is_refused_and_says_so"),

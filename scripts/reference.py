@@ -79,7 +79,7 @@ def states() -> list[str]:
         "The first question that is answered with no is the refusal. The codes are in",
         "[errors.md](errors.md).",
         "",
-        *[line for group in alike() for line in asked(group)],
+        *[line for group in alike() for line in guards_of(group)],
     ]
 
 
@@ -104,7 +104,7 @@ def alike() -> list[list[str]]:
     return list(groups.values())
 
 
-def asked(group: list[str]) -> list[str]:
+def guards_of(group: list[str]) -> list[str]:
     lines = [f"### {', '.join(typed(verb) for verb in group)}", ""]
     if group[0] in ON_OWN_LEASE:
         lines += [

@@ -176,8 +176,8 @@ def test_every_force_is_in_the_audit(backlog):
     [forced] = backlog.repo.json("log", "--forced")["events"]
     assert (forced["actor"], forced["task"], forced["token"]) == ("ana", KEY, "1.2")
     assert "it burns" in str(forced)
-    told = [line.partition("] ")[2] for line in backlog.worklog()[2:]]
-    assert [re.sub(r" \(dibs .*", "", line) for line in told] == [
+    lines = [line.partition("] ")[2] for line in backlog.worklog()[2:]]
+    assert [re.sub(r" \(dibs .*", "", line) for line in lines] == [
         "[model=unknown] InProgress: started",
         "[model=unknown] InProgress: forced: it burns",
         "[model=unknown] Proposed: reset: once more",
@@ -348,8 +348,8 @@ def test_a_lost_database_is_rebuilt_from_the_pointers_in_the_files(backlog):
     backlog.ok("complete", STORY_KEY, *CLAUDE)
     for file in backlog.repo.database.parent.glob("board.db*"):
         file.unlink()
-    said = backlog.ok("sync", *ANA).out
-    assert "1 lease brought back" in said
+    output = backlog.ok("sync", *ANA).out
+    assert "1 lease brought back" in output
     task = backlog.task()
     assert (task["holder"]["name"], task["holder"]["session"]) == ("codex", "s1")
     assert backlog.task(STORY_KEY)["state"] == "complete"
@@ -368,9 +368,9 @@ def test_a_lease_of_another_clone_is_reported_and_ignored(backlog, tmp_path):
     other = Repo.create(tmp_path / "other")
     shutil.copytree(backlog.repo.folder / "_kano", other.folder / "_kano")
     other.ok("init", "--new")
-    said = other.ok("sync", *ANA).out
-    assert "it names another board" in said
-    assert "where codex holds it until" in said
+    output = other.ok("sync", *ANA).out
+    assert "it names another board" in output
+    assert "where codex holds it until" in output
     other.ok("claim", KEY, *CLAUDE)
 
 
@@ -450,29 +450,29 @@ def test_every_change_needs_an_identity(backlog):
     """Where a kano backlog is, only what is said counts: neither git's name nor a harness's variable."""
     for verb in VERBS:
         assert backlog.code(verb, KEY) == (2, "no_identity")
-        said = (verb, KEY, "--agent", "codex")
-        assert backlog.code(*said) == (2, "no_session")
-        assert backlog.code(*said, CODEX_THREAD_ID="th-42") == (2, "no_session")
+        command = (verb, KEY, "--agent", "codex")
+        assert backlog.code(*command) == (2, "no_session")
+        assert backlog.code(*command, CODEX_THREAD_ID="th-42") == (2, "no_session")
     backlog.ok("claim", KEY, DIBS_AGENT="codex", DIBS_SESSION="s1")
     assert backlog.task()["session"] == "s1"
 
 
 def test_config_says_why_identity_is_strict(backlog):
-    told = backlog.repo.json("config")["settings"]["identity"]
-    assert told == {"value": "strict", "source": "kano backlog"}
+    reply = backlog.repo.json("config")["settings"]["identity"]
+    assert reply == {"value": "strict", "source": "kano backlog"}
 
 
 @of_a_file
 def test_a_setting_decides_before_the_backlog(backlog):
     file = backlog.repo.database.parent / "settings.toml"
     file.write_text('identity = "normal"\n')
-    told = backlog.repo.json("config")["settings"]["identity"]
-    assert told == {"value": "normal", "source": str(file)}
+    reply = backlog.repo.json("config")["settings"]["identity"]
+    assert reply == {"value": "normal", "source": str(file)}
     backlog.ok("claim", KEY, "--agent", "codex", CODEX_THREAD_ID="th-42")
     assert backlog.task()["session"] == "th-42"
 
 
 @of_a_file
 def test_without_a_kano_backlog_nothing_is_strict(repo):
-    told = repo.json("config")["settings"]["identity"]
-    assert told == {"value": "normal", "source": "default"}
+    reply = repo.json("config")["settings"]["identity"]
+    assert reply == {"value": "normal", "source": "default"}

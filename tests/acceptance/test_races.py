@@ -15,13 +15,13 @@ def judge(rounds, contestants: int) -> None:
     """In each round one exit 0, the rest exit 4, each naming the winner and until when."""
     for answers in rounds:
         assert len(answers) == contestants
-        winners = [(number, said) for number, code, said in answers if code == 0]
+        winners = [(number, answer) for number, code, answer in answers if code == 0]
         assert len(winners) == 1, answers
         number, won = winners[0]
-        for _, code, said in answers:
+        for _, code, answer in answers:
             if code != 0:
-                facts = said["error"]["facts"]
-                assert (code, said["error"]["code"]) == (4, "held")
+                facts = answer["error"]["facts"]
+                assert (code, answer["error"]["code"]) == (4, "held")
                 assert (facts["holder"], facts["session"]) == (f"racer-{number}", f"s{number}")
                 assert facts["expires_at"] == won["lease"]["expires_at"]
 
@@ -73,7 +73,7 @@ def test_expired_work_has_one_new_owner(repo):
     rounds = race([repo, other] * 3, claims)
     judge(rounds, 6)
     for answers in rounds:
-        won = next(said for _, code, said in answers if code == 0)
+        won = next(answer for _, code, answer in answers if code == 0)
         assert won["lease"]["token"] == "1.2"
         assert won["lease"]["taken_over_from"]["name"] == "dead"
 
@@ -85,7 +85,7 @@ def wait_until_expired(repo: Repo, key: str) -> None:
 
 def test_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):
     rounds = race([repo] * 8, [["add", f"task {n}", "--as", "ana" + "{n}"] for n in range(10)])
-    keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
+    keys = {answer["task"]["key"] for answers in rounds for _, _, answer in answers}
     assert len(keys) == 80
 
 
@@ -113,8 +113,8 @@ def test_one_origin_is_one_task_however_often_it_is_delivered(repo):
         "ana{n}",
     ]
     rounds = race([repo] * 8, [[*deliver, "--tier", str(tier)] for tier in (1, 2, 3)])
-    keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
-    created = [said["created"] for answers in rounds for _, _, said in answers]
+    keys = {answer["task"]["key"] for answers in rounds for _, _, answer in answers}
+    created = [answer["created"] for answers in rounds for _, _, answer in answers]
     assert (len(keys), created.count(True)) == (1, 1)
     [key] = keys
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
@@ -138,7 +138,7 @@ def test_losers_of_a_race_for_an_item_leave_the_ledger_alone(repo):
     rounds = race([repo, other] * 4, claims)
     judge(rounds, 8)
     for answers in rounds:
-        assert [said["lease"]["token"] for _, code, said in answers if code == 0] == ["1.1"]
+        assert [answer["lease"]["token"] for _, code, answer in answers if code == 0] == ["1.1"]
     after = repo.json("log", "--limit", "1000")["events"]
     verbs = [event["verb"] for event in after if event not in before]
     assert sorted(set(verbs)) == ["actor_registered", "claimed", "started"]

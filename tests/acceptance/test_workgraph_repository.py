@@ -103,9 +103,9 @@ def test_what_wg_reset_left_claimed_is_started_on_the_next_tick_too(ground):
     graph(repo, node("design"))
     repo.ok("sync", *ANA)
     edit(repo, "design", assigned="agent-979")
-    said = ground.once()
-    assert "1 stale claim healed: design (agent-979)" in said
-    assert "started design with codex" in said
+    output = ground.once()
+    assert "1 stale claim healed: design (agent-979)" in output
+    assert "started design with codex" in output
     assert fields(repo, "design")["assigned"] == "codex"
 
 
@@ -166,9 +166,9 @@ def test_the_heartbeat_frees_what_a_killed_agent_held_whatever_looks_first(groun
     repo.ok("sync", *ANA)
     dies(repo, "design")
     if how == "dispatch":
-        said = ground.once()
-        assert "1 lease ended: design (process gone)" in said
-        assert "started design with codex" in said
+        output = ground.once()
+        assert "1 lease ended: design (process gone)" in output
+        assert "started design with codex" in output
         until(lambda: fields(repo, "design").get("assigned") == "codex")
     elif how == "sweep":
         assert "design is open again: process gone" in repo.ok("sweep", *ANA).out
@@ -218,12 +218,12 @@ def test_an_existing_graph_with_stale_claims_heals_on_the_first_tick_with_one_su
     early = [node(f"e{n}", assigned=f"agent-{n}") for n in range(10)]
     ended = node("over", status="done", assigned="agent-1", completed_at="2026-04-28T22:42:26Z")
     graph(repo, *worked, *early, ended)
-    said = ground.once()
-    [line] = [line for line in said.splitlines() if "stale" in line]
+    output = ground.once()
+    [line] = [line for line in output.splitlines() if "stale" in line]
     assert "50 stale claims healed: t0 (agent-0), t1 (agent-1)" in line
     assert line.endswith("and 45 more")
-    assert said.count("started ") == 2
-    started = re.findall(r"^started (\w+) with", said, re.MULTILINE)
+    assert output.count("started ") == 2
+    started = re.findall(r"^started (\w+) with", output, re.MULTILINE)
     free = [f"t{n}" for n in range(40)] + [f"e{n}" for n in range(10)]
     assert is_free(repo, *(id_ for id_ in free if id_ not in started))
     assert fields(repo, "over")["assigned"] == "agent-1", "who did it is no claim"
@@ -264,9 +264,9 @@ def test_status_names_stale_claims_as_a_possibility_and_the_command_that_helps(r
     graph(repo, node("design"))
     repo.ok("sync", *ANA)
     dies(repo, "design")
-    said = repo.ok("status").out
-    assert "stale: process gone; dibs sweep" in said
-    assert "agent configuration" not in said
+    output = repo.ok("status").out
+    assert "stale: process gone; dibs sweep" in output
+    assert "agent configuration" not in output
 
 
 # Field changes in graph.jsonl.

@@ -351,6 +351,6 @@ def test_ready_is_one_predicate(bench, codex, ana):
     for _ in range(2):
         ana.do(c.Sweep(grace=0))
     with bench.board.read() as tx:
-        said = [key for key in tx.task_keys() if is_ready(tx, tx.task(key))]
-    assert said == offered(bench) == ["T-1", "T-5"]
-    assert [codex.do(c.Next()).task.key for _ in said] == said
+        output = [key for key in tx.task_keys() if is_ready(tx, tx.task(key))]
+    assert output == offered(bench) == ["T-1", "T-5"]
+    assert [codex.do(c.Next()).task.key for _ in output] == output

@@ -418,12 +418,12 @@ def test_what_was_said_comes_before_what_hooks_said():
 
 def test_a_command_does_not_forget_the_process_that_hooks_named_if_it_runs_below_it():
     above = ancestors(Linux())[0]
-    said = {"DIBS_AGENT": "claude", "DIBS_SESSION": "c1"}
-    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **said).place.process == above
-    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **said).place.watched
+    names = {"DIBS_AGENT": "claude", "DIBS_SESSION": "c1"}
+    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **names).place.process == above
+    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **names).place.watched
     elsewhere = above.but(pid=above.pid + 1)
-    assert hooked(Known("claude", "c1", elsewhere), CLAUDECODE="1", **said).place.process is None
-    assert not hooked(Known("claude", "c2", above), CLAUDECODE="1", **said).place.watched
+    assert hooked(Known("claude", "c1", elsewhere), CLAUDECODE="1", **names).place.process is None
+    assert not hooked(Known("claude", "c2", above), CLAUDECODE="1", **names).place.watched
 
 
 @pytest.mark.parametrize("value", ["", "a b", "\udcff", "x" * 200, "\0", "default"])

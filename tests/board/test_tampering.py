@@ -30,7 +30,7 @@ NOT_PROVEN = {
     ("board", "keys"),  # lower: the next key is looked for from there
     ("board", "moved_to"), ("board", "arriving"), ("board", "ticket"),  # where the board is; not what happened
     ("task", "renewals"), ("task", "suspect"), ("task", "version"),  # changed without an event
-    ("event", "request"),  # serves whoever has to ask again, and proves nothing
+    ("event", "request"),  # serves retries, and proves nothing
 }  # fmt: skip
 """What no event tells. Sessions, requests, refusals and the clock's anchor are beside the ledger."""
 
@@ -44,9 +44,11 @@ def busy(apart):
         bench.agent("claude", "s9"),
         bench.person("ana"),
     )
-    ask = c.Add(Terms("asked"), channel="mail", origin_ask_ref="<1@x>", digest="d1", url="http://x")
-    ana.do(ask)
-    ana.do(ask.but(digest="d2"))
+    request = c.Add(
+        Terms("asked"), channel="mail", origin_ask_ref="<1@x>", digest="d1", url="http://x"
+    )
+    ana.do(request)
+    ana.do(request.but(digest="d2"))
     ana.do(c.Add(Terms("second"), ("src/**",), after=(T1,)))
     ana.do(c.Add(Terms("third")))
     codex.claim(ttl=HOUR)

@@ -10,44 +10,33 @@ import subprocess
 import pytest
 
 from kit.boards_on_disk import board_with
+from kit.disks import memory_disk, mount, mounted
 from kit.hands import Hand
 from kit.repositories import DIBS, Repo, clean_environment
 
 MINE = ("--agent", "codex", "--session", "s1")
 
 
-def mount(*arguments: str) -> bool:
-    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
-
-
 @pytest.fixture
 def small(tmp_path):
     """A file system of its own, of half a megabyte."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if not mount("-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)):
-        pytest.skip("a file system cannot be mounted here: a full disk cannot be tried")
-    with contextlib.ExitStack() as ends:
-        ends.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
+    with memory_disk(tmp_path / "small", "600k") as folder:
         yield folder
 
 
 @pytest.fixture
 def small_blocks(tmp_path):
     """A file system of its own whose blocks are smaller than a page of memory."""
-    folder, image = tmp_path / "blocks", tmp_path / "image"
-    folder.mkdir()
+    image = tmp_path / "image"
     with open(image, "wb") as file:
         file.truncate(4 << 20)
     make = ["mkfs.ext4", "-q", "-b", "1024", "-O", "^has_journal", "-m", "0", str(image)]
     if (
         not shutil.which("mkfs.ext4")
         or subprocess.run(make, capture_output=True, check=False).returncode
-        or not mount("-o", "loop", str(image), str(folder))
     ):
         pytest.skip("a file system cannot be made here: small blocks cannot be tried")
-    with contextlib.ExitStack() as ends:
-        ends.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
+    with mounted(tmp_path / "blocks", "-o", "loop", str(image)) as folder:
         yield folder
 
 

@@ -173,9 +173,11 @@ class Backlog:
 
     def ground(self, tx: ReadTransaction, dialect: Dialect) -> DiffContext:
         """What one item is compared with, from one snapshot of the board."""
+        names = None if dialect.single else self.index(tx).names(dialect)
 
         def key(id_: str) -> TaskKey | None:
-            task = tx.task(key_of(id_)[0]) or tx.task_of_origin(dialect.channel, id_)
+            ref = id_ if names is None else names.ref(id_) or id_
+            task = tx.task_of_origin(dialect.channel, ref) or tx.task(key_of(id_)[0])
             return task.key if task is not None and task.channel == dialect.channel else None
 
         return diff_context(tx, dialect, key)
@@ -184,7 +186,7 @@ class Backlog:
         self, tx: ReadTransaction, dialect: Dialect, task: Task
     ) -> tuple[Item | None, list[Problem]]:
         """The item of a task, wherever its file is now; or what is wrong with its own file."""
-        known = self.index(tx).path_of(dialect.channel, task.origin_ask_ref or "")
+        known = self.path_of(tx, dialect, task)
         fault: Problem | None = None
         likely: tuple[Item, list[Problem]] | None = None
         for path in self.candidates(dialect, task, known):
@@ -204,6 +206,12 @@ class Backlog:
                         return found
                     likely = likely or found
         return likely or (None, [fault or Problem(known or self.root, "it is not there", HOLDS)])
+
+    def path_of(self, tx: ReadTransaction, dialect: Dialect, task: Task) -> str | None:
+        """Where its file was last."""
+        if dialect.single:
+            return next(iter(dialect.paths(self.root)), None)
+        return self.index(tx).path_of(dialect.channel, task.origin_ask_ref or "")
 
     def candidates(self, dialect: Dialect, task: Task, known: str | None) -> Iterator[str]:
         """Where to look for it: its last path, then by name, then everywhere."""

@@ -9,7 +9,7 @@ import os
 from os.path import basename, join
 
 from dibs.backlogs.files import GRAPH_LIMIT
-from dibs.backlogs.item import refs_of
+from dibs.backlogs.item import APART, refs_of
 from dibs.board import limited_files
 from dibs.domain.model import FINAL
 from dibs.domain.values import Value
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from dibs.backlogs.item import Item
+    from dibs.backlogs.item import Dialect, Item
     from dibs.domain.instants import Instant
 
 FILE = "backlog-index.json"
@@ -115,6 +115,9 @@ class Index:
             for noted in file.items:
                 yield path, noted
 
+    def names(self, dialect: Dialect) -> Names:
+        return Names(dialect, (one for _, one in self.items() if one.channel == dialect.channel))
+
     def path_of(self, channel: str, ref: str) -> str | None:
         if not self._places:
             places: dict[tuple[str, str], list[tuple[str, IndexedItem]]] = {}
@@ -122,6 +125,35 @@ class Index:
                 places.setdefault((one.channel, one.ref), []).append((path, one))
             self._places = {key: in_order(found)[0][0] for key, found in places.items()}
         return self._places.get((channel, ref))
+
+
+class Names:
+    """Finds items by what files call them."""
+
+    def __init__(self, dialect: Dialect, items: Iterable[IndexedItem]) -> None:
+        """Of several items with one id the first is meant; what only has it in its name comes last."""
+        self._dialect = dialect
+        self._refs: dict[str, list[str]] = {}
+        self._ids: dict[str, str] = {}
+        for one in sorted(items, key=lambda one: (one.by_name, APART in one.ref)):
+            self._refs.setdefault(dialect.folded(one.id), []).append(one.ref)
+            self._ids[one.ref] = one.id
+
+    def ref(self, text: str) -> str | None:
+        """The ref of the item that is called so."""
+        if text in self._ids:
+            return text
+        id_, uid = self._dialect.named(text)
+        found = self._refs.get(self._dialect.folded(id_), ())
+        return next((ref for ref in found if ref.casefold().startswith(uid)), None)
+
+    def plain(self, text: str) -> str:
+        """The id of that item, or its ref where another has its id; as it is if there is none."""
+        ref = self.ref(text)
+        if ref is None:
+            return text
+        id_ = self._ids[ref]
+        return id_ if self.ref(id_) == ref else ref
 
 
 def in_order(places: Iterable[tuple[str, IndexedItem]]) -> list[tuple[str, IndexedItem]]:

@@ -101,6 +101,8 @@ class Item(Value):
     """When it may begin, if it says so; until then it has a gate."""
     dated: str = ""
     """When it was changed last, in its own words; of two copies the later one counts."""
+    order: float | None = None
+    """Its place among items of one priority, if people have put them in order."""
     by_name: bool = False
     """Whether its id is only in the file's name."""
 
@@ -185,6 +187,21 @@ if TYPE_CHECKING:
         """Whether the first sync corrects claims of the dead in the file too."""
         largest: int
         """Size limit of a file in bytes."""
+
+        single: bool
+        """Whether all items are in one file."""
+
+        def folded(self, id_: str) -> str:
+            """The id without what is cosmetic in it."""
+            ...
+
+        def named(self, text: str) -> tuple[str, str]:
+            """The id in a reference to another item, and how the uid of that item begins, if stated."""
+            ...
+
+        def skipped(self, root: str) -> Iterator[tuple[str, str]]:
+            """Files of the backlog that are not read, and why."""
+            ...
 
         @property
         def knows_sessions(self) -> bool:

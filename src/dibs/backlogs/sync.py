@@ -13,8 +13,8 @@ from dibs.backlogs.cycles import broken_cycles
 from dibs.backlogs.diff import compare_item, diff_context
 from dibs.backlogs.discover import wrong_in
 from dibs.backlogs.formats.words import key_of
-from dibs.backlogs.index import File, in_order, noted
-from dibs.backlogs.item import APART, Item, Problem, ref_apart
+from dibs.backlogs.index import File, Names, in_order, noted
+from dibs.backlogs.item import Item, Problem, ref_apart
 from dibs.backlogs.items import items_in
 from dibs.backlogs.missing import GONE, as_gone, missing, reason_text
 from dibs.backlogs.report import NOTHING, Options, Report
@@ -22,7 +22,7 @@ from dibs.backlogs.writeback import SHOWN
 from dibs.board.limited_files import Unreadable
 from dibs.domain import commands as c
 from dibs.domain.instants import SECOND
-from dibs.domain.model import BacklogItem, Task, TaskKey
+from dibs.domain.model import FINAL, BacklogItem, Task, TaskKey
 from dibs.domain.refusals import refused
 from dibs.domain.values import Value
 from dibs.machine import NANOSECONDS, wall_clock
@@ -137,6 +137,27 @@ class SyncPass:
             unwritten=self.unwritten,
             problems=tuple(self.problems),
             proposals=self.names(),
+            skipped=self.skipped(),
+            finished=self.finished(),
+        )
+
+    def skipped(self) -> tuple[Problem, ...]:
+        if not self.options.everything:
+            return ()
+        return tuple(
+            Problem(path, why, "it is not a task")
+            for dialect in self.backlog.dialects
+            for path, why in dialect.skipped(self.backlog.root)
+        )
+
+    def finished(self) -> tuple[str, ...]:
+        if not self.options.everything:
+            return ()
+        return tuple(
+            f"{item.path}: {item.id} is {item.state}"
+            for items in self.fresh.values()
+            for item in items
+            if item.state in FINAL
         )
 
     # Reading.
@@ -256,6 +277,7 @@ class SyncPass:
             verdicts = [(self.candidate(item), self.judged(tx, dialect, item)) for item in fresh]
         self.total += sum(verdict.listed is not None for _, verdict in verdicts)
         new = [(one, verdict) for one, verdict in verdicts if one.task is None]
+        new.sort(key=lambda each: (each[0].item.order is None, each[0].item.order or 0))
         known = [v.listed for one, v in verdicts if one.task is not None and v.listed]
         if self.options.check:
             self.added += len(new)
@@ -313,20 +335,13 @@ class SyncPass:
     def load(self, tx: ReadTransaction, dialect: Dialect, many: int) -> None:
         """Loads the tasks of this backlog by ref: all at once, if many are needed."""
         self.rows: dict[str, Task] = {}
-        known = sorted(
-            (one for _, one in self.all_noted(dialect)),
-            key=lambda one: (one.by_name, APART in one.ref),
-        )
-        self.by_id = {one.id.casefold(): one.ref for one in known[::-1]}
+        self.names_in = Names(dialect, (one for _, one in self.all_noted(dialect)))
         if many > BATCH:
             self.rows = {task.origin_ask_ref or "": task for task in tx.tasks_of(dialect.channel)}
             return
-        refs = {one.ref for _, one in self.all_noted(dialect)} if many else set()
         wanted = {ref for items in self.fresh.values() for item in items for ref in item.refs}
-        waited = {
-            id_.casefold() for items in self.fresh.values() for item in items for id_ in item.after
-        }
-        wanted |= {ref for id_, ref in self.by_id.items() if id_ in waited} & refs
+        named = (id_ for items in self.fresh.values() for item in items for id_ in item.after)
+        wanted |= {ref for id_ in named if (ref := self.names_in.ref(id_)) is not None}
         for ref in wanted:
             task = tx.task_of_origin(dialect.channel, ref)
             if task is not None:
@@ -353,7 +368,7 @@ class SyncPass:
 
     def key_of_id(self, id_: str) -> TaskKey | None:
         """The key of the task with an id that a file names, or the key that it will have."""
-        ref = self.by_id.get(id_.casefold())
+        ref = self.names_in.ref(id_)
         if ref is None:
             return None
         task = self.rows.get(ref)
@@ -372,9 +387,13 @@ class SyncPass:
     ) -> list[Item]:
         if not any(item.after for item in fresh):
             return fresh
+        noted = self.all_noted(dialect)
+        names = Names(dialect, (one for _, one in noted))
         everything = [
-            Item(dialect.channel, one.ref, one.id, path, "", "open", "", after=one.after)
-            for path, one in self.all_noted(dialect)
+            Item(dialect.channel, one.ref, one.id, path, "", "open", "").but(
+                after=tuple(map(names.plain, one.after))
+            )
+            for path, one in noted
             if counts[one.ref] == path
         ]
         after, problems = broken_cycles(everything)

@@ -78,13 +78,14 @@ def backlog_of(call: Call) -> Backlog:
 
 
 def backlog_here(call: Call) -> Backlog:
+    from dibs.backlogs.places import SIGNS
     from dibs.opening import backlog_here as found_here
 
     found = found_here(call.place)
     if found is None:
         raise refused(
             "no_backlog",
-            "there is no backlog here: no _kano/backlog, .claude/work-queue, .wg or backlog",
+            f"there is no backlog here: none of {', '.join(SIGNS)}",
         )
     return found
 
@@ -158,10 +159,11 @@ def watch(call: Call, backlog: Backlog) -> Iterator[VerbResult | None]:
 
 
 def sync_result(report: Report, *, check: bool) -> VerbResult:
-    payload = report.named() | {
+    payload = report.but(skipped=(), finished=()).named() | {
         "problems": [problem.named() for problem in report.problems],
         "checked": check,
     }
+    del payload["skipped"], payload["finished"]  # the report file has them
     failed = 1 if report.unwritten else 0
     return VerbResult(payloads.answer(sync=payload), tuple(lines(report, check=check)), exit=failed)
 
@@ -193,10 +195,18 @@ def problem_lines(
         yield f"  and {len(problems) - SHOWN} more: {more}"
 
 
+def report_lines(report: Report) -> Iterator[str]:
+    """What was odd, what was skipped, and, apart, what is finished."""
+    yield from map(str, (*report.problems, *report.skipped, *report.proposals))
+    if report.finished:
+        yield f"\nfinished: {count(len(report.finished), 'item')}"
+        yield from (f"  {line}" for line in report.finished)
+
+
 def write_report(path: str, report: Report) -> None:
     try:
         with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(f"{line}\n" for line in (*report.problems, *report.proposals))
+            file.writelines(f"{line}\n" for line in report_lines(report))
     except OSError as error:
         what = f"the files are synced, but the report cannot be written to {path}"
         raise refused("output_lost", f"{what}: {error.strerror}") from None

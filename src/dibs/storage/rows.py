@@ -94,8 +94,17 @@ def listed(values: tuple[str, ...]) -> str:
     return written(values)
 
 
+def name_of(text: str) -> str:
+    """The name of an actor or a session. dibs accepts none with spaces: by SQL somebody wrote a sentence."""
+    if text.isprintable() and " " not in text:
+        return text
+    from dibs.domain.display import quoted
+
+    return quoted(text)
+
+
 def actor_of(row: Row) -> Actor:
-    return Actor(row[0], row[1], row[2], row[3], texts(row[4]), row[5])
+    return Actor(row[0], name_of(row[1]), row[2], row[3], texts(row[4]), row[5])
 
 
 def actor_columns(actor: Actor) -> Columns:
@@ -157,7 +166,7 @@ def task_of(row: Row) -> Task:
         if holder is None
         else Lease(
             holder,
-            session,
+            session and name_of(session),
             acquired,
             renewed,
             ttl,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dibs.domain import ledger
 from dibs.domain.events import tasks as e
 from dibs.domain.evolve import ended_lease, ended_stint, evolve
-from dibs.domain.instants import MINUTE, Duration, Instant
+from dibs.domain.instants import DAY, HOUR, MINUTE, Duration, Instant
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     COMPLETE,
@@ -59,6 +59,12 @@ if TYPE_CHECKING:
 
 FORGETS_EVERY = MINUTE
 """How often expired request ids are deleted."""
+
+PROCESSES_KEPT, PRUNES_EVERY = Duration(30 * DAY), HOUR
+"""How long the process of an ended lease is kept, and how often older ones are deleted.
+
+What a run started is recognised by its row, also after its lease ended.
+"""
 
 
 class Request(Value):
@@ -364,6 +370,8 @@ class WriteTransaction(ReadTransaction):
                 self._change("save_seq", floor=self.now, seq=board.seq)
             else:
                 self._change("save_board", **self.board.named())
+            if self.now // PRUNES_EVERY > read.floor // PRUNES_EVERY:
+                self._change("prune_lease_processes", before=self.now - PROCESSES_KEPT)
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
             place = {"moved_to": board.moved_to, "arriving": board.arriving}
             self._change("save_place", ticket=board.ticket, **place)

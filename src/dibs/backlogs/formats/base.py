@@ -8,6 +8,7 @@ from dibs.board.limited_files import LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from dibs.backlogs.item import Item, Problem
@@ -18,6 +19,7 @@ class BaseDialect:
     """A backlog of small files, without its own lock and list of sessions."""
 
     heals = False
+    single = False
     largest = LIMIT
 
     def read(
@@ -31,6 +33,15 @@ class BaseDialect:
 
     def is_dead(self, session: str) -> bool:
         return False
+
+    def folded(self, id_: str) -> str:
+        return id_.casefold()
+
+    def named(self, text: str) -> tuple[str, str]:
+        return text, ""
+
+    def skipped(self, root: str) -> Iterator[tuple[str, str]]:
+        return iter(())
 
     def read_one(
         self, path: str, data: bytes, now: Instant, ref: str

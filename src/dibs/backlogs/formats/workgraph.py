@@ -79,6 +79,7 @@ class Workgraph(BaseDialect):
     channel = "workgraph"
     words = Words(STATES, WORDS)
     heals = True
+    single = True
     largest = GRAPH_LIMIT
 
     def __init__(
