@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.board.command_builder import build
+from dibs.board.command_builder import ttl as parse_ttl
 from dibs.cli.arguments import argument
 from dibs.cli.call import (
     KEY,
@@ -95,7 +95,7 @@ def renew_all(call: Call) -> VerbResult:
 
     if call.request_id is not None:
         raise bad_argument("--request-id requires KEY")
-    who = call.who()
+    who, ttl = call.who(), None if call["ttl"] is None else parse_ttl(call["ttl"])
     results: list[payloads.Payload] = []
     lines: list[str] = []
     warnings: list[str] = []
@@ -103,7 +103,7 @@ def renew_all(call: Call) -> VerbResult:
     held = [task.key for task in queries.held_by(call.board, who)]
     for key in (*held, *queries.lost_by(call.board, who)):
         try:
-            result = call.render(call.board.execute(who, build(c.Renew, task=key, ttl=call["ttl"])))
+            result = call.render(call.board.execute(who, c.Renew(key, ttl=ttl)))
             results.append(result.json())
             lines += result.lines
             warnings += result.warnings
