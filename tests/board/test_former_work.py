@@ -152,7 +152,9 @@ def taken_from(repo: Repo, worktree: str, *, host: str | None = None) -> dict[st
     former = ran.json["lease"]["taken_over_from"]
     assert event["facts"]["ending"]["uncommitted"] == former["uncommitted"]
     assert event["facts"]["ending"]["not_looked_at"] == (former["not_looked_at"] or "")
-    warned = [text for text in ran.json["warnings"] if "did not look for uncommitted files" in text]
+    warned = [
+        text for text in ran.json["warnings"] if "uncommitted files there are unknown" in text
+    ]
     assert [text.partition(": ")[2] for text in warned] == (
         [former["not_looked_at"]] if former["not_looked_at"] else []
     )

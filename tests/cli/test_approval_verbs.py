@@ -104,8 +104,8 @@ def test_what_was_answered_before_is_marked_where_it_is_not_about_a_task(worked,
     again = worked.ok(*command, "--json")
     assert again.json["replayed"] is True
     [warning] = again.json["warnings"]
-    assert "this was answered before" in warning
-    assert "this was answered before" in worked.ok(*command).err
+    assert "this request id was answered before" in warning
+    assert "this request id was answered before" in worked.ok(*command).err
     marks = {"replayed": 0, "warnings": 0}
     assert {**again.json, **marks} == {**first, **marks}
 

@@ -5,94 +5,96 @@ from __future__ import annotations
 GROUPS: dict[str, dict[str, str]] = {
     "tasks": {
         "add": "add a task",
-        "edit": "change what a task asks for",
-        "intake": "take in a request; the same origin always gives the same task",
+        "edit": "change the terms of a task",
+        "intake": "add a request; the same origin always gives the same task",
         "list": "list tasks",
         "show": "show one task with its assignment record, notes and leases",
-        "depend": "make a task wait for others, or not any more",
+        "depend": "add or remove dependencies of a task",
         "why": "why nobody works on a task, down to the cause",
-        "scope": "show or change the paths that a task may touch",
+        "scope": "show or change the paths that a task may change",
         "note": "add a note to a task",
     },
     "own": {
         "claim": "become the holder of a task and start it",
-        "next": "claim what is offered first",
-        "start": "begin, or begin the next stint",
+        "next": "claim the first task on offer",
+        "start": "start work, or the next stint",
         "stop": "end the stint, keep the lease",
-        "renew": "extend one lease, or all of this session",
-        "release": "give a task back",
-        "handoff": "name the next holder, without a gap",
-        "takeover": "become the holder after expiry",
+        "renew": "extend one lease, or all leases of this session",
+        "release": "release a task",
+        "handoff": "transfer a task to the next holder, without a gap",
+        "takeover": "become the holder after the lease has expired",
         "assign": "make somebody else the holder",
-        "unassign": "take an assignment back",
-        "park": "keep a task from being offered",
+        "unassign": "cancel an assignment",
+        "park": "stop offering a task",
         "unpark": "offer a parked task again",
     },
     "move": {
-        "block": "say what stands in the way",
-        "unblock": "nothing stands in the way any more",
-        "submit": "hand the result to a reviewer",
+        "block": "mark a task as blocked",
+        "unblock": "mark a blocked task as open again",
+        "submit": "submit work for review",
         "accept": "accept submitted work",
         "reject": "send submitted work back",
-        "complete": "the work is done (also: done)",
-        "fail": "the work was tried and did not succeed",
-        "retry": "try again what failed, or was left by the dead",
-        "reset": "begin tasks anew, with all that depends on them",
-        "drop": "the work is not wanted any more",
+        "complete": "mark a task as complete (alias: done)",
+        "fail": "mark a task as failed",
+        "retry": "retry a failed task, or one left by a dead holder",
+        "reset": "reset tasks, with everything that depends on them",
+        "drop": "drop a task that is no longer wanted",
     },
     "look": {
         "status": "the board at a glance",
         "log": "the ledger: who owned what when",
         "who": "who owns a task, or owned it at an instant; who holds paths",
-        "watch": "see events as they happen",
+        "watch": "print events as they happen",
         "wait": "wait until a task is complete, free or ready",
     },
     "time": {
-        "timesheet": "what the periods of work add up to, by actor, task, day, week or month",
+        "timesheet": "hours by actor, task, day, week or month",
         "day": "one actor's day: stints, notes, claims and takeovers",
-        "stint": "list periods of work, put them right, say what was used",
-        "approve": "confirm somebody else's hours in a period, which closes it",
-        "reopen": "let an approved period be corrected again",
+        "stint": "list and correct periods of work, and report their usage",
+        "approve": "approve somebody else's hours in a period, which closes it",
+        "reopen": "reopen an approved period for corrections",
     },
     "work": {
-        "sweep": "end the leases of the dead, and offer their tasks again",
-        "run": "run a command under a task: claim it, renew it, then complete or fail it",
-        "dispatch": "start the configured agents on what is ready",
+        "sweep": "end the leases of dead holders, and offer their tasks again",
+        "run": "run a command under a lease: claim, renew, then complete or fail",
+        "dispatch": "start the configured agents on ready tasks",
     },
     "files": {
-        "sync": "read backlog files into the board, and keep them in step with it",
-        "import": "take in what another tool, or dibs itself, has exported",
-        "export": "write the whole board, with its ledger, to a file of JSON lines",
+        "sync": "sync backlog files with the board",
+        "import": "import what another tool, or dibs itself, exported",
+        "export": "export the board with its ledger as JSON lines",
         "shellenv": "print shell functions that lock WRK items",
     },
     "board": {
-        "init": "make a board for this repository",
-        "config": "show every setting and where it comes from, or change one",
+        "init": "create a board for this repository",
+        "config": "show every setting and its source, or change one",
         "actor": "list or change actors",
         "doctor": "check the board, its file or its server, its ledger and its clock",
-        "setup": "set up a board, git and the agent harnesses that are found, or one of them",
-        "uninstall": "take out everything that was set up, and name what stays",
-        "board": "list, move, save or restore boards, and say who may use them",
-        "demo": "eight agents, two people, kills and a zombie, in a throw-away repository",
+        "setup": "set up a board, git hooks and the agent harnesses found here",
+        "uninstall": "remove everything that was set up, and list what stays",
+        "board": "list, move, back up or restore boards, and grant access",
+        "demo": "eight agents, two people, kills and a zombie, in a temporary repository",
     },
     "inner": {
-        "guard": "what hooks ask before a repository is written to; range A..B is for CI",
-        "hook": "what an agent harness calls before an edit, and when a session begins or ends",
-        "prime": "what a session is told at its start: what it holds, what is ready",
-        "statusline": "one line for a prompt: what this session holds, and how long still",
+        "guard": "checks for git hooks; range A..B is for CI",
+        "hook": "called by an agent harness before an edit, and when a session starts or ends",
+        "prime": "the context of a new session: what it holds, what is ready",
+        "statusline": "one line for a prompt: what this session holds, and for how long",
     },
 }
 
 ALIASES = {"done": "complete"}
 
-APART = {
+MODULE_OF = {
     "config": "config", "demo": "demo", "guard": "guard", "hook": "hook", "intake": "intake", "prime": "hook",
     "setup": "setup", "statusline": "hook", "uninstall": "uninstall",
 }  # fmt: skip
 """Verbs whose module is not named after their group."""
 
 MODULES = {
-    verb: f"dibs.cli.{APART.get(verb, group)}" for group, verbs in GROUPS.items() for verb in verbs
+    verb: f"dibs.cli.{MODULE_OF.get(verb, group)}"
+    for group, verbs in GROUPS.items()
+    for verb in verbs
 }
 
 
@@ -106,18 +108,18 @@ def overview() -> str:
     for group, verbs in GROUPS.items():
         lines += ["", f"{group}:"]
         lines += [f"  {verb:<10} {means}" for verb, means in verbs.items()]
-    return "\n".join(lines) + EVERYWHERE
+    return "\n".join(lines) + FOOTER
 
 
-EVERYWHERE = """
+FOOTER = """
 
-with every verb, before or after it:
-  --agent NAME       the agent that acts (or DIBS_AGENT), with
+common options, before or after the verb:
+  --agent NAME       act as this agent (or DIBS_AGENT), with
   --session NAME     its session (or DIBS_SESSION, or the harness's own variable)
-  --as NAME          the person who acts
-  --request-id ID    asking again with the same id gives the same answer
+  --as NAME          act as this person
+  --request-id ID    a retry with the same id returns the same answer
   --json             one JSON object instead of text
-  --help             what the verb takes
+  --help             the arguments of the verb
 
 exit: 0 done, 1 refused, 2 usage, 3 a gate is not met, 4 held by another session,
       5 lease lost, 70 a bug in dibs, 73 done but output lost, 74 storage failed,
