@@ -126,7 +126,7 @@ def test_the_actions_of_the_documentation_are_known():
 
 
 def test_what_was_transferred_is_opened_elsewhere(payload):
-    assert "moved" in read("issues", payload("issues_transferred.json")).why
+    assert "transferred" in read("issues", payload("issues_transferred.json")).why
 
 
 def test_a_closed_issue_asks_for_nothing_but_a_comment_on_it_does(payload):
@@ -195,7 +195,7 @@ WRONG = [
     ({"issue__title": ["a"]}, "issue.title is a list"),
     ({"issue__html_url": ...}, "there is no issue.html_url"),
     ({"issue__html_url": "javascript:alert(1)"}, "the url does not begin"),
-    ({"issue__html_url": "https://github.com/\ud800"}, "the url holds"),
+    ({"issue__html_url": "https://github.com/\ud800"}, "the url contains"),
     ({"issue__state": 7}, "issue.state is a number"),
     ({"repository": None}, "there is no repository.full_name"),
     ({"repository__full_name": "Shop"}, "repository.full_name is not the name of a repository"),

@@ -115,11 +115,6 @@ def timesheet(call: Call) -> VerbResult:
     return written(call, made)
 
 
-CODE = argument(
-    "--charge-code", metavar="CODE", help="only this charge code; '' for work without one"
-)
-
-
 def by_of(call: Call) -> tuple[str, ...]:
     names = tuple(call["by"] or (ACTOR,))
     for name in names:
@@ -260,7 +255,7 @@ def list_stints(call: Call) -> VerbResult:
             hms(Duration(one.end - one.start)),
             one.source,
             one.cause.replace("_", " "),
-            *((amount(one.tokens), cost(one.cost), one.spending) if spends else ()),
+            *(usage_cells(one) if spends else ()),
         )
         for one in record.stints
     ]
@@ -273,12 +268,9 @@ def list_stints(call: Call) -> VerbResult:
     return VerbResult(payloads.answer(stints=listed), lines)
 
 
-def amount(tokens: int | None) -> str:
-    return "" if tokens is None else str(tokens)
-
-
-def cost(millionths: int | None) -> str:
-    return "" if millionths is None else money(millionths)
+def usage_cells(one: WorkedStint) -> tuple[str, str, str]:
+    tokens = "" if one.tokens is None else str(one.tokens)
+    return tokens, "" if one.cost is None else money(one.cost), one.spending
 
 
 # Corrections: previewed first, written only with --yes.
@@ -522,7 +514,7 @@ VERBS = {
             *PERIOD,
             argument("--by", action="append", metavar="WHAT", help=f"{', '.join(BY)}; repeatable"),
             argument("--actor", metavar="NAME", help="only this one"),
-            CODE,
+            argument("--charge-code", metavar="CODE", help="only this code; '' for work without"),
             argument("--billable", action="store_true", help="only what is billed"),
             argument("--not-billable", action="store_true", help="only what is not billed"),
             argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
