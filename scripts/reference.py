@@ -207,7 +207,7 @@ def cli() -> list[str]:
         "`2026-11-15 15:30` (local), `15:30` (today, local) or `2h` (two hours ago).",
         "",
         "```text",
-        verbs.EVERYWHERE.strip(),
+        verbs.FOOTER.strip(),
         "```",
         "",
     ]

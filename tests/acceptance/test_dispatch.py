@@ -126,7 +126,7 @@ def test_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(
     assert [key for key in keys if f"started {key} with codex" in output] == keys[:2], output
     ran = ground.repo.ok("config")
     assert "evil" not in output + ran.out
-    assert "dibs.toml: agents: what starts programs" in ran.err
+    assert "dibs.toml: agents: programs and servers" in ran.err
     assert "dibs config --adopt" in ran.err
 
 
@@ -390,9 +390,9 @@ def test_in_json_each_thing_that_happens_is_one_object(ground):
     [
         (("--tick", "0s"), "--tick '0s': it lies between 1s and 1h"),
         (("--max", "0"), "--max '0': it is 0; it lies between 1 and 1000"),
-        (("--once", "--pause"), "--once and --pause are two different things"),
-        (("--reason", "x"), "--reason goes with --pause"),
-        (("--request-id", "r1"), "--request-id belongs to one change"),
+        (("--once", "--pause"), "--once and --pause do not combine"),
+        (("--reason", "x"), "--reason requires --pause"),
+        (("--request-id", "r1"), "--request-id requires --pause or --resume"),
     ],
 )
 def test_what_makes_no_sense_is_refused(ground, words, message):

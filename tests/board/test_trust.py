@@ -125,7 +125,7 @@ def test_a_local_board_is_used_though_a_file_beside_it_names_a_server(shop, list
 def test_an_address_that_a_person_set_is_used(tmp_path):
     repo, url = Repo.create(tmp_path / "repo"), new_address("postgres")
     repo.ok("config", "url", url)
-    assert "the board is made" in repo.ok("init").out
+    assert "the board was created" in repo.ok("init").out
     repo.ok("add", "x", *AS)
     assert repo.json("config")["settings"]["url"]["source"] == str(repo.config / "servers.toml")
     other = repo.worktree("other")
@@ -142,7 +142,7 @@ def test_an_address_that_a_person_adopts_is_used(tmp_path):
     assert url in error["message"]
     repo.ok("config", "--adopt", "--yes")
     ran = repo.ok("init")
-    assert "the board is made: postgresql" in ran.out
+    assert "the board was created: postgresql" in ran.out
     assert "ignored" not in ran.err
 
 
@@ -308,7 +308,7 @@ def test_a_server_from_a_file_can_ask_for_a_password_by_scram(tmp_path):
     passfile.chmod(0o600)
     repo = Repo.create(tmp_path / "repo")
     repo.ok("config", "url", f"postgresql://postgres@{known.host}:{known.port}{name}")
-    assert "the board is made" in repo.ok("init", PGPASSFILE=str(passfile)).out
+    assert "the board was created" in repo.ok("init", PGPASSFILE=str(passfile)).out
     repo.fails(2, "list", PGPASSFILE=os.devnull)
 
 

@@ -245,7 +245,7 @@ def test_renewing_all_treats_each_task_by_itself(repo):
     reply = repo.json("renew", *A, "--ttl", "1h")
     assert [one["task"]["key"] for one in reply["renewed"]] == keys
     assert {one["task"]["lease_ttl"] for one in reply["renewed"]} == {"1h"}
-    assert repo.ok("renew", "--agent", "other", "--session", "s").out == "nothing is held\n"
+    assert repo.ok("renew", "--agent", "other", "--session", "s").out == "no leases held\n"
 
 
 def test_who_answers_for_now_and_for_then_and_echoes_local_times_in_both(repo):

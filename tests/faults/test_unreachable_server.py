@@ -79,7 +79,7 @@ def test_a_board_is_made_as_soon_as_the_server_is_back(node, proxy, tmp_path):
     proxy.refuse()
     back = threading.Timer(0.7, proxy.accept)
     back.start()
-    assert "the board is made" in repo.ok("init").out
+    assert "the board was created" in repo.ok("init").out
     back.join()
 
 

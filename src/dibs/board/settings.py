@@ -230,7 +230,7 @@ SETTINGS = {
     "dispatch.tick": Setting(
         _text(tick), exact, "how often dibs dispatch looks, if nothing changes"
     ),
-    "dispatch.max": Setting(number(most), str, "how many tasks its agents may hold together"),
+    "dispatch.max": Setting(number(most), str, "how many tasks its agents may hold in total"),
     "dispatch.grace": Setting(
         _text(_within(0, HOUR)), exact, "how long after a lease was seen expired it is ended"
     ),

@@ -22,8 +22,8 @@ WITH_VALUE = ("--agent", "--as", "--session", "--request-id")
 
 INTERRUPTED = 130
 SKEW = (
-    "clock skew: this machine's clock contradicts the board's ledger, and is not believed; "
-    "once it is right, a person runs: dibs doctor --set-clock --reason TEXT --as NAME"
+    "clock skew: this machine's clock contradicts the board's ledger, and is not trusted; "
+    "once it is correct, a person runs: dibs doctor --set-clock --reason TEXT --as NAME"
 )
 CLEAR = "\033[H\033[2J"
 TRACEBACKS = "DIBS_DEBUG"
@@ -138,7 +138,7 @@ def split(given: list[str]) -> tuple[str, list[str]]:
             return option, []
         position += 2 if option in WITH_VALUE else 1
     if given and position >= len(given):
-        raise bad_argument(f"no verb is given, only {quoted(' '.join(given))}")
+        raise bad_argument(f"no verb given, only {quoted(' '.join(given))}")
     if not given:
         return "", given
     after = given[position + 1 :]
@@ -246,7 +246,7 @@ def output_lost(error: OSError, code: int, *, as_json: bool) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return code
-    what = "the command was carried out, but its output cannot be written"
+    what = "the command succeeded, but its output cannot be written"
     lost = print_refusal(refused("output_lost", f"{what}: {error.strerror}"), as_json=as_json)
     return code or lost
 

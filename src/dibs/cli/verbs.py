@@ -16,18 +16,18 @@ def overview() -> str:
             group = spec.group
             lines += ["", f"{group}:"]
         lines.append(f"  {spec.name:<10} {spec.title}")
-    return "\n".join(lines) + EVERYWHERE
+    return "\n".join(lines) + FOOTER
 
 
-EVERYWHERE = """
+FOOTER = """
 
-with every verb, before or after it:
-  --agent NAME       the agent that acts (or DIBS_AGENT), with
+common options, before or after the verb:
+  --agent NAME       act as this agent (or DIBS_AGENT), with
   --session NAME     its session (or DIBS_SESSION, or the harness's own variable)
-  --as NAME          the person who acts
-  --request-id ID    asking again with the same id gives the same answer
+  --as NAME          act as this person
+  --request-id ID    a retry with the same id returns the same answer
   --json             one JSON object instead of text
-  --help             what the verb takes
+  --help             the arguments of the verb
 
 exit: 0 done, 1 refused, 2 usage, 3 a gate is not met, 4 held by another session,
       5 lease lost, 70 a bug in dibs, 73 done but output lost, 74 storage failed,

@@ -129,20 +129,20 @@ VERBS: dict[str, VerbSpec] = {
             guards=("charge_code_is_approved", "key_is_free"),
         ),
         VerbSpec(
-            "edit", "change what a task asks for", "tasks", facts="task", sources=NOT_FINAL, target=SAME, act="tasks.edit",
+            "edit", "change the terms of a task", "tasks", facts="task", sources=NOT_FINAL, target=SAME, act="tasks.edit",
             guards=(
                 *TO_CHANGE, "terms_are_ones_own_or_a_person_asks", "no_file_says_it", "charge_code_is_approved",
                 "scope_is_free_if_late",
             ),
         ),
         VerbSpec(
-            "intake", "take in a request; the same origin always gives the same task", "tasks", module="intake",
+            "intake", "add a request; the same origin always gives the same task", "tasks", module="intake",
             facts="intake", act="intake.intake", guards=("charge_code_is_approved",),
         ),
         VerbSpec("list", "list tasks", "tasks"),
         VerbSpec("show", "show one task with its assignment record, notes and leases", "tasks"),
         VerbSpec(
-            "depend", "make a task wait for others, or not any more", "tasks", facts="depend", sources=NOT_FINAL,
+            "depend", "add or remove dependencies of a task", "tasks", facts="depend", sources=NOT_FINAL,
             target=SAME, act="tasks.depend",
             guards=(
                 *TO_CHANGE, "no_file_says_it", "it_makes_no_cycle", "dependencies_are_few", "scope_is_free_if_late",
@@ -150,7 +150,7 @@ VERBS: dict[str, VerbSpec] = {
         ),
         VerbSpec("why", "why nobody works on a task, down to the cause", "tasks"),
         VerbSpec(
-            "scope", "show or change the paths that a task may touch", "tasks", facts="task", sources=NOT_FINAL,
+            "scope", "show or change the paths that a task may change", "tasks", facts="task", sources=NOT_FINAL,
             target=SAME, act="tasks.scope", guards=(*TO_CHANGE, "scope_is_free_if_late", "scope_is_free_if_wider"),
         ),
         VerbSpec(
@@ -162,32 +162,32 @@ VERBS: dict[str, VerbSpec] = {
         ),
         # own
         VerbSpec(
-            "claim", "become the holder of a free task and start it", "own", act="tasks.claim", **CLAIMS_FREE,
+            "claim", "become the holder of a task and start it", "own", act="tasks.claim", **CLAIMS_FREE,
         ),
         VerbSpec(
-            "next", "claim what is offered first", "own", facts="next", act="tasks.next_", takes=True, starts=True,
+            "next", "claim the first task on offer", "own", facts="next", act="tasks.next_", takes=True, starts=True,
             guards=("work_is_not_paused", "caller_holds_fewer", "something_is_ready"),
         ),
-        VerbSpec("start", "begin, or begin the next stint", "own", act="tasks.start", **CLAIMS_FREE),
+        VerbSpec("start", "start work, or the next stint", "own", act="tasks.start", **CLAIMS_FREE),
         VerbSpec(
             "stop", "end the stint, keep the lease", "own", facts="task", sources=(IN_PROGRESS,), target=SAME,
             act="tasks.stop", parent_only=True, guards=(*TO_HOLD, "caller_holds_it", "scope_is_free_if_late"),
         ),
         VerbSpec(
-            "renew", "extend one lease, or all of this session", "own", facts="task", sources=KEPT_BLOCKED, target=SAME,
+            "renew", "extend one lease, or all leases of this session", "own", facts="task", sources=KEPT_BLOCKED, target=SAME,
             act="tasks.renew", guards=(*TO_HOLD, "caller_holds_it", "scope_is_free_if_late"),
         ),
         VerbSpec(
-            "release", "give a task back (blocked stays blocked)", "own", facts="task", sources=KEPT_BLOCKED, target=OPEN,
+            "release", "release a task", "own", facts="task", sources=KEPT_BLOCKED, target=OPEN,
             act="tasks.release", parent_only=True, idempotent=True, reports=True, ends_own=True,
             guards=("caller_is_no_subagent", "token_is_current"),
         ),
         VerbSpec(
-            "handoff", "name the next holder, without a gap", "own", facts="task", sources=WORKABLE, target=SAME,
+            "handoff", "transfer a task to the next holder, without a gap", "own", facts="task", sources=WORKABLE, target=SAME,
             act="tasks.handoff", parent_only=True, takes=True, reads_file=True, reports=True,
             guards=(*TO_HOLD, "caller_holds_it", "receiver_exists", *GATES),
         ),
-        VerbSpec("takeover", "become the holder after expiry", "own", act="tasks.takeover", **CLAIMS_FREE),
+        VerbSpec("takeover", "become the holder after the lease has expired", "own", act="tasks.takeover", **CLAIMS_FREE),
         VerbSpec(
             "force", "a person takes it against a live lease", typed="takeover --force", act="tasks.force",
             guards=(*RIGHT, "state_allows_it", *GATES_OF_FORCE), own_guards=(*RIGHT, *OWN), **CLAIMS, **PEOPLE,
@@ -198,12 +198,12 @@ VERBS: dict[str, VerbSpec] = {
             guards=("receiver_exists", "state_allows_it", "nobody_holds_it_live", "no_lock_stands_in_the_file", *GATES),
         ),
         VerbSpec(
-            "unassign", "take an assignment back", "own", facts="task", sources=NOT_FINAL, target=SAME,
+            "unassign", "cancel an assignment", "own", facts="task", sources=NOT_FINAL, target=SAME,
             act="tasks.unassign", guards=("state_allows_it", "lease_is_unbound", *RIGHT), **PEOPLE,
             when="it_ends_anothers_live_lease",
         ),
         VerbSpec(
-            "park", "keep a task from being offered", "own", facts="task", sources=NOT_FINAL, target=SAME,
+            "park", "stop offering a task", "own", facts="task", sources=NOT_FINAL, target=SAME,
             act="tasks.park", guards=("state_allows_it",),
         ),
         VerbSpec(
@@ -212,16 +212,16 @@ VERBS: dict[str, VerbSpec] = {
         ),
         # move
         VerbSpec(
-            "block", "say what stands in the way", "move", facts="task", sources=WORKABLE, target=BLOCKED,
+            "block", "mark a task as blocked", "move", facts="task", sources=WORKABLE, target=BLOCKED,
             act="tasks.block", parent_only=True, needs_reason=True, reports=True, owns_result=True, ends_own=True,
             guards=(*TO_HOLD, "reason_is_given", "scope_is_free_if_late"),
         ),
         VerbSpec(
-            "unblock", "nothing stands in the way any more", "move", facts="task", sources=(BLOCKED,), target=OPEN,
+            "unblock", "mark a blocked task as open again", "move", facts="task", sources=(BLOCKED,), target=OPEN,
             act="tasks.unblock", guards=("state_allows_it", "holder_or_person_or_free", "scope_is_free_if_late"),
         ),
         VerbSpec(
-            "submit", "hand the result to a reviewer", "move", facts="task", sources=WORKABLE, target=REVIEW,
+            "submit", "submit work for review", "move", facts="task", sources=WORKABLE, target=REVIEW,
             act="tasks.submit", parent_only=True, reads_file=True, idempotent=True, reports=True, owns_result=True,
             ends_own=True, guards=(*TO_HOLD, "caller_holds_it", "it_can_start"),
         ),
@@ -234,29 +234,29 @@ VERBS: dict[str, VerbSpec] = {
             act="tasks.reject", needs_reason=True, guards=("state_allows_it", "reason_is_given"),
         ),
         VerbSpec(
-            "complete", "the work is done (also: done)", "move", alias="done", facts="task", sources=WORKABLE,
+            "complete", "mark a task as complete (alias: done)", "move", alias="done", facts="task", sources=WORKABLE,
             target=COMPLETE, act="tasks.complete", parent_only=True, reads_file=True, idempotent=True, reports=True,
             owns_result=True, ends_own=True,
             guards=(*TO_HOLD, "caller_holds_it", "constraints_allow_it", "it_can_start"),
         ),
         VerbSpec(
-            "fail", "the work was tried and did not succeed", "move", facts="task", sources=WORKABLE, target=FAILED,
+            "fail", "mark a task as failed", "move", facts="task", sources=WORKABLE, target=FAILED,
             act="tasks.fail", parent_only=True, needs_reason=True, idempotent=True, reports=True, owns_result=True,
             ends_own=True, guards=(*TO_HOLD, "caller_holds_it", "reason_is_given"),
         ),
         VerbSpec(
-            "retry", "try again what failed, or was left by the dead", "move", facts="retry",
+            "retry", "retry a failed task, or one left by a dead holder", "move", facts="retry",
             sources=(OPEN, IN_PROGRESS, FAILED), target=OPEN, act="recovery.retry", checks_liveness=True,
             guards=("state_allows_it", "nobody_holds_it_live", *RIGHT, "attempts_are_left"), **PEOPLE,
             when="it_is_forced",
         ),
         VerbSpec(
-            "reset", "begin tasks anew, with all that depends on them", "move", facts="reset", sources=STATES,
+            "reset", "reset tasks, with everything that depends on them", "move", facts="reset", sources=STATES,
             target=OPEN, act="recovery.reset", checks_liveness=True, **PEOPLE, when="it_interrupts_somebody",
             guards=("receiver_exists", *RIGHT, "many_are_confirmed", "new_holder_fits", "scope_is_free"),
         ),
         VerbSpec(
-            "drop", "the work is not wanted any more", "move", facts="drop", sources=NOT_FINAL, target=DROPPED,
+            "drop", "drop a task that is no longer wanted", "move", facts="drop", sources=NOT_FINAL, target=DROPPED,
             act="tasks.drop", parent_only=True, idempotent=True, owns_result=True, **PEOPLE,
             when="it_ends_anothers_lease",
             guards=(
@@ -267,14 +267,14 @@ VERBS: dict[str, VerbSpec] = {
         VerbSpec("status", "the board at a glance", "look"),
         VerbSpec("log", "the ledger: who owned what when", "look"),
         VerbSpec("who", "who owns a task, or owned it at an instant; who holds paths", "look"),
-        VerbSpec("watch", "see events as they happen", "look"),
+        VerbSpec("watch", "print events as they happen", "look"),
         VerbSpec("wait", "wait until a task is complete, free or ready", "look"),
         # time
         VerbSpec(
-            "timesheet", "what the periods of work add up to, by actor, task, day, week or month", "time",
+            "timesheet", "hours by actor, task, day, week or month", "time",
         ),
         VerbSpec("day", "one actor's day: stints, notes, claims and takeovers", "time"),
-        VerbSpec("stint", "list periods of work, put them right, say what was used", "time"),
+        VerbSpec("stint", "list and correct periods of work, and report their usage", "time"),
         VerbSpec(
             "add_stint", "record a period of work that was not tracked", typed="stint add", facts="stint",
             act="stints.add_stint", **PEOPLE,
@@ -296,7 +296,7 @@ VERBS: dict[str, VerbSpec] = {
             act="stints.report_usage", guards=("stints.is_the_callers", "stints.counts_still"),
         ),
         VerbSpec(
-            "approve", "confirm somebody else's hours in a period, which closes it", "time",
+            "approve", "approve somebody else's hours in a period, which closes it", "time",
             facts="approval", act="approval.approve", people_only=True,
             guards=(
                 "caller_has_the_right", "approval.is_known", "approval.is_anothers", "approval.is_over",
@@ -304,16 +304,16 @@ VERBS: dict[str, VerbSpec] = {
             ),
         ),
         VerbSpec(
-            "reopen", "let an approved period be corrected again", "time", facts="approval",
+            "reopen", "reopen an approved period for corrections", "time", facts="approval",
             act="approval.reopen", guards=(*RIGHT, "approval.is_known", "approval.is_approved"), **PEOPLE,
         ),
         # work
         VerbSpec(
-            "sweep", "end the leases of the dead, and offer their tasks again", "work",
+            "sweep", "end the leases of dead holders, and offer their tasks again", "work",
             facts="sweep", sources=HOLDABLE, target=OPEN, act="recovery.sweep", checks_liveness=True,
         ),
-        VerbSpec("run", "run a command under a task: claim it, renew it, then complete or fail it", "work"),
-        VerbSpec("dispatch", "start the configured agents on what is ready", "work"),
+        VerbSpec("run", "run a command under a lease: claim, renew, then complete or fail", "work"),
+        VerbSpec("dispatch", "start the configured agents on ready tasks", "work"),
         VerbSpec(
             "pause", "stop offering tasks", typed="dispatch --pause", facts="board", act="board.pause",
         ),
@@ -322,16 +322,16 @@ VERBS: dict[str, VerbSpec] = {
         ),
         # files
         VerbSpec(
-            "sync", "read backlog files into the board, and keep them in step with it", "files", facts="sync",
+            "sync", "sync backlog files with the board", "files", facts="sync",
             act="sync.sync",
         ),
-        VerbSpec("import", "take in what another tool, or dibs itself, has exported", "files"),
-        VerbSpec("export", "write the whole board, with its ledger, to a file of JSON lines", "files"),
+        VerbSpec("import", "import what another tool, or dibs itself, exported", "files"),
+        VerbSpec("export", "export the board with its ledger as JSON lines", "files"),
         VerbSpec("shellenv", "print shell functions that lock WRK items", "files"),
         # board
-        VerbSpec("init", "make a board for this repository", "board"),
+        VerbSpec("init", "create a board for this repository", "board"),
         VerbSpec(
-            "config", "show every setting and where it comes from, or change one", "board", module="config",
+            "config", "show every setting and its source, or change one", "board", module="config",
         ),
         VerbSpec(
             "set_settings", "load settings into a server", typed="config --load", act="board.permitted", **ADMIN,
@@ -347,14 +347,14 @@ VERBS: dict[str, VerbSpec] = {
             act="board.set_clock", guards=RIGHT, **PEOPLE,
         ),
         VerbSpec(
-            "setup", "set up a board, git and the agent harnesses that are found, or one of them", "board",
+            "setup", "set up a board, git hooks and the agent harnesses found here", "board",
             module="setup",
         ),
         VerbSpec(
-            "uninstall", "take out everything that was set up, and name what stays", "board", module="uninstall",
+            "uninstall", "remove everything that was set up, and list what stays", "board", module="uninstall",
         ),
         VerbSpec(
-            "board", "list, move, save or restore boards, and say who may use them", "board",
+            "board", "list, move, back up or restore boards, and grant access", "board",
         ),
         VerbSpec(
             "move_board", "move the board to another place", typed="board move", act="board.permitted", **ADMIN,
@@ -364,11 +364,11 @@ VERBS: dict[str, VerbSpec] = {
             act="board.permitted", guards=RIGHT, **PEOPLE,
         ),
         VerbSpec(
-            "demo", "eight agents, two people, kills and a zombie, in a throw-away repository", "board", module="demo",
+            "demo", "eight agents, two people, kills and a zombie, in a temporary repository", "board", module="demo",
         ),
         # inner
         VerbSpec(
-            "guard", "what hooks ask before a repository is written to; range A..B is for CI", "inner", module="guard",
+            "guard", "checks for git hooks; range A..B is for CI", "inner", module="guard",
         ),
         VerbSpec(
             "allow", "let somebody touch its paths for a while", typed="guard allow", facts="task", sources=HOLDABLE,
@@ -376,14 +376,14 @@ VERBS: dict[str, VerbSpec] = {
             guards=(*RIGHT, "receiver_exists", "state_allows_it", "somebody_holds_it"), **PEOPLE,
         ),
         VerbSpec(
-            "hook", "what an agent harness calls before an edit, and when a session begins or ends", "inner",
+            "hook", "called by an agent harness before an edit, and when a session starts or ends", "inner",
             module="hook",
         ),
         VerbSpec(
-            "prime", "what a session is told at its start: what it holds, what is ready", "inner", module="hook",
+            "prime", "the context of a new session: what it holds, what is ready", "inner", module="hook",
         ),
         VerbSpec(
-            "statusline", "one line for a prompt: what this session holds, and how long still", "inner", module="hook",
+            "statusline", "one line for a prompt: what this session holds, and for how long", "inner", module="hook",
         ),
     )
 }  # fmt: skip
