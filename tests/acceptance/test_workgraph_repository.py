@@ -344,7 +344,7 @@ def test_a_pointer_that_wg_dropped_from_a_task_that_is_done_leaves_it_done(repo)
     assert fields(repo, "design")["dibs"].split()[1] == "1.1"
 
 
-def test_what_wg_says_of_a_task_that_somebody_holds_is_told_and_does_not_end_the_lease(repo):
+def test_what_wg_says_of_a_task_that_somebody_holds_is_reported_and_does_not_end_the_lease(repo):
     graph(repo, node("design"))
     repo.ok("sync", *ANA)
     token = repo.json("claim", "design", *LIVE)["lease"]["token"]
@@ -354,7 +354,7 @@ def test_what_wg_says_of_a_task_that_somebody_holds_is_told_and_does_not_end_the
     repo.ok("renew", "design", "--token", token, *LIVE)
 
 
-def test_a_claim_stands_though_another_program_keeps_the_graphs_lock_and_a_sync_writes_it(repo):
+def test_a_claim_is_valid_though_another_program_keeps_the_graphs_lock_and_a_sync_writes_it(repo):
     import fcntl
 
     graph(repo, node("design"))
@@ -371,7 +371,7 @@ def test_a_claim_stands_though_another_program_keeps_the_graphs_lock_and_a_sync_
 
 
 @pytest.mark.parametrize(("end", "word"), [("complete", "done"), ("fail", "failed")])
-def test_what_wg_alone_opens_again_is_told_with_the_command_that_does_it(repo, end, word):
+def test_what_wg_alone_opens_again_is_reported_with_the_command_that_does_it(repo, end, word):
     """It cannot be told from an old copy of the graph, and finished work is not begun for one."""
     graph(repo, node("design"))
     repo.ok("sync", *ANA)

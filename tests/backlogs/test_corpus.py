@@ -521,7 +521,7 @@ def test_a_copy_of_an_item_under_another_name_does_not_take_its_place(quick):
     assert quick.text(copy) == before
 
 
-def test_what_cannot_be_written_with_certainty_costs_no_claim_and_is_said(quick):
+def test_what_cannot_be_written_with_certainty_costs_no_claim_and_is_reported(quick):
     """A line of the Worklog would stand in code that does not end."""
     key = "KABSD-TSK-0001"
     path = quick.kano(key, TASK + "\n```\nstate: Done\n")

@@ -168,7 +168,7 @@ def test_a_folder_of_another_repository_is_not_looked_at(repo, foreign, canaries
     assert canaries.sang == []
 
 
-def test_what_a_person_is_told_of_a_folder_that_nobody_looked_at(repo, foreign):
+def test_a_person_reads_that_nobody_inspected_a_folder(repo, foreign):
     repo.add()
     foreign.ok("claim", "T-1", *HOLDER)
     ran = repo.ok("takeover", "T-1", "--force", *ANA, *WHY)

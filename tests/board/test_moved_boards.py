@@ -200,7 +200,7 @@ def test_another_board_where_the_board_went_is_not_taken_for_it(shop, away, tmp_
     assert titles(shop, there) == ["another's"]
 
 
-def test_where_the_board_went_is_told_to_a_machine_that_lacks_the_place(shop, away, tmp_path):
+def test_where_the_board_went_is_reported_to_a_machine_that_lacks_the_place(shop, away, tmp_path):
     here, there = away
     (tmp_path / "away").rename(tmp_path / "elsewhere")
     for line in LINES:

@@ -89,7 +89,7 @@ def test_done_is_complete(repo):
     assert repo.json("done", key, *A)["task"]["state"] == "complete"
 
 
-def test_the_version_is_told(repo):
+def test_the_version_is_reported(repo):
     assert re.fullmatch(r"dibs \d+\.\d+\.\d+\n", repo.ok("--version").out)
 
 
@@ -105,7 +105,7 @@ def test_the_version_is_told(repo):
         ("--session", "s1", "claim", "T-1", "--json", "--agent", "codex-2"),
     ],
 )
-def test_options_of_identity_and_output_stand_before_or_after_the_verb(repo, order):
+def test_options_of_identity_and_output_come_before_or_after_the_verb(repo, order):
     repo.add()
     assert repo.ok(*order).json["lease"]["holder"] == "codex-2"
 

@@ -127,7 +127,7 @@ def test_a_path_is_a_name_and_not_a_pattern():
         ("[Z-a]", "Z"),
     ],
 )
-def test_a_repository_may_not_tell_the_cases_apart(one, other):
+def test_a_repository_may_not_distinguish_cases(one, other):
     assert overlap((one,), (other,), fold=True)
     assert not overlap((one,), (other,)) or one == "[Z-a]"
     assert matches((one,), other, fold=True) or "[" in other
@@ -141,7 +141,7 @@ def test_a_class_that_leaves_a_letter_out_leaves_out_both_cases(one, other):
     assert not overlap((one,), (other,), fold=True)
 
 
-def test_every_letter_has_one_that_stands_for_all_its_cases():
+def test_every_letter_has_one_that_means_all_its_cases():
     assert all(ord(_lower(chr(lower))) == lower for lower in _cased().values())
     assert all(_lower(chr(code)) == chr(code) for code in range(LAST_CASED + 1, 0x110000))
 

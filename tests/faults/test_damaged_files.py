@@ -136,7 +136,7 @@ def test_flipped_bytes_are_found_or_make_no_difference(repo, board, part):
 
 
 @of_a_file
-def test_a_file_that_was_cut_or_emptied_is_told(repo, board):
+def test_a_file_that_was_cut_or_emptied_is_reported(repo, board):
     whole = repo.database.read_bytes()
     # At the end a whole page is cut off: of one byte less SQLite takes the rest of the page for zeros.
     for size in (0, 1, 99, 100, 512, 4096, 8192, len(whole) // 2, len(whole) - 4096):

@@ -21,7 +21,9 @@ def node(node):
     return node
 
 
-def test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits(node, proxy):
+def test_a_keeper_outlives_a_server_that_is_unreachable_for_longer_than_a_command_waits(
+    node, proxy
+):
     """A renewal is due after two seconds and gives up after three: the lease runs for eight."""
     with (
         opened_by(proxy.url(), "far") as board,

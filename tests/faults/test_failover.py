@@ -76,7 +76,7 @@ def test_a_failover_to_a_synchronous_standby_loses_nothing_and_every_writer_goes
     assert [op for op in operations if op.answer is None] == [], "nobody gave up"
 
 
-def test_what_an_asynchronous_standby_did_not_hear_is_lost_and_told_and_no_token_is_given_twice(
+def test_what_an_asynchronous_standby_did_not_replicate_is_lost_and_reported_and_no_token_is_given_twice(
     tmp_path,
 ):
     with Cluster(synchronous=False) as cluster:

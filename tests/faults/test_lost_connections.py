@@ -215,7 +215,7 @@ def test_a_question_that_nobody_answers_is_not_asked_twice_as_long(node, proxy, 
 
 
 @pytest.mark.parametrize(("when", "done"), [(BEFORE, False), (AFTER, True)])
-def test_who_gives_up_after_a_cut_commit_is_told_that_nobody_knows_and_can_ask_again(
+def test_who_gives_up_after_a_cut_commit_learns_that_nobody_knows_and_can_ask_again(
     node, proxy, database, when, done
 ):
     [key] = board_with(node.url(database), tasks=1)
@@ -233,7 +233,7 @@ def test_who_gives_up_after_a_cut_commit_is_told_that_nobody_knows_and_can_ask_a
         assert verbs(board, key) == ["added", "claimed", "started"]
 
 
-def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy, database):
+def test_who_never_reached_the_server_learns_that_nothing_was_done(node, proxy, database):
     [key] = board_with(node.url(database), tasks=1)
     wait_less(node, database)
     with opened_by(proxy.url(database), "codex") as board:
@@ -247,7 +247,7 @@ def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy,
         )
 
 
-def test_a_server_that_keeps_silent_is_given_up(node, proxy, database, monkeypatch):
+def test_a_server_that_does_not_answer_is_given_up(node, proxy, database, monkeypatch):
     """It takes what is sent, as a stopped process does, and no timeout of the network tells."""
     monkeypatch.setattr(pipeline, "RESPONSE_TIMEOUT", 0.1)
     [key] = board_with(node.url(database), tasks=1)
@@ -267,7 +267,7 @@ def test_a_server_that_keeps_silent_is_given_up(node, proxy, database, monkeypat
         assert board.claim(key, request_id="r1").token == "1.1"
 
 
-def test_a_deadline_ends_the_wait_for_a_silent_server(node, proxy, database):
+def test_a_deadline_ends_the_wait_for_a_server_that_does_not_answer(node, proxy, database):
     """As a hook has one: else the same server is given half a minute."""
     board_with(node.url(database), tasks=1)
     store = PostgresStore(Address(proxy.url(database)))
@@ -306,7 +306,7 @@ def test_who_waits_goes_on_when_it_is_cut_off(node, proxy, database, when, what)
         events.close()
 
 
-def test_a_server_that_stays_away_is_not_waited_for_without_end(node, proxy, database):
+def test_a_server_that_stays_unreachable_is_not_waited_for_without_end(node, proxy, database):
     [key] = board_with(node.url(database), tasks=1)
     wait_less(node, database)
     with opened_by(proxy.url(database), "ben") as ben:
@@ -464,7 +464,7 @@ def at(where: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("what", ["boards", "grant", "arrive", "expects", "move", "follow"])
-def test_nobody_waits_without_end_for_a_server_that_is_silent(
+def test_nobody_waits_without_end_for_a_server_that_does_not_answer(
     node, proxy, database, tmp_path, monkeypatch, what
 ):
     monkeypatch.setattr(pipeline, "RESPONSE_TIMEOUT", 0.3)
@@ -507,7 +507,7 @@ def test_nobody_waits_without_end_for_a_server_that_is_silent(
 # A time of its own.
 
 
-def test_a_server_that_ends_a_transaction_by_its_own_time_said_no(node, database):
+def test_a_server_that_ends_a_transaction_by_its_own_time_is_reported_as_an_error(node, database):
     [key] = board_with(node.url(database), tasks=1)
     wait_less(node, database)
     with node.connect(database) as other:

@@ -133,7 +133,7 @@ def test_the_processes_of_another_namespace_are_not_taken_for_ours(tmp_path, rep
 
 
 @of_a_file
-def test_who_sees_no_processes_is_told_what_that_means_for_its_run(tmp_path, repo):
+def test_who_sees_no_processes_learns_what_that_means_for_its_run(tmp_path, repo):
     folder = tmp_path / "confined"
     folder.mkdir()
     command = [DIBS, "run", repo.add(), *A, "--", "true"]

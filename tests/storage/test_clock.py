@@ -168,7 +168,7 @@ def doubting(bench):
 
 @pytest.mark.parametrize("boot", [UNKNOWN, f"{OWN_BOOT}2"])
 @pytest.mark.parametrize("step", [0, 5 * DAY, -9 * DAY])
-def test_who_cannot_tell_the_boot_goes_by_the_hosts_anchor(doubting, boot, step):
+def test_who_cannot_read_the_boot_id_goes_by_the_hosts_anchor(doubting, boot, step):
     bench = doubting
     bench.machine.boot_id, bench.machine.wall_us = boot, bench.machine.wall_us + step
     anchor = bench.store.board_and_anchor()[1]
@@ -179,7 +179,7 @@ def test_who_cannot_tell_the_boot_goes_by_the_hosts_anchor(doubting, boot, step)
     assert bench.store.board_and_anchor()[1] == anchor
 
 
-def test_who_cannot_tell_the_boot_notices_a_reboot_by_the_time_since_it(doubting):
+def test_who_cannot_read_the_boot_id_notices_a_reboot_by_the_time_since_it(doubting):
     bench = doubting
     bench.agent().do(c.Note(K, note="x"))
     bench.machine.boottime_us, bench.machine.wall_us = 5_000_000, START + DAY

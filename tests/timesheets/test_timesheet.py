@@ -513,7 +513,7 @@ def test_a_rule_is_read_as_it_is_written(rule):
     ("text", "name"),
     [("6m", "6m-nearest-entry"), ("15m-up", "15m-up-entry"), ("6m-day", "6m-nearest-day")],
 )
-def test_what_is_not_said_of_a_rule_is_nearest_and_entry(text, name):
+def test_what_is_missing_in_a_rule_is_nearest_and_entry(text, name):
     assert rounding.parse_rule(text).name == name
 
 
@@ -526,7 +526,7 @@ def test_what_is_no_rule_is_refused(text):
         rounding.parse_rule(text)
 
 
-def test_hours_of_what_was_not_rounded_are_not_told():
+def test_hours_of_what_was_not_rounded_are_not_reported():
     with pytest.raises(ValueError, match="not rounded"):
         rounding.hours(MINUTE)
 

@@ -105,7 +105,7 @@ def test_constraints_that_do_not_allow_edits_deny_them(repo):
 
 
 @of_a_file
-def test_where_conflicts_only_warn_the_edit_is_made_and_the_model_is_told(repo):
+def test_where_conflicts_only_warn_the_edit_is_made_and_the_model_is_warned(repo):
     key = repo.add("work", "--scope", "src/**")
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
     (repo.database.parent / "settings.toml").write_text('scope_conflict = "warn"\n')
@@ -215,7 +215,7 @@ def test_a_subagent_edits_under_its_parents_lease(repo):
     assert "held by claude (session c1)" in denial(hook(repo, edit(repo, "src/x.py", "c2")))
 
 
-def test_a_subagents_session_stands_below_its_parents():
+def test_a_subagents_session_is_below_its_parents():
     """By its id: a type alone does not make a subagent."""
     call = {"hook_event_name": "PostToolUse", "session_id": "c1", "agent_type": "reviewer"}
     for more, session in (({}, "c1"), ({"agent_id": "a2"}, "c1/a2")):
@@ -224,7 +224,7 @@ def test_a_subagents_session_stands_below_its_parents():
 
 
 @of_a_file
-def test_a_session_that_lost_its_task_is_told_so(repo):
+def test_a_session_that_lost_its_task_learns_it(repo):
     key = repo.add()
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
@@ -236,7 +236,7 @@ def test_a_session_that_lost_its_task_is_told_so(repo):
 
 
 @of_a_file
-def test_what_was_said_explicitly_comes_before_the_harness(repo):
+def test_an_explicit_name_comes_before_the_harness(repo):
     key = repo.add("work", "--scope", "src/**")
     repo.ok("claim", key, "--agent", "codex-2", "--session", "s7")
     call = edit(repo, "src/x.py")
@@ -504,7 +504,7 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, brok
 
 
 @of_a_file
-def test_whether_a_path_lies_in_ones_own_area_is_not_known_either_then(repo):
+def test_whether_a_path_is_in_ones_own_area_is_not_known_either_then(repo):
     """To call it outside of the scope would be a guess."""
     (repo.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
     key = repo.add("work", "--scope", "@web")
@@ -613,7 +613,7 @@ def test_a_denial_that_cannot_be_written_blocks_all_the_same(repo, out, name):
 
 
 @of_a_file
-def test_what_is_only_told_and_cannot_be_written_blocks_nothing(repo):
+def test_what_is_only_a_warning_and_cannot_be_written_blocks_nothing(repo):
     key = repo.add()
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
@@ -666,7 +666,7 @@ def test_a_patch_is_denied_if_one_of_its_files_is_held(shop):
         assert bool(denial(hook(shop, call, "codex"))) is held
 
 
-def test_what_cursor_tells_the_hooks_of_others_is_left_to_its_own():
+def test_what_cursor_sends_to_the_hooks_of_others_is_left_to_its_own():
     text = json.dumps({"hook_event_name": "PreToolUse", "cursor_version": "2.0"})
     assert parse_event(HARNESSES["claude"], text).means == ""
     text = json.dumps({"hook_event_name": "preToolUse", "cursor_version": "2.0"})
