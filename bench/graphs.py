@@ -14,9 +14,9 @@ from contextlib import suppress
 import apsw
 from measure import Figure, Report, agent, make_board, open_board, scratch, show, spread
 
-from dibs.board.agents import Agent
 from dibs.board.identity import Identity
 from dibs.board.matching import matches
+from dibs.board.settings import Agent
 from dibs.domain import commands as c
 from dibs.domain.model import TaskKey
 from dibs.domain.refusals import Refused

@@ -18,7 +18,7 @@ from measure import Figure, Report, scratch, show, spread
 
 from dibs import open_board
 from dibs.board.locate import Place
-from dibs.cli.bulk import BATCH
+from dibs.cli.intake import BATCH
 from dibs.opening import create_at
 
 REQUESTS = 100_000

@@ -84,6 +84,12 @@ PLACES = "tests/acceptance/test_work_locations.py::test_"
 ANSWERS = "tests/acceptance/test_lost_answers.py::test_"
 
 
+PATIENCE = 1800
+"""Seconds after which a run has timed out: no test noticed, and the mutant counts as a survivor."""
+
+TIMED_OUT = "timed out"
+
+
 class Mutant(NamedTuple):
     """One way to break one file: the text before and after, and the tests that must notice."""
 
@@ -123,6 +129,7 @@ TABLE = [
     ("a lease is not moved with the clock", "domain/events/board.py", "return task if task.lease is None else task.but(lease=task.lease.shifted(self.by))", "return task", CLOCK),
     ("a release declines nothing", "domain/decide/tasks.py", "if case.holds or case.may_bind:\n        return Decision((given_back", "if case.holds:\n        return Decision((given_back", LEASES),
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
+    ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
     # Trust.
     ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_push_guard.py::test_a_push_that_cannot_be_checked_is_refused"),
     ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_push_guard.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
@@ -133,9 +140,9 @@ TABLE = [
     ("who cannot be looked through is a person", "board/identity.py", "if len(parents) == ANCESTORS:", "if False:", IDENTITY),
     ("trailers start programs", "git_runner.py", 'options = ("-c", f"core.commentChar={comment}", f"--git-dir={os.devnull}")', 'options = ("-c", f"core.commentChar={comment}")', "tests/integrations/git/test_trailers.py::test_no_program_of_the_configuration_runs_for_a_trailer_and_comments_stay_below_it"),
     ("settings that start programs count beside the board", "board/settings.py", "        if is_personal(key):\n            continue\n        try:", "        try:", TRUST + "what_an_agent_writes_beside_the_board_starts_nothing"),
-    ("a server that a file names is contacted", "board/backends.py", "if place.url:\n        from dibs.storage.address import parse\n", 'if place.url or settings.proposed.get("url"):\n        from dibs.storage.address import parse\n        place = place.but(url=place.url or settings.proposed["url"])\n', TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
-    ("a local board is made beside a server's", "board/backends.py", 'if "url" in settings.proposed and', "if False and", TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
-    ("a record is followed to any server", "board/backends.py", "if not user.accepts(str(address)):", "if False:", TRUST + "a_forged_record_contacts_nobody"),
+    ("a server that a file names is contacted", "board/locate.py", "if place.url:\n        from dibs.storage.address import parse\n", 'if place.url or settings.proposed.get("url"):\n        from dibs.storage.address import parse\n        place = place.but(url=place.url or settings.proposed["url"])\n', TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
+    ("a local board is made beside a server's", "board/locate.py", 'if "url" in settings.proposed and', "if False and", TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
+    ("a record is followed to any server", "board/locate.py", "if not user.accepts(str(address)):", "if False:", TRUST + "a_forged_record_contacts_nobody"),
     ("a move accepts no server", "board/transfer/move.py", "        accept(board, target)\n", "", TRUST + "a_record_of_a_move_leads_nobody_to_a_server_that_they_have_not_accepted"),
     ("an option leads elsewhere", "storage/address.py", "elif name not in HARMLESS:", "elif False:", TRUST + "an_address_from_a_file_has_no_option_that_weakens_it"),
     ("protection may be weaker", "storage/address.py", "            refuse_weaker(what, name, value)\n", "            pass\n", TRUST + "an_address_from_a_file_has_no_option_that_weakens_it"),
@@ -380,7 +387,7 @@ TABLE = [
     ("an ended lease is believed in", "library/lease.py", "why = self._ended or self._kept.check(ask=ask)", "why = self._kept.check(ask=ask)", LIBRARY + "a_lease_that_was_ended_is_not_believed_in"),
     ("what this process does is not noticed", "library/board.py", "        notify_leases(outcome)\n", "", LIBRARY + "what_is_done_in_this_process_is_known_at_once"),
     ("old news ends a lease", "library/lease.py", "return tuple(token) < tuple(task.token) or (token == task.token and task.lease is None)", "return token != task.token or task.lease is None", LIBRARY + "news_that_is_older_than_the_lease_does_not_end_it"),
-    ("a release states no token", "library/lease.py", "c.Release(self._key, token=self._stated, note=", "c.Release(self._key, note=", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
+    ("a release states no token", "library/lease.py", "build(c.Release, task=self.key, token=self.token or None, note=", "build(c.Release, task=self.key, note=", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
     ("an acknowledgement ends a newer lease", "library/lease.py", "        if seen.concerns_me:\n            return records", "        if False:\n            return records", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
     ("a loss is not acknowledged at the end", "library/lease.py", "            return self._acknowledge()\n", "            seen = self._look()\n            return records.answer(Outcome(seen.caller, seen.now, seen.task, actors=seen.actors))\n", LIBRARY + "who_lost_a_lease_and_leaves_says_that_it_knows"),
     ("one session is held twice", "library/lease.py", "if other is not None and not other.is_over_in(task):", "if False:", LIBRARY + "a_second_hold_of_one_session_is_refused"),
@@ -406,7 +413,7 @@ TABLE = [
     ("a renewal waits past the deadline", "workers/keeper.py", "wait = min(self._patience, duration)", "wait = self._patience", LIBRARY + "a_renewal_waits_for_the_lock_no_longer_than_the_lease_is_believed_in"),
     ("a closed board is used", "library/board.py", "if self._closed and not ending:", "if False:", LIBRARY + "a_closed_board_refuses_use_and_closes_twice"),
     ("a closed board keeps its leases", "library/board.py", "if self._closed and not ending:", "if self._closed:", LIBRARY + "a_lease_can_be_given_back_after_its_board_was_closed"),
-    ("a text is its letters", "library/records.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),
+    ("a text is its letters", "board/command_builder.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),
     ("any type will do", "domain/checks.py", "    if not isinstance(value, kind):\n", "    if False:\n", LIBRARY + "bad_arguments_are_refused"),
     # The demo.
     ("a line of the demo wraps", "cli/demo.py", "return line[: (columns or COLUMNS) - 1]", "return line", DEMO + "a_line_takes_one_row_of_the_terminal"),
@@ -457,12 +464,18 @@ TABLE = [
     ("who hides its mark is not found", "board/orphans.py", "        found |= dict.fromkeys(members)\n", "        pass\n", KILLED + "what_hides_its_mark_is_ended_by_the_session_of_its_command"),
     ("any session of that number is the run's", "machine.py", "reused = known != started", "reused = False", KILLED + "nothing_is_ended_that_is_not_provably_of_the_run"),
     ("a number is never given again", "machine.py", "reused = not forks or self.forks() - forks >= self._pid_max() * 3 // 4", "reused = False", KILLED + "nothing_is_ended_that_is_not_provably_of_the_run"),
-    ("any boot has the run's sessions", "board/orphans.py", "if (run.process.boot, run.process.namespace) == here and UNKNOWN not in here:", "if True:", KILLED + "nothing_is_ended_that_is_not_provably_of_the_run"),
+    ("any boot has the run's sessions", "board/orphans.py", "is_here = (run.process.boot, run.process.namespace) == here and UNKNOWN not in here", "is_here = True", KILLED + "nothing_is_ended_that_is_not_provably_of_the_run"),
+    ("the board names the session that is ended", "board/orphans.py", "    if is_here and leads_for(machine, run, found):\n", "    if is_here:\n", KILLED + "the_board_cannot_name_any_process_for_the_command_of_a_run"),
+    ("a child of anybody is the run's command", "board/orphans.py", "return machine.parent(run.command) == run.process.pid and ", "return ", KILLED + "the_board_cannot_name_any_process_for_the_command_of_a_run"),
+    ("a dead parent is the run", "board/orphans.py", " and bool(machine.lives(run.process))", "", KILLED + "the_board_cannot_name_any_process_for_the_command_of_a_run"),
     ("the command is not known to the board", "workers/run.py", "        self._tell_of_command(self.child.pid)\n", "", KILLED + "what_hides_its_mark_is_ended_by_the_session_of_its_command"),
+    ("the run of another board is nobody's", "board/identity.py", "if is_agents_run(machine, one.pid)), 0)", "if False), 0)", RUN + "a_run_of_another_board_is_known_without_its_variables"),
+    ("every run of another board is an agent's", "board/identity.py", '    return "--agent" in named or (not named and machine.has_variable(pid, "DIBS_AGENT"))', "    return True", RUN + "a_persons_run_of_another_board_makes_nobody_an_agent"),
+    ("a run that a variable names is nobody's", "board/identity.py", ' or (not named and machine.has_variable(pid, "DIBS_AGENT"))', "", RUN + "a_run_of_another_board_is_known_without_its_variables"),
     ("an agent of a run may be a person", "board/identity.py", "        if part and not run.person:\n", "        if False:\n", RUN + "an_agent_that_a_run_started_is_no_person_whatever_it_says"),
     ("a person's run makes agents", "board/identity.py", "        if part and not run.person:\n", "        if part:\n", RUN + "a_persons_own_run_makes_nobody_an_agent"),
     ("a session of processes says nothing", "board/identity.py", "in above or is_in_session(machine, run.behind)", "in above", RUN + "an_agent_that_a_run_started_is_no_person_whatever_it_says"),
-    ("a run of another board says nothing", "board/identity.py", "if marked and agent and not is_known else", "if False else", RUN + "a_run_of_another_board_is_known_by_its_variables"),
+    ("a run of another board says nothing", "board/identity.py", "    if marked and agent and not is_known:\n", "    if False:\n", RUN + "a_run_of_another_board_is_known_by_its_variables"),
     ("a hold states no process", "library/lease.py", "pid=self._own_pid(rules))", "pid=None)", STATED + "a_script_that_was_killed_inside_a_hold_is_shown_as_stale_and_taken_over"),
     ("anybody's process may be stated", "machine.py", "return found if own and same and", "return found if same and", STATED + "the_process_of_another_user_or_namespace_is_a_usage_error"),
     ("a process of any namespace may be stated", "machine.py", "return found if own and same and", "return found if own and", STATED + "the_process_of_another_user_or_namespace_is_a_usage_error"),
@@ -510,7 +523,7 @@ TABLE = [
     ("dispatch: a person is started", "board/matching.py", "if actor is not None and actor.is_human:", "if actor is not None and not actor:", DISPATCH + "a_persons_name_is_no_agent"),
     ("dispatch: logs pile up", "workers/pool.py", "                os.unlink(worker.log)", "                str(worker.log)", DISPATCH + "ready_work_is_started_within_the_agents_limit_and_carried_on"),
     ("dispatch: a worker imports what lies about", "workers/pool.py", 'sys.executable, "-P", "-m"', 'sys.executable, "-m"', DISPATCH + "what_is_in_the_repository_is_neither_imported_nor_taken_for_settings"),
-    ("dispatch: settings say who a worker is", "board/agents.py", "if name.startswith(RESERVED):", "if not name:", BAD_INPUT + "settings_that_cannot_be_right_stop_every_command"),
+    ("dispatch: settings say who a worker is", "board/settings.py", "if name.startswith(RESERVED):", "if not name:", BAD_INPUT + "settings_that_cannot_be_right_stop_every_command"),
     # Recovery.
     ("recovery: the dead need a second look", "domain/decide/recovery.py", "    if death is not None:\n        return Change(task, (lease_ended(case, task, death.cause),))\n", "", RECOVERY + "a_dead_process_needs_no_second_look"),
     ("recovery: the living are suspected", "domain/decide/recovery.py", "    if lease.live(case.now):\n        return None\n    if lease.suspect", "    if lease.suspect", RECOVERY + "evidence_counts_only_for_the_lease_as_it_was_seen"),
@@ -576,7 +589,11 @@ TABLE = [
     ("sweep: a stopped run's command lives on", "workers/sweep.py", "if lease.task in over:", "if False:", RECOVERY + "what_is_stopped_too_long_loses_its_command_before_its_lease"),
     ("a claim leaves the command of the dead running", "board/execute.py", "dead = kill_orphans_of_dead(self, command.task)", "from dibs.board.liveness import evidence_for, leases_of; dead = evidence_for(self, leases_of(self, command.task))", RECOVERY + "whoever_takes_from_the_dead_ends_what_is_left_of_them_first"),
     ("sweep: ends commands too early", "workers/sweep.py", "    return now >= lease_ends(", "    return True or lease_ends(", RECOVERY + "where_everybody_lives_nothing_is_written"),
-    ("run: begins beside the former command", "workers/run.py", "            self._end_former()\n", "", KILLED + "what_a_killed_run_left_at_work_is_ended_before_its_heir_begins"),
+    ("run: begins beside the former command", "workers/run.py", "            self._end_former()\n", "", KILLED + "what_a_stopped_run_left_at_work_is_ended_before_a_claim_of_its_task_begins"),
+    ("processes of ended leases are kept for ever", "storage/transaction.py", 'self._change("prune_lease_processes", before=self.now - PROCESSES_KEPT)', "pass", STATED + "the_process_of_an_ended_lease_is_forgotten_after_thirty_days"),
+    ("processes of running leases are pruned", "storage/sql/queries.sql", "AND ended.ended < :before)", "AND ended.ended < :before) OR board = :board", STATED + "the_process_of_an_ended_lease_is_forgotten_after_thirty_days"),
+    ("a partial file stays behind", "board/transfer/scratch.py", "    remove_left_behind(dirname(path), PART, PART_END)\n", "", EXPORT + "the_partial_file_of_a_killed_process_is_removed_by_the_next_one_in_that_folder"),
+    ("a partial file in use is removed", "board/transfer/scratch.py", "        with suppress(OSError):  # where files cannot be locked, nothing is removed either\n            flock(descriptor, LOCK_EX)\n", "", EXPORT + "the_partial_file_of_a_killed_process_is_removed_by_the_next_one_in_that_folder"),
     ("run: a renewal ties what the session claimed elsewhere", "workers/run.py", "who = self.who.but(place=None, behind=None)", "who = self.tied.but(behind=None)", LIFECYCLE + "what_a_session_claims_beside_its_run_does_not_end_with_the_run"),
     ("a swept holder is not named", "board/outcome.py", ', getattr(event, "former", None)', ",", LIFECYCLE + "a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was"),
     ("several keys are no keys", "cli/arguments.py", ' or each.options.get("nargs") in SEVERAL', "", BAD_INPUT + "bad_input_is_refused_clearly_and_changes_nothing"),
@@ -646,6 +663,7 @@ TABLE = [
     Mutant("limits: unknown areas count as overlapping", "board/facts/task.py", "            if unknown:\n", "            if not ground:\n", f"{FILE_LIMITS}nobody_knows_what_an_area_means_that_cannot_be_read"),
     Mutant("quoting: variation selectors", "domain/display.py", "character.isprintable() and character not in UNSEEN", "character.isprintable()", f"{DISPLAY}no_character_of_format_or_control_passes_by_itself"),
     Mutant("quoting: quotes inside", "domain/display.py", """.replace('"', '\\\\"')""", "", f"{DISPLAY}in_a_sentence_it_is_quoted_and_cut"),
+    ("a sentence may be a name", "storage/rows.py", '    if text.isprintable() and " " not in text:\n', "    if True:\n", QUOTING + "a_name_that_somebody_wrote_into_the_board_is_quoted"),
     Mutant("quoting: paths", "domain/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("quoting: the label", "integrations/harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("text: scripts of a name", "domain/checks.py", "        _check_scripts(name)\n", "        pass\n", f"{TEXT}a_name_that_mixes_scripts_is_refused_and_says_so"),
@@ -681,20 +699,25 @@ def run(mutant: Mutant, workers: str = "0") -> str:
     """The name of the first test that goes red, or ""."""
     with tempfile.TemporaryDirectory(prefix="dibs-mutant-") as folder:
         copy = Path(folder)
-        for name in ("src", "tests"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("src", "tests"):  # with what is compiled: only the mutant is compiled anew
+            shutil.copytree(ROOT / name, copy / name)
         shutil.copy(ROOT / "pyproject.toml", copy)
         path = copy / "src/dibs" / mutant.file
         text = path.read_text()
         path.write_text(text.replace(mutant.before, mutant.after))
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            compiled.unlink()
         # The rules are the same on every store: a server is started only where it is what is broken.
         served = "postgres" in mutant.file or "postgres" in mutant.tests
         only = [] if served else ["-k", "not postgres"]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-n", workers, "-x", "-q", *only, "-p", "no:cacheprovider", f"--basetemp={copy / 'tmp'}", *mutant.tests.split()],
-            cwd=copy, capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(copy / "src")},
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-n", workers, "-x", "-q", *only, "-p", "no:cacheprovider", f"--basetemp={copy / 'tmp'}", *mutant.tests.split()],
+                cwd=copy, capture_output=True, text=True, check=False, timeout=PATIENCE,
+                env={**os.environ, "PYTHONPATH": str(copy / "src")},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return TIMED_OUT
     red = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if done.returncode == 1 and red:
         return red.group(1)
@@ -716,11 +739,10 @@ def main(wanted: list[str]) -> int:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         survivors = 0
         for mutant, red in zip(chosen, pool.map(run, chosen)):
-            survivors += not red
-            print(
-                f"{'killed  ' if red else 'SURVIVED'}  {mutant.name}  {red.rpartition('::')[2]}",
-                flush=True,
-            )
+            killed = red not in ("", TIMED_OUT)
+            survivors += not killed
+            verdict = "killed  " if killed else "SURVIVED"
+            print(f"{verdict}  {mutant.name}  {red.rpartition('::')[2]}", flush=True)
     print(f"{len(chosen) - survivors} killed, {survivors} survived")
     return 1 if survivors else 0
 

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dibs.backlogs.yaml.frontmatter import Document, Raw
+from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
 from dibs.board.limited_files import Unreadable
 from kit import soak
 from kit.corpus import TASK, WRK, broken, corpus
@@ -404,9 +404,12 @@ EDITS = [
     ('state: ["a", b]', ("a", "c"), 'state: ["a", "c"]'),
     ("state: ['a']  # x", ("it's",), "state: ['it''s']  # x"),
     ("state: [a, b]", "a", "state: a"),
-    ("state:\n  - a\n  - b", ("b",), "state: [b]"),
+    ("state:\n  - a\n  - b", ("b",), "state:\n  - b"),
+    ("state:\n  - 'a'\n  - b", ("a", "b", "c"), "state:\n  - 'a'\n  - b\n  - 'c'"),
+    ("state: # none", ("a",), "state: # none\n  - 'a'"),
+    ("state: '2026-01-10'", Raw("2026-01-11"), "state: '2026-01-11'"),
     ('state:  # all\n  - "a"\n  # mid\n  - b', ("c",), 'state: ["c"]  # all'),
-    ("state:\n- a\n- b", (), "state: []"),
+    ("state:\n- a\n- b", (), "state:"),
     ("state: [a,\n  b,\n]  # end", ("c",), "state: [c]  # end"),
     ("state: |\n  a\n  # b\n  c", "d", "state: d"),
     ("state: > # folded\n  a\n  c", "d", "state: d # folded"),
@@ -446,7 +449,7 @@ def test_a_new_key_becomes_the_last_line_of_the_block():
 def test_newlines_are_kept_line_by_line_and_new_lines_end_as_the_first():
     data = b"---\r\nid: 1\nstate: a\r\nlist:\n  - a\r\n---\nbody\r\n"
     new = Document(data).with_values({"id": "x", "state": "b", "list": (), "new": "c"})
-    assert new == b"---\r\nid: x\nstate: b\r\nlist: []\nnew: c\r\n---\nbody\r\n"
+    assert new == b"---\r\nid: x\nstate: b\r\nlist:\nnew: c\r\n---\nbody\r\n"
     data = b"---\nid: 1\r\n---\r\n"
     assert Document(data).with_values({"new": "c"}) == b"---\nid: 1\r\nnew: c\n---\r\n"
 
@@ -864,3 +867,11 @@ def test_an_ordinary_item_is_parsed_in_a_fraction_of_a_millisecond(text):
         Document(data)
         spent.append(time.perf_counter() - began)
     assert min(spent) < 0.001
+
+
+@pytest.mark.parametrize("lines", ["state: x\n", "state:\n  - a\n  - b\n", "state: |\n  x\n"])
+def test_a_key_is_removed_with_its_lines_and_nothing_else(lines):
+    data = f"---\nid: 1\n{lines}# after\nend: 2\n---\n"
+    assert Document(data.encode()).with_values({"state": REMOVED, "new": REMOVED}) == (
+        b"---\nid: 1\n# after\nend: 2\n---\n"
+    )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from hashlib import sha256
 
 import pytest
 
-from dibs.board.backends import copier
 from dibs.board.execute import Board
+from dibs.board.locate import copier
 from dibs.board.settings import Settings
 from dibs.board.transfer import export, move
 from dibs.board.transfer.scratch import new_file
@@ -115,6 +117,33 @@ def test_nothing_that_waits_at_the_name_of_a_part_is_followed(busy, tmp_path, ho
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(p.name for p in tmp_path.glob("*saved*")) == ["saved", "saved.part"]
     assert list(tmp_path.glob(".dibs-*")) == []
+
+
+HALF_WRITTEN = """
+import sys
+from dibs.board.transfer.scratch import new_file
+with new_file(sys.argv[1], "a backup"):
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_partial_file_of_a_killed_process_is_removed_by_the_next_one_in_that_folder(tmp_path):
+    """Not while that process is still writing it."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", HALF_WRITTEN, tmp_path / "killed"], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    writer.stdout.readline()
+    [part] = tmp_path.glob(".dibs-*.part")
+    with new_file(str(tmp_path / "meanwhile"), "a backup"):
+        assert part.exists()
+    writer.kill()
+    writer.communicate()
+    assert part.exists()
+    with new_file(str(tmp_path / "after"), "a backup"):
+        assert not part.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["after", "meanwhile"]
 
 
 def test_what_is_there_by_the_time_of_its_name_is_not_overwritten(tmp_path):

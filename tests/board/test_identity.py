@@ -8,7 +8,6 @@ import pytest
 
 from dibs.board.callers import caller_of
 from dibs.board.identity import (
-    HARNESSES,
     CallerEnvironment,
     IdentityOptions,
     ancestors,
@@ -21,6 +20,7 @@ from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.model import Process, Session, TaskKey
 from dibs.domain.refusals import Refused
+from dibs.harnesses import KNOWN
 from dibs.machine import Linux
 from kit.boards import Bench, FakeMachine
 
@@ -79,7 +79,7 @@ def test_claude_comes_before_codex_and_codex_before_gemini():
     assert identity(IdentityOptions("agent-7"), both).session == "c1"
 
 
-MARKS = [mark for harness in HARNESSES for mark in harness.marks]
+MARKS = [mark for harness in KNOWN for mark in harness.marks]
 
 
 @pytest.mark.parametrize("mark", MARKS)

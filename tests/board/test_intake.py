@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from dibs.cli.bulk import Signals
+from dibs.cli.intake import Signals
 from dibs.domain import commands as c
 from dibs.domain.model import Terms
 from kit.repositories import DIBS, Repo

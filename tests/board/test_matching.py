@@ -7,10 +7,9 @@ import time
 
 import pytest
 
-from dibs.board.agents import Agent
 from dibs.board.identity import Identity
 from dibs.board.matching import Matches, matches
-from dibs.board.settings import Settings
+from dibs.board.settings import Agent, Settings
 from dibs.domain import commands as c
 from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refusal, Refused

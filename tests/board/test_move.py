@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.board.backends import copier
 from dibs.board.execute import Board
+from dibs.board.locate import copier
 from dibs.board.settings import Settings
 from dibs.board.transfer import move
 from dibs.board.verify import verify
@@ -81,14 +81,14 @@ def at(store) -> Board:
 
 def follow_with(monkeypatch, *stores) -> None:
     """A forwarding record leads to these stores, with their still clocks."""
-    import dibs.board.backends
+    import dibs.board.locate
 
     by_place = {store.where: store for store in stores}
 
     def store_of(moved, *_):
         return by_place[moved.refusal.facts["to"]].another()
 
-    monkeypatch.setattr(dibs.board.backends, "store_of_record", store_of)
+    monkeypatch.setattr(dibs.board.locate, "store_of_record", store_of)
 
 
 def test_everything_arrives_and_leases_keep_their_tokens_and_times(busy, target, monkeypatch):

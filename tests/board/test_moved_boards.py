@@ -6,9 +6,8 @@ import itertools
 
 import pytest
 
-from dibs.board.backends import copier, store_to
 from dibs.board.identity import Identity
-from dibs.board.locate import Place
+from dibs.board.locate import Place, copier, store_to
 from dibs.board.settings import Settings
 from dibs.board.transfer import move as moving
 from dibs.board.user_config import User

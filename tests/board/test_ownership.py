@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dibs.board.ledger_head import Head, head, parsed, prove
 from dibs.board.queries import who
+from dibs.board.verify import Head, head, parse_heads, prove
 from dibs.domain import commands as c
 from dibs.domain.instants import HOUR, SECOND
 from dibs.domain.model import TaskKey
@@ -243,7 +243,7 @@ def test_no_other_digest_fits(busy, seq, place):
     """A digit of the right head, changed, at any number that there is."""
     seq %= head(busy.board).seq + 1
     with busy.store.read() as tx:
-        from dibs.board.ledger_head import heads
+        from dibs.board.verify import heads
 
         right = next(one for one in heads(tx, (seq,)) if one.seq == seq)
     assert faults(busy, right) == ()
@@ -254,7 +254,7 @@ def test_no_other_digest_fits(busy, seq, place):
 
 def test_kept_heads_are_read_as_they_were_printed():
     one, two = Head(3, "a" * 64), Head(70, "b" * 64)
-    assert parsed(f"# monday\n{one}\n\n  {two}  \n") == (one, two)
+    assert parse_heads(f"# monday\n{one}\n\n  {two}  \n") == (one, two)
 
 
 @pytest.mark.parametrize(
@@ -263,5 +263,5 @@ def test_kept_heads_are_read_as_they_were_printed():
 )  # fmt: skip
 def test_what_is_no_head_is_refused(text):
     with pytest.raises(Refused) as problem:
-        parsed(text)
+        parse_heads(text)
     assert problem.value.code == "bad_argument"

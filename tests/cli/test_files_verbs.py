@@ -78,6 +78,25 @@ def test_a_sync_says_what_it_did_in_one_line_and_in_one_object(repo):
     }  # fmt: skip
 
 
+def test_a_sync_names_the_claims_that_it_adopts_and_heals(repo):
+    """Nobody's work by file changes without a word; a check says what would change."""
+    repo.ok("actor", "set", "erik", "--kind", "human", *ANA)
+    graph(
+        repo,
+        node("a", status="in-progress", assigned="erik"),
+        node("b", status="in-progress", assigned="agent-9"),
+    )
+    told = repo.ok("sync", "--check", *ANA).out.splitlines()
+    assert "1 claim would be adopted: a (erik)" in told
+    assert "1 stale claim would be healed: b (agent-9)" in told
+    told = repo.ok("sync", *ANA).out.splitlines()
+    assert "1 claim adopted: a (erik)" in told
+    assert "1 stale claim healed: b (agent-9)" in told
+    told = repo.ok("sync", *ANA).out
+    assert "adopted" not in told
+    assert "healed" not in told
+
+
 def test_a_problem_in_json_names_its_file_its_line_and_the_choice(repo):
     graph(repo, node("a"), "{broken")
     [problem] = repo.json("sync", *ANA)["sync"]["problems"]

@@ -13,7 +13,7 @@ from dibs.domain import ledger
 from dibs.domain.events.base import Ending, Stint
 from dibs.domain.events.stints import STINT_EVENTS
 from dibs.domain.model import Actor, Terms, Token
-from dibs.output import event_facts
+from dibs.output import payloads
 from kit.repositories import DIBS
 
 
@@ -168,10 +168,10 @@ SAMPLES = {
 @pytest.mark.parametrize("kind", [*ledger.EVENTS, *STINT_EVENTS], ids=lambda kind: kind.verb)
 def test_no_event_has_an_instant_a_duration_or_an_actor_as_a_number(kind):
     """For every event there is, also for one that is yet to be written."""
-    types = event_facts.types_of(kind)
+    types = payloads.types_of(kind)
     assert {*kind.fields} <= {*types}
     event = kind(**{field: SAMPLES.get(types[field], ()) for field in kind.fields})
-    text = json.dumps(event_facts.facts_payload(event, {WHO: Actor(WHO, "ana", "human")}))
+    text = json.dumps(payloads.facts_payload(event, {WHO: Actor(WHO, "ana", "human")}))
     assert not any(str(number) in text for number in (AT, SPAN, WHO))
     shown = {"Instant": "2026-11-15T", "Duration": "90s", "ActorId": "ana", "Ending": "2026-11-15T"}
     assert all(shown.get(types[field], "") in text for field in kind.fields)

@@ -6,14 +6,18 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from datetime import datetime
 from itertools import pairwise
 
+import apsw
+import psycopg
 import pytest
 
 from dibs.board.orphans import mark_of, started_by
+from dibs.domain.model import LeaseProcess
 from dibs.machine import this_machine
 from dibs.opening import open_board
 from kit import soak
@@ -254,15 +258,49 @@ def test_nothing_is_ended_that_is_not_provably_of_the_run(repo, shop):
     run = shop.run(key, "--agent", "codex", ticks=100_000, script=WITH_A_HIDDEN_CHILD)
     until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
     known = until(lambda: command_of(repo, key), "the board does not know its command")
+    another = (known.command, known.command_started + 1, known.forks)
+    assert this_machine().in_session(*another) == []
     nobody = known.but(process=known.process.but(started=1))
-    assert started_by(this_machine(), nobody.but(command_started=known.command_started + 1)) == []
-    assert started_by(this_machine(), nobody.but(process=nobody.process.but(boot="other"))) == []
     run.kill()
     run.wait()
     until(lambda: not os.path.exists(f"/proc/{known.command}"), "the command is not reaped")
     assert started_by(this_machine(), nobody.but(forks=known.forks - 10**8)) == []
     assert started_by(this_machine(), nobody.but(forks=0)) == []
+    assert started_by(this_machine(), nobody.but(process=nobody.process.but(boot="other"))) == []
     assert started_by(this_machine(), nobody) != []
+
+
+@pytest.mark.parametrize("pid", [4194000, os.getpid()], ids=["nobody", "its parent"])
+def test_the_board_cannot_name_any_process_for_the_command_of_a_run(repo, pid):
+    """Whoever can write to it would end what the next holder has running: a shell, an editor."""
+    key = repo.add()
+    repo.ok("claim", key, "--agent", "codex", "--session", "s1", "--pid", str(os.getpid()))
+    machine = this_machine()
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as victim:
+        try:
+            started = machine.started(victim.pid)
+            named = (
+                f"command = {victim.pid}, command_started = {started}, forks = {machine.forks()}"
+            )
+            gone = f"pid = {pid}, pid_started = 5, runs = 1"
+            change(repo, f"UPDATE {{}}lease_process SET {gone}, {named}")
+            repo.ok("claim", key, *HEIR)
+            assert victim.poll() is None
+            alive = LeaseProcess(machine.process(os.getppid()), "", True, victim.pid, started)
+            assert started_by(machine, alive) == []
+        finally:
+            victim.kill()
+
+
+def change(repo, statement: str) -> None:
+    """Somebody writes to the board by SQL of their own."""
+    address = repo.around.get("DIBS_URL", "").partition("#")[0]
+    if address:
+        with psycopg.connect(address) as server:
+            server.execute(statement.format("dibs."))
+    else:
+        with contextlib.closing(apsw.Connection(str(repo.database))) as file:
+            file.execute(statement.format(""))
 
 
 def command_of(repo, key: str):
@@ -292,6 +330,19 @@ def test_what_a_stopped_run_left_at_work_is_ended_before_its_heir_begins(repo, s
     assert not this_machine().carrying(mark_of(this_machine().process(run.pid)))
     heir = shop.run("--next", *HEIR)
     assert heir.wait(60) == 0
+    run.send_signal(signal.SIGCONT)
+    assert run.wait(60) == 5
+    assert two_at_once(shop.lines()) == []
+    assert shown(repo, key)["token"] == "1.2"
+
+
+def test_what_a_stopped_run_left_at_work_is_ended_before_a_claim_of_its_task_begins(repo, shop):
+    """Its lease has expired, and nobody swept: the run that takes the task over ends the command."""
+    key = repo.add()
+    run = shop.run(key, "--agent", "codex", "--ttl", "1s", ticks=100_000)
+    until(lambda: shop.said(key, "tick"), "it does not begin")
+    stop(repo, key, run)
+    until(lambda: shop.run(key, *HEIR).wait(60) == 0, "nobody can take it over")
     run.send_signal(signal.SIGCONT)
     assert run.wait(60) == 5
     assert two_at_once(shop.lines()) == []

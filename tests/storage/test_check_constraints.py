@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dibs.storage.definitions import definition
+from dibs.storage.dialect import definition
 from dibs.storage.queries import migrations
 from kit import soak
 from kit.boards import database_apart

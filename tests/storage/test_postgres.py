@@ -383,7 +383,7 @@ def test_a_connection_does_not_cross_a_fork(bench):
 
 
 def test_settings_on_a_server_are_the_same_for_everybody(bench):
-    from dibs.board.backends import settings_in
+    from dibs.board.locate import settings_in
 
     bench.store.save_settings('ttl_agent = "3h"\nself_review = true\n')
     seen = settings_in(bench.store.another(), Settings(), USER)
@@ -391,7 +391,7 @@ def test_settings_on_a_server_are_the_same_for_everybody(bench):
 
 
 def test_a_wrong_setting_on_a_server_is_reported(bench):
-    from dibs.board.backends import settings_in
+    from dibs.board.locate import settings_in
 
     bench.store.save_settings("no_such = 1\n")
     assert (

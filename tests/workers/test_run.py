@@ -470,6 +470,31 @@ def test_a_run_of_another_board_is_known_by_its_variables(repo, tmp_path):
         run.ended()
 
 
+@pytest.mark.parametrize("who", [A, ("DIBS_AGENT",)], ids=["option", "variable"])
+@pytest.mark.parametrize("way", ["without its variables", "in a session of its own"])
+def test_a_run_of_another_board_is_known_without_its_variables(repo, tmp_path, way, who):
+    elsewhere = Repo.create(tmp_path / "elsewhere")
+    elsewhere.ok("init")
+    other = elsewhere.add()
+    act = f"cd {elsewhere.folder}; DIBS_URL= {DIBS} claim {other} --as ana"
+    if who is not A:
+        repo.around |= {"DIBS_AGENT": "codex-2", "DIBS_SESSION": "s1"}
+    with Running(repo, repo.add(), acts(way, act), *(who if who is A else ())) as run:
+        assert run.pid_of("code") == 1
+        assert "this is part of dibs run of an agent" in (run.folder / "said").read_text()
+        run.ended()
+
+
+def test_a_persons_run_of_another_board_makes_nobody_an_agent(repo, tmp_path):
+    elsewhere = Repo.create(tmp_path / "elsewhere")
+    elsewhere.ok("init")
+    other = elsewhere.add()
+    act = f"cd {elsewhere.folder}; DIBS_URL= {DIBS} claim {other} --as ana"
+    with Running(repo, repo.add(), acts("without its variables", act), *ANA) as run:
+        assert run.pid_of("code") == 0, (run.folder / "said").read_text()
+        run.ended()
+
+
 def test_the_library_takes_an_agent_of_a_run_for_no_person_either(repo):
     script = (
         "import dibs, sys\n"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.domain.refusals import Refused
+from dibs.harnesses import HARNESSES
 from dibs.integrations.harness import text_edit
-from dibs.integrations.harness.harnesses import HARNESSES
 from dibs.integrations.harness.install import INSTALLED, PROJECT, USER, HarnessSetup, apply
 
 NAMES = sorted(HARNESSES)

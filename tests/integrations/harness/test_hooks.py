@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dibs.harnesses import BEFORE, HARNESSES, START
 from dibs.integrations.harness.events import actor_in, files_of_patch, parse_event
-from dibs.integrations.harness.harnesses import BEFORE, HARNESSES, START
 from dibs.integrations.harness.hooks import Hooks
 from dibs.output.error_map import advice
 from kit.boards import of_a_file
@@ -345,7 +345,7 @@ def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
     for harness_event in HARNESSES[name].hooks:
         event = {**edit(repo, "x.py"), "hook_event_name": harness_event.event}
         ran = hook(repo, event, name)
-        assert (ran.code, ran.out.strip(), ran.err) == (0, HARNESSES[name].nothing, "")
+        assert (ran.code, ran.out.strip(), ran.err) == (0, HARNESSES[name].empty_reply, "")
     assert not (repo.folder / ".git" / "dibs").exists()
 
 
@@ -409,7 +409,7 @@ def test_a_board_that_only_the_environment_names_is_missed_once_in_a_session(tmp
             assert f"there is no board in {elsewhere}" in ran.out
             assert "Edits are not guarded." in ran.out
         else:
-            assert ran.out.strip() == HARNESSES[name].nothing
+            assert ran.out.strip() == HARNESSES[name].empty_reply
 
 
 def test_the_environment_does_not_lead_away_from_a_board_that_is_closed(tmp_path):

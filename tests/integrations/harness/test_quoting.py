@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+import apsw
 import pytest
 
 from kit.guarded import ONE, TWO, Tree
@@ -69,6 +72,19 @@ def test_nothing_is_hidden_in_lists_and_refusals(repo):
     )
     assert ran.err.isascii()
     assert len(ran.err) < 1000
+
+
+def test_a_name_that_somebody_wrote_into_the_board_is_quoted(repo):
+    """Dibs takes no name with spaces; whoever can write to the file can."""
+    with contextlib.closing(apsw.Connection(str(repo.database))) as file:
+        file.execute("UPDATE actor SET name = ? WHERE name = 'codex'", (ORDER,))
+        file.execute(
+            "UPDATE task SET holder = holder, session = ?, token_number = 2 WHERE id = 1", (ORDER,)
+        )
+    told = denial(hook(repo, edit(repo, f"docs/{ORDER}/a")))
+    assert f'is held by "{ORDER}" (session "{ORDER}")' in told
+    assert told.endswith(LABEL)
+    assert f'is held by "{ORDER}" (session "{ORDER}")' in repo.fails(4, "claim", "T-1", *ANA).err
 
 
 def test_a_guard_of_git_quotes_paths(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.cli.output.text import count, holder_of, table, until
+from dibs.cli.text import count, holder_of, table, until
 from dibs.domain.checks import short
 from dibs.domain.display import safe
 from dibs.domain.events import board
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from dibs.board.explain import Held, LateNote, Status, Step
     from dibs.board.queries import Log, LogLine, Owner, TaskView
-    from dibs.cli.output.text import Actors
-    from dibs.domain.model import Linked, LoggedRefusal
+    from dibs.cli.text import Actors
+    from dibs.domain.model import Linked, LoggedRefusal, TaskKey
 
 WIDTH = 12
 LINE = 60
@@ -295,3 +295,46 @@ def owner(owner: Owner) -> str:
     unbound = " (assigned, not taken up)" if owner.session is None else ""
     expired = ", expired" if owner.expired else ""
     return f"{owner.task.key}: {owner.actor.name}{session}{unbound}, token {owner.token}{expired}"
+
+
+# Changes of many tasks.
+
+
+def change(event: e.Event, actors: Actors, now: Instant) -> str:
+    """Describes what happened to one task, and whose lease it ended."""
+    words = CHANGE_WORDS.get(event.verb, event.verb)
+    if isinstance(event, e.Assigned | e.Claimed):
+        words = f"{words} {actors[event.actor].name}"
+    if isinstance(event, e.LeaseEnded):
+        words = (
+            f"has failed: attempts used up ({event.why})"
+            if event.gives_up
+            else f"is open again: {event.why}"
+        )
+    ending: e.Ending | None = getattr(event, "ending", None)
+    if ending is None:
+        return words
+    session = f" (session {ending.session})" if ending.session else ""
+    seen = rough_duration(between(ending.renewed, now))
+    where = f", work in {ending.worktree}" if ending.worktree else ""
+    return (
+        f"{words}; it was held by {actors[ending.actor].name}{session}, last seen {seen} ago{where}"
+    )
+
+
+CHANGE_WORDS = {
+    "reset": "begins anew",
+    "retried": "is open again",
+    "assigned": "is assigned to",
+    "claimed": "is held by",
+    "parked": "is parked",
+}
+
+
+def endings(many: Iterable[tuple[TaskKey, e.Event]]) -> str:
+    """One line for any number of ended leases: counts by cause."""
+    causes: dict[str, int] = {}
+    for _, event in many:
+        causes[event.cause] = causes.get(event.cause, 0) + 1
+    total = sum(causes.values())
+    return f"{count(total, 'lease')} ended: " + ", ".join(f"{n} {why}" for why, n in causes.items())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from dibs.domain.display import quoted, safe
 from dibs.domain.events import tasks as e
 from dibs.domain.instants import Instant, between, brief, rough_duration
@@ -10,7 +12,7 @@ from dibs.domain.refusals import holder_label, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dibs.board.outcome import Outcome
     from dibs.domain.model import Actor, ActorId
@@ -173,3 +175,26 @@ def tasks(tasks: Iterable[Task], actors: Actors, now: Instant) -> tuple[str, ...
         for task in tasks
     ]
     return table(rows, ("KEY", "PRI", "STATE", "HOLDER", "LEASE", "TITLE")) if rows else ()
+
+
+# Progress.
+
+BAR = 30
+
+
+def progress_bar(what: str, at_least: int = 0) -> Callable[[int, int], None] | None:
+    """A function that draws the bar if the total is at least `at_least`; `None` without a terminal."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        if total < at_least:
+            return
+        filled = BAR * done // max(1, total)
+        stream.write(f"\r[{'#' * filled}{'.' * (BAR - filled)}] {done} of {total} {what}")
+        stream.flush()
+        if done >= total:
+            stream.write("\r\033[K")
+
+    return show
