@@ -43,7 +43,7 @@ CLIENTS = (1, 8, 32)
 SECONDS = 1.0
 REPEATS = 8
 AHEAD = 0.1
-"""A turn is told so long before it begins."""
+"""A turn is announced so long before it begins."""
 FIRST_AHEAD = 3.0
 """The first time, a client claims what it renews."""
 
@@ -112,7 +112,7 @@ def imports(python: Path, name: str) -> bool:
 
 
 class Client:
-    """A process that works when it is told to."""
+    """A process that works on request."""
 
     def __init__(self, system: str, python: Path | str, url: str, name: str) -> None:
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
@@ -561,7 +561,7 @@ def turns(node: Node, systems, clients, seconds: float, repeats: int):
     return points
 
 
-# What is told.
+# The report.
 
 ABOUT = """\
 A cycle of each is two commits that wait for the disk, except that pgqueuer as it comes takes ten jobs in

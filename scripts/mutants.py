@@ -1,6 +1,6 @@
 """Breaks the code in every known way, on copies, and fails if no test notices.
 
-Every guard is removed once: it then says yes to everything. The other mutations stand in a table,
+Every guard is removed once: it then says yes to everything. The other mutations are in a table,
 each with the tests that must go red. `make mutants NAME` runs those whose name contains NAME.
 """
 

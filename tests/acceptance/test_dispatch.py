@@ -305,7 +305,7 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
     while ground.counts() != {"complete": len(keys)}:
         assert time.monotonic() < deadline, f"seed {seed}: {ground.counts()}"
         dispatch = ground.start()
-        if chance.random() < 0.5:  # between two steps that it tells of
+        if chance.random() < 0.5:  # between two steps that it prints
             until(lambda d=dispatch: "started" in d.output or d.process.poll() is not None
                   or ground.counts() == {"complete": len(keys)})  # fmt: skip
         time.sleep(chance.uniform(0, 0.5))
@@ -316,7 +316,7 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
     assert verify(ground.board).faults == ()
 
 
-# Who is told.
+# Notifications.
 
 
 def test_a_command_gets_what_needs_a_person_once_also_after_a_death(ground):

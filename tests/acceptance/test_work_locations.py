@@ -1,4 +1,4 @@
-"""Where work lies: each lease has its own place, and keeps it after its end."""
+"""Where work is: each lease has its own location, and keeps it after its end."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_reset_leaves_no_stale_claim_and_the_dispatcher_starts_the_task_on_the_n
 
 
 def test_what_wg_reset_left_claimed_is_started_on_the_next_tick_too(ground):
-    """The bug itself: the status is open again, and the claim of a dead agent still stands there."""
+    """The bug itself: the status is open again, and the claim of a dead agent is still there."""
     repo = ground.repo
     ground.agents(codex=f"{BEGIN}; {HOLD}")
     graph(repo, node("design"))
@@ -257,7 +257,7 @@ def test_a_task_is_not_started_for_ever_and_its_attempts_are_counted_once(ground
     assert counts == [(1, 1), (2, 1), (3, 2)]
 
 
-# The hint of the status.
+# The advice of the status.
 
 
 def test_status_names_stale_claims_as_a_possibility_and_the_command_that_helps(repo):
@@ -372,7 +372,7 @@ def test_a_claim_is_valid_though_another_program_keeps_the_graphs_lock_and_a_syn
 
 @pytest.mark.parametrize(("end", "word"), [("complete", "done"), ("fail", "failed")])
 def test_what_wg_alone_opens_again_is_reported_with_the_command_that_does_it(repo, end, word):
-    """It cannot be told from an old copy of the graph, and finished work is not begun for one."""
+    """It cannot be distinguished from an old copy of the graph, and finished work is not begun for one."""
     graph(repo, node("design"))
     repo.ok("sync", *ANA)
     repo.ok("claim", "design", *LIVE)

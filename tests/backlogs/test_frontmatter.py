@@ -22,7 +22,7 @@ YAML = [file for file in CORPUS if "not_yaml" not in file.marks]
 
 
 class Texts(yaml.BaseLoader):
-    """PyYAML, with every scalar as the text that stands there, but null as None."""
+    """PyYAML, with every scalar as its own text, but null as None."""
 
 
 Texts.add_implicit_resolver("null", re.compile(r"(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
@@ -46,7 +46,7 @@ def block_of(data: bytes) -> str:
 
 
 def as_text(data: bytes):
-    """What stands there."""
+    """The text there."""
     return yaml.load(block_of(data), Texts) or {}
 
 
@@ -374,7 +374,7 @@ def test_an_edit_of_an_item_changes_those_lines_and_nothing_else(file):
 # Writing.
 
 EDITS = [
-    # what stood there, the new value, the lines that come instead
+    # the old value, the new value, the lines that come instead
     ("state: Proposed", "Done", "state: Done"),
     ("state: Proposed  # was New", "Done", "state: Done  # was New"),
     ("state:   Proposed", "Done", "state:   Done"),

@@ -1,4 +1,4 @@
-"""Other tools' exports: each element becomes an item with an origin, or a problem that is told."""
+"""Other tools' exports: each element becomes an item with an origin, or a reported problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kano items: what a claim, a start and an end write, and what stands before a start."""
+"""kano items: what a claim, a start and an end write, and what a start requires."""
 
 from __future__ import annotations
 

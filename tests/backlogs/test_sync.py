@@ -423,7 +423,7 @@ def test_a_file_that_is_gone_leaves_its_task_which_nobody_begins(yard):
 @of_a_file
 @pytest.mark.parametrize("wrong", ["state: Ready\n", "owner: bob\n"])
 def test_a_file_that_cannot_be_read_is_not_claimed(yard, wrong):
-    """What stands in it, nobody can have met."""
+    """Nobody can have met what is in it."""
     path = yard.kano(KEY)
     yard.sync()
     yard.edit(path, "decisions: []\n", f"decisions: []\n{wrong}")

@@ -1,4 +1,4 @@
-"""Workgraph's own file: read whatever stands in it, written where a record has news, else untouched."""
+"""Workgraph's own file: read whatever is in it, written where a record has news, else untouched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forgotten period is told, a wrong one put right, by people and with a reason: nobody types a total."""
+"""People add a forgotten period and correct a wrong one, with a reason: nobody types a total."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ def test_a_caller_is_registered_only_if_its_command_is_accepted(bench: Bench):
         assert tx.actor_named("newcomer") is None
 
 
-# What a harness's hooks have said.
+# What a harness's hooks have registered.
 
 
 class Known:

@@ -1,4 +1,4 @@
-"""Places where a board was, or is under another name: nobody is led astray, and nothing is taken away."""
+"""Places where a board was, or is under another name: clients find the right one, and nothing is removed."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def files_of(bench) -> list[Path]:
 
 @pytest.fixture
 def late(bench):
-    """One lost the task to claude, and said too late that it is done."""
+    """One lost the task to claude, and reported too late that it is done."""
     bench.add()
     bench.agent("codex", "s1").claim(ttl=HOUR)
     bench.advance(3601)

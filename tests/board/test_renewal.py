@@ -129,7 +129,7 @@ def test_what_was_taken_meanwhile_is_not_renewed(bench):
     assert bench.task() == taken
 
 
-# A glance.
+# The fast path.
 
 
 def test_the_fast_path_sees_what_every_look_sees(bench):

@@ -1,4 +1,4 @@
-"""Periods of work, as the ledger tells them: nobody types a total."""
+"""Periods of work, as the ledger records them: nobody types a total."""
 
 from __future__ import annotations
 

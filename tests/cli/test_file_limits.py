@@ -1,4 +1,4 @@
-"""Files of a repository are read within limits: a bad one is told of, and the rest goes on."""
+"""Files of a repository are read within limits: a bad one is reported, and the others are read."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_bad_dibs_toml_is_reported_and_opens_no_guard(repo, name):
 
 
 def test_nobody_knows_what_an_area_means_that_cannot_be_read(repo):
-    """Whoever edits is told; or denied it, if the setting says so."""
+    """Whoever edits gets a warning; or a denial, if the setting says so."""
     (repo.folder / "dibs.toml").write_text('[areas]\ndocs = ["docs/**"]\n')
     repo.ok("claim", "T-2", "--agent", "gemini", "--session", "g1")
     assert "is held by gemini" in denial(hook(repo, edit(repo, "docs/a.md")))

@@ -136,7 +136,7 @@ def test_every_event_is_a_cloudevent_with_the_facts_of_the_log(busy):
 
 
 def test_facts_are_reported_like_everything_else(repo):
-    """As `show` tells the same: no microseconds, no numbers of actors; and the ledger is as it was."""
+    """As `show` prints the same: no microseconds, no numbers of actors; and the ledger is as it was."""
     repo.add("work", "--not-before", "2020-01-01")
     repo.ok("claim", "T-1", "--agent", "codex", "--session", "s1", "--ttl", "90s")
     kept = repo.ok("log", "--head").out.strip()

@@ -1,4 +1,4 @@
-"""A board on a server: where it is said to be, and how its settings are loaded and told."""
+"""A board on a server: its address, and how its settings are loaded and shown."""
 
 from __future__ import annotations
 

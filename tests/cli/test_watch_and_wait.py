@@ -173,7 +173,7 @@ def test_a_watch_ends_when_nobody_reads_it_any_more(repo):
 
 
 def test_a_board_that_moves_is_watched_where_it_goes(repo, listen, tmp_path):
-    """Its events are told from there, each once."""
+    """Its events are printed from there, each once."""
     repo.add()
     watch = listen("watch", "--from-start", "--json")
     seen = [watch.event()["seq"], watch.event()["seq"]]

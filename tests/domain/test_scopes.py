@@ -167,7 +167,7 @@ def test_many_stars_take_no_longer_than_their_number(one, other):
 # Against all paths there are.
 
 LETTERS = "abc"
-"""`c` stands for every character that no pattern of these tests names."""
+"""`c` represents every character that no pattern of these tests names."""
 
 
 def names(longest: int) -> list[str]:
@@ -198,7 +198,7 @@ def fits_name(pattern: str, name: str) -> bool:
 
 
 def fits(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """As slowly, and as plainly, as it can be said."""
+    """As slowly, and as plainly, as it can be written."""
     if pattern == ("",):  # after a trailing slash
         return True
     if not pattern:
@@ -312,7 +312,7 @@ TEXTS = st.lists(PIECES, min_size=1, max_size=10).map("".join)
 
 @given(st.lists(TEXTS, max_size=3), st.lists(TEXTS, max_size=3), st.booleans())
 def test_any_text_is_a_pattern(one, other, fold):
-    """Whatever is written, both sides agree, and a name that lies in both means that they overlap."""
+    """Whatever is written, both sides agree, and a name that matches both means that they overlap."""
     one, other = tuple(one), tuple(other)
     assert overlap(one, other, fold=fold) == overlap(other, one, fold=fold)
     for path in ("a", "b/a", "\u00e9", "[", "A/]"):

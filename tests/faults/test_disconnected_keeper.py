@@ -57,5 +57,5 @@ def test_a_keeper_that_gets_no_answer_stops_the_work_before_the_lease_runs_out(n
 
 
 def silence(node, key) -> float:
-    """For so many seconds the board has not heard of the holder."""
+    """For so many seconds the board has had no renewal of the holder."""
     return node.query(SILENCE.format(key)).total_seconds()

@@ -62,7 +62,7 @@ def test_a_live_lease_with_a_process_is_neither_taken_nor_swept(repo, inside):
 
 @of_a_file
 def test_the_boards_clock_goes_on_and_is_not_moved(repo, inside):
-    """Whoever writes last: those inside and those outside are told nearly the same time."""
+    """Whoever writes last: those inside and those outside see nearly the same time."""
     key = repo.add()
     repo.ok("claim", key, *A, "--ttl", "1h")
     begun = seconds(repo.json("status")["now"])

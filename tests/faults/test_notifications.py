@@ -1,4 +1,4 @@
-"""A server hints that a board has changed: who waits looks at once. Nothing depends on a hint."""
+"""A server notifies waiting clients of changes, which then poll at once. Nothing depends on a notification."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_notification_that_is_lost_delays_and_harms_nobody(url, proxy, waiting
 def test_a_server_that_takes_no_notification_is_not_waited_for_long(
     url, proxy, waiting, monkeypatch
 ):
-    """The change is done: whoever made it is told so."""
+    """The change is done: whoever made it gets its success."""
     given = notifications.notify_listeners
 
     def give(store, session):

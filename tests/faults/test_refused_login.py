@@ -1,4 +1,4 @@
-"""Who was let in before and is not for a while, as when a password is changed: it says nothing about a lease."""
+"""A client that could log in before and cannot for a while, as when a password changes: no lease is lost by that."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def hang_up(node) -> None:
 
 
 def silence(node, key) -> float:
-    """For so many seconds the board has not heard of the holder."""
+    """For so many seconds the board has had no renewal of the holder."""
     return node.query(SILENCE.format(key)).total_seconds()
 
 

@@ -1,4 +1,4 @@
-"""A server that answers, and says no: what it said is told, and who can do nothing about it is told at once."""
+"""A server that answers with an error: the message quotes it, and comes at once where a retry cannot help."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_server_that_wants_no_more_clients_is_reported(node):
 
 
 def test_a_pooler_for_statements_is_reported(node):
-    """It never works, so nobody is told to try again."""
+    """It never works, so nobody is advised to retry."""
     with pooler(node, mode="statement") as address:
         refusal = refusal_of(f"{address}/postgres")
     assert refusal.code == "statement_pooler"
@@ -72,7 +72,7 @@ def test_a_server_without_encryption_is_reported_at_once_to_who_wants_it(node):
 
 
 def test_a_change_that_took_too_long_was_not_done(node):
-    """Its answer comes with the commit's. The server has said so: there is nothing to ask again for."""
+    """Its answer comes with the commit's. The server has answered: there is nothing to retry."""
     with opened_by(role(node, "hasty", "statement_timeout = '300ms'"), "ben") as ben:
         ben.claim("T-1")
         do(node, SLOW)

@@ -1,4 +1,4 @@
-"""With the server away: a check says so, a prompt does not wait, and who said how long to wait does."""
+"""With the server unreachable: a check says so, a prompt does not wait, a command with a timeout does."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_the_name_of_a_server_is_not_taken_for_an_owner(payload):
         read("issues", changed(own, repository__full_name="Shop"))
 
 
-# What is wrong with a payload is said, with the path.
+# What is wrong with a payload is reported, with the path.
 
 WRONG = [
     ({"action": ...}, "there is no action: the payload has no action"),

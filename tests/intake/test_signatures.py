@@ -1,4 +1,4 @@
-"""Who sent a webhook. Expected values are computed here by other means, or stand in documentation."""
+"""Who sent a webhook. Expected values are computed here by other means, or come from documentation."""
 
 from __future__ import annotations
 

@@ -793,7 +793,7 @@ def test_an_interrupt_on_the_way_in_leaves_no_lease(board, monkeypatch, place_of
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("verb", ["claim", "release", "complete"])
 def test_an_interrupt_around_a_change_leaves_no_lease(board, monkeypatch, verb, when):
-    """The answer of a claim may be lost: the claim stands all the same."""
+    """The answer of a claim may be lost: the claim is valid all the same."""
     execute, once = board._rules.execute, [verb]
 
     def interrupt(who, command, request_id=None):
@@ -832,7 +832,7 @@ def test_an_assignment_is_not_declined_by_an_interrupt(board, ana, monkeypatch):
     assert board.show("T-1").lease.holder.name == "codex"
 
 
-# When the loss is told.
+# When the loss is reported.
 
 
 def test_on_lost_may_release_the_lease(board, ana):

@@ -78,7 +78,7 @@ def rows(draw):
 
 @pytest.fixture(scope="module")
 def both():
-    """The tables in each database, without foreign keys: they are said alike."""
+    """The tables in each database, without foreign keys: they are written alike."""
     file = apsw.Connection(":memory:")
     file.execute(SHARED)
     with closing(psycopg.connect(database_apart())) as server:

@@ -153,7 +153,7 @@ def test_a_time_in_the_future_is_reported_as_skew_and_not_as_an_endless_lease(be
     assert "clock skew" in problem.value.refusal.message
 
 
-# Where the boot cannot be told, or is not the kernel's.
+# Where the boot id cannot be read, or is not the kernel's.
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_who_cannot_read_the_boot_id_notices_a_reboot_by_the_time_since_it(doubt
 
 @pytest.mark.parametrize("ahead", [100_000, -100_000])
 def test_a_clock_that_may_be_that_of_a_time_namespace_takes_no_lease(doubting, ahead):
-    """Without /proc nothing tells how far it is off."""
+    """Without /proc the offset is unknown."""
     bench = doubting
     bench.machine.confined = True
     bench.machine.boottime_us += ahead * SECOND

@@ -56,7 +56,7 @@ def test_the_pages_of_states_and_rights_name_verbs_that_can_be_typed():
 
 
 def test_the_page_of_states_has_every_question_that_is_asked_after_the_guards():
-    """Wherever in the core a verb's questions stand: a new place of them is found too."""
+    """Wherever in the domain a verb's questions are: a new place of them is found too."""
     page = (ROOT / "docs" / "reference" / "states.md").read_text()
     modules = [
         import_module(one.name) for one in walk_packages(domain.__path__, f"{domain.__name__}.")
@@ -98,7 +98,7 @@ def test_every_relative_link_leads_somewhere(page):
 
 
 def commands_in(text: str) -> set[str]:
-    """The word after `dibs` wherever the page shows code; options may stand between."""
+    """The word after `dibs` wherever the page shows code; options may come between."""
     text = re.sub(r"^```text.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     code = re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE)
     code += re.findall(r"`[^`\n]+`", text)

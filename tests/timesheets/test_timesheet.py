@@ -311,7 +311,7 @@ def test_an_actor_without_a_name_is_shown_by_number():
 
 
 def test_sum_and_union_are_both_shown_and_never_mixed():
-    """Two stints at once: the sum said 20 h 35, the union 10 h 36."""
+    """Two stints at once: the sum was 20 h 35, the union 10 h 36."""
     start = at("2026-11-16T07:00")
     stints = [
         WorkedStint(2, start, start + 10 * HOUR + 30 * MINUTE, "T-1"),

@@ -596,7 +596,7 @@ def test_a_command_may_end_its_lease_itself(repo, own, state, code):
 
 
 def test_a_command_that_ended_its_lease_itself_may_go_on(repo):
-    """The keeper hears that the lease is over: that is no reason to end anything."""
+    """The keeper learns that the lease is over: that is no reason to end anything."""
     key = repo.add()
     script = f"{DIBS} complete {key} && {here('it')}; {wait_for('word')}; echo bye"
     with Running(repo, key, script, *A, "--ttl", "4s") as run:
@@ -611,7 +611,7 @@ FAMILY = (
     f"setsid sh -c '{here('grandchild')}; trap : TERM; {BUSY}' & sh -c '{here('child')}; {BUSY}' & "
     f"{here('it')}; {BUSY}"
 )
-"""A command with a child in its group, and a grandchild that left the group and hears no SIGTERM."""
+"""A command with a child in its group, and a grandchild that left the group and ignores SIGTERM."""
 
 
 def family_of(run: Running) -> list[int]:

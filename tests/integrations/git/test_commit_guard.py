@@ -474,7 +474,7 @@ def test_from_a_subfolder_the_same_is_asked(held):
 
 
 def test_a_work_tree_away_from_its_git_directory_is_guarded_by_its_own_board(held, tmp_path):
-    """As with a repository for the files of a home folder, in which another repository lies."""
+    """As with a repository for the files of a home folder, with another repository in it."""
     away = Tree.at(tmp_path / "away", ONE)
     apart = {"GIT_DIR": str(held.folder / ".git"), "GIT_WORK_TREE": str(away.folder)}
     (away.folder / "held").mkdir()

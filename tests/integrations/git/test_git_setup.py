@@ -30,7 +30,7 @@ if [ -x "$HERE/pre-commit.legacy" ]; then "$HERE/pre-commit.legacy" "$@" || exit
 
 
 def contents(folder: Path) -> dict[str, tuple[object, ...]]:
-    """All that lies in a folder: kinds, modes, bytes, links."""
+    """Everything in a folder: kinds, modes, bytes, links."""
     found = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode

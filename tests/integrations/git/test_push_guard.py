@@ -95,7 +95,7 @@ def test_a_forged_name_is_refused(one, stated, reason):
 
 
 def test_a_path_that_looks_like_a_commit_hides_nothing(one):
-    """What git prints is told apart by its form, not by marks that a path may hold too."""
+    """What git prints is recognised by its form, not by marks that a path may hold too."""
     name = b"\x01" + b"0" * 40 + b"\x02\x02T-1\x021.1"
     with open(os.fsencode(one.folder) + b"/" + name, "w") as file:
         file.write("x")

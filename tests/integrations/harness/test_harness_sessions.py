@@ -191,7 +191,7 @@ def test_titles_cannot_break_out_of_their_line(repo):
 @of_a_file
 @pytest.mark.parametrize("in_shell", [False, True])
 def test_a_session_whose_harness_was_killed_is_dead_for_the_next_claim(repo, tmp_path, in_shell):
-    """Also if a shell stood between the harness and its hook, and one between it and the claim."""
+    """Also if a shell was between the harness and its hook, and one between it and the claim."""
     key = repo.add()
     with Running(repo, tmp_path / "bin", CLAUDECODE="1") as claude:
         start = claude_event("SessionStart", repo, source="startup")
@@ -268,7 +268,7 @@ BARS = {
 @of_a_file
 @pytest.mark.parametrize(("bar", "why"), BARS.values(), ids=BARS)
 def test_what_the_rules_keep_from_the_next_session_is_reported_to_it(claude, repo, bar, why):
-    """A handoff is as a claim of who receives it. It is said where the task is, why, and how to end that."""
+    """A handoff is as a claim of who receives it. The message says where the task is, why, and how to end that."""
     key, other, free = repo.add("work", "--scope", "src/**"), repo.add(), repo.add()
     begin(claude)
     for each in (key, free):

@@ -1,4 +1,4 @@
-"""What each harness says, in its documented form, and what it is told: to the letter, with the exit code.
+"""What each harness sends, in its documented form, and what it gets back: to the letter, with the exit code.
 
 Each file in `golden/` is one call: what was done before, the input, the output.
 """
@@ -195,7 +195,7 @@ def test_a_proven_conflict_blocks_also_while_somebody_else_writes(repo):
 @of_a_file
 @pytest.mark.parametrize("failure", ["warn", "refuse"])
 def test_a_sign_of_life_that_cannot_be_written_is_no_reason_against_an_edit(repo, failure):
-    """The board was asked, and said yes: the edit is guarded. That the lease was not renewed is said."""
+    """The board allowed it: the edit is guarded. A warning says that the lease was not renewed."""
     mine = repo.add("mine", "--scope", "src/**")
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
     settings = f'write_wait = "1s"\nguard_failure = "{failure}"\n'
@@ -282,7 +282,7 @@ def test_a_link_and_another_work_tree_lead_to_the_same_file(repo):
 
 @of_a_file
 def test_a_file_is_judged_on_the_board_of_its_own_repository(repo, tmp_path):
-    """The agent may stand anywhere: in no repository, or in another one."""
+    """The agent may be anywhere: in no repository, or in another one."""
     key = repo.add("work", "--scope", "src/**")
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
     elsewhere = Repo.create(tmp_path / "elsewhere")
@@ -293,7 +293,7 @@ def test_a_file_is_judged_on_the_board_of_its_own_repository(repo, tmp_path):
 @of_a_file
 @pytest.mark.parametrize("own", ["nothing", "settings", "a board"])
 def test_a_file_in_a_nested_repository_is_judged_on_the_boards_around_it_too(repo, own):
-    """A submodule lies in the scope of whoever holds its folder, whatever it has itself."""
+    """A submodule is in the scope of whoever holds its folder, whatever it has itself."""
     key = repo.add("work", "--scope", "sub/**")
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
     inner = Repo.create(repo.folder / "sub")
@@ -396,7 +396,7 @@ def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):
 @pytest.mark.parametrize("name", sorted(HARNESSES))
 @pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
 def test_a_board_that_only_the_environment_names_is_missed_once_in_a_session(tmp_path, name, there):
-    """When it begins. What is done and said at each edit would be said hundreds of times."""
+    """When it begins. A message at each edit would come hundreds of times."""
     repo, elsewhere = Repo.create(tmp_path / "plain"), tmp_path / "elsewhere"
     if there:
         elsewhere.mkdir()
@@ -579,7 +579,7 @@ def test_no_event_whatever_it_holds_ends_in_a_traceback(shop, event, name):
     assert (reply.exit, "Error" in reply.err) == (0, False), reply
 
 
-# Where nobody can hear the answer.
+# Where nobody can read the answer.
 
 FULL = "/dev/full"
 

@@ -19,7 +19,7 @@ LONG = "src/" + "y" * 245
 
 @pytest.fixture
 def kind():
-    """What is said does not depend on the store."""
+    """The messages do not depend on the store."""
     return "sqlite"
 
 
