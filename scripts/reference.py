@@ -288,7 +288,7 @@ def settings() -> list[str]:
                 for name, setting in SETTINGS.items()
             ],
         ),
-        "A name with a dot stands in a table: `tick` in `[dispatch]`, `command` in `[notify]`.",
+        "A name with a dot is in a table: `tick` in `[dispatch]`, `command` in `[notify]`.",
         "",
         "## Agents",
         "",

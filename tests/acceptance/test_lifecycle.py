@@ -166,7 +166,7 @@ def test_what_a_session_claims_beside_its_run_does_not_end_with_the_run(repo):
 
 @contextlib.contextmanager
 def agents_that_poll(repo: Repo, count: int):
-    """Agents that call `next` without a pause; what is said after each call is a line of a file."""
+    """Agents that call `next` without a pause; the output of each call is a line of a file."""
     logs = [repo.folder.parent / f"commands-{n}" for n in range(count)]
     script = f"while kill -0 $PPID; do {DIBS} next --json --agent commands-$0 --session a$0 >> $1 2>&1; done"
     loops = [

@@ -1,4 +1,4 @@
-"""An answer that was lost on its way: who asks again is told the same, and nothing happens twice."""
+"""A lost answer: a retry gets the same one, and nothing happens twice."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_a_stopped_process_that_continues_is_refused(repo, key):
     repo.ok("complete", key, *B)
 
 
-def test_a_zombie_that_renews_everything_is_told_of_its_loss(repo, key):
+def test_a_zombie_that_renews_everything_learns_of_its_loss(repo, key):
     repo.ok("claim", key, *A, "--ttl", "1s")
     expire(repo, key)
     repo.ok("claim", key, *B)
@@ -201,7 +201,7 @@ def test_the_next_session_of_an_agent_gets_the_work_by_handoff(repo, key):
     assert (taken["lease"]["token"], taken["lease"]["session"]) == ("1.2", "s2")
 
 
-def test_no_process_stands_behind_a_persons_claim(repo, key):
+def test_no_process_belongs_to_a_persons_claim(repo, key):
     repo.ok("claim", key, *ANA)
     task = repo.json("show", key)["task"]
     assert (task["lease_ttl"], task["holder"]) == (

@@ -236,7 +236,7 @@ done
 """
 
 
-def test_of_eight_sessions_one_wins_and_seven_are_told_who(queue, tmp_path):
+def test_of_eight_sessions_one_wins_and_seven_learn_who(queue, tmp_path):
     """With 8 concurrent sessions, as observed on 2026-02-16."""
     items = [f"WRK-{number}" for number in range(1, 4)]
     for item in items:

@@ -423,7 +423,7 @@ def test_a_file_that_is_gone_leaves_its_task_which_nobody_begins(yard):
 @of_a_file
 @pytest.mark.parametrize("wrong", ["state: Ready\n", "owner: bob\n"])
 def test_a_file_that_cannot_be_read_is_not_claimed(yard, wrong):
-    """What stands in it, nobody can have met."""
+    """Nobody can have met what is in it."""
     path = yard.kano(KEY)
     yard.sync()
     yard.edit(path, "decisions: []\n", f"decisions: []\n{wrong}")
@@ -459,7 +459,7 @@ def test_a_file_that_another_machine_has_bars_nobody(yard):
     assert "cannot be read" in outcome.warnings[0]
 
 
-def test_a_changed_id_is_told_with_the_key_that_stays(yard):
+def test_a_changed_id_is_reported_with_the_key_that_stays(yard):
     path = yard.kano(KEY)
     yard.sync()
     yard.edit(path, f"id: {KEY}", "id: KABSD-TSK-0777")
@@ -539,7 +539,7 @@ def test_every_field_of_the_row_is_proved_by_the_ledger(yard):
     assert yard.faults() == ()
 
 
-def test_what_a_file_said_counts_for_nothing_once_its_task_has_changed(yard):
+def test_the_state_of_a_file_counts_for_nothing_once_its_task_has_changed(yard):
     """A claim between the look at the file and the transaction: the row is compared again inside it."""
     yard.kano()
     yard.sync()

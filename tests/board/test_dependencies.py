@@ -307,7 +307,9 @@ def test_nothing_ready_says_why(bench, codex):
     assert codex_steps[0].why == "nobody is registered for it: tier 5"
 
 
-def test_the_rest_after_a_try_keeps_a_task_from_being_offered_and_not_from_a_claim(bench, codex):
+def test_the_backoff_after_an_attempt_keeps_a_task_from_being_offered_and_not_from_a_claim(
+    bench, codex
+):
     add(bench)
     codex.claim(A)
     codex.do(c.Release(A, note="exited with 1", rest=60_000_000))

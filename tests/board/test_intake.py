@@ -184,7 +184,7 @@ def test_any_json_is_taken_in_with_a_map(repo):
     assert ran.json["task"]["origin_ask_ref"] == "42"
 
 
-def test_many_lines_are_taken_in_and_a_bad_one_is_told(repo):
+def test_many_lines_are_taken_in_and_a_bad_one_is_reported(repo):
     lines = [json.dumps({"channel": "form", "ref": str(n)}) for n in range(1200)]
     lines[600] = "{broken"
     path = repo.folder / "asks.jsonl"
@@ -293,7 +293,7 @@ def test_a_request_that_names_no_title_does_not_differ_in_it(repo):
 LONG = "x" * 201
 
 
-def test_a_title_from_elsewhere_that_is_too_long_is_cut_and_that_is_said(repo, tmp_path):
+def test_a_title_from_elsewhere_that_is_too_long_is_cut_and_that_is_reported(repo, tmp_path):
     """A request is not lost for its title. Who types one is asked for a shorter one."""
     command = ("intake", "--github", "--event", "issues", "--as", "ana")
     ran = fed(repo, github(title=LONG), *command, "--json")
@@ -322,7 +322,7 @@ def numbered(first: int, last: int) -> bytes:
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_who_stops_a_long_intake_is_told_what_was_taken_in(repo, how, code, form):
+def test_who_stops_a_long_intake_learns_what_was_taken_in(repo, how, code, form):
     """Two batches and a part of a third come through a pipe, and then nothing more."""
     words = ("intake", "--from", "-", "--as", "ana", *(("--json",) if form == "json" else ()))
     with subprocess.Popen(

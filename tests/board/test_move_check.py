@@ -140,7 +140,7 @@ def test_a_move_says_as_whom_everybody_will_follow(shop):
     shop.ok("claim", "T-1", "--agent", "codex", "--session", "s1", PGUSER=role_in(other))
 
 
-def test_where_the_board_is_already_is_said(shop):
+def test_where_the_board_is_already_is_reported(shop):
     check = shop.ok("board", "move", "--to", str(shop.folder / ".git" / "dibs"), "--check", *ANA)
     assert "already" in check.out
 

@@ -100,7 +100,7 @@ def test_whether_a_commit_needs_a_task_is_a_setting(bench, codex, case, expected
 # Areas, case, and what an overlap means.
 
 
-def test_an_area_stands_for_its_globs(bench, codex, claude):
+def test_an_area_means_its_globs(bench, codex, claude):
     web = {"@web": ("src/web/**", "assets")}
     bench.board.settings = bench.board.settings.but(areas=web)
     add(bench, "@web"), add(bench, "src/web/login.ts"), add(bench, "@api")
@@ -186,7 +186,7 @@ def test_a_person_lets_somebody_touch_what_another_holds_for_a_while(bench, code
     assert ana.refused(command) == "not_held"
 
 
-def test_the_holder_is_told_who_else_may_touch_its_paths(bench, codex, claude):
+def test_the_holder_learns_who_else_may_touch_its_paths(bench, codex, claude):
     add(bench, "src/**")
     codex.claim(A)
     claude.do(c.Note(A, note="I need src/a.py"))

@@ -129,10 +129,10 @@ def test_what_was_taken_meanwhile_is_not_renewed(bench):
     assert bench.task() == taken
 
 
-# A glance.
+# The fast path.
 
 
-def test_a_glance_sees_what_every_look_sees(bench):
+def test_the_fast_path_sees_what_every_look_sees(bench):
     bench.add(scope=("src/**",)), bench.add(scope=("docs/**",)), bench.add()
     codex, ana = bench.agent(), bench.person("ana")
     codex.claim("T-1"), codex.claim("T-3")

@@ -1,4 +1,4 @@
-"""Periods of work, as the ledger tells them: nobody types a total."""
+"""Periods of work, as the ledger records them: nobody types a total."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_reservation_is_no_work(bench):
     assert periods(bench) == []
 
 
-def test_a_day_tells_claims_and_what_was_lost(bench):
+def test_a_day_shows_claims_and_what_was_lost(bench):
     bench.add()
     bench.agent("codex", "s1").claim("T-1", ttl=60 * SECOND)
     bench.advance(61)

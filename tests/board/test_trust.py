@@ -86,7 +86,7 @@ def test_the_refusal_says_how_a_person_accepts_the_server(tmp_path, listener):
     assert f"dibs config --adopt, or dibs config url {listener.address}" in error["advice"]
 
 
-def test_a_harness_is_told_that_the_server_is_not_accepted_and_edits_go_on(tmp_path, listener):
+def test_a_harness_learns_that_the_server_is_not_accepted_and_edits_go_on(tmp_path, listener):
     repo = Repo.create(tmp_path / "repo")
     beside(repo, f'url = "{listener.address}"\n')
     begun = hook(repo, claude_event("SessionStart", repo, source="startup"))

@@ -1,4 +1,4 @@
-"""Approval on the command line: what is said, what JSON holds, and which exit means what."""
+"""Approval on the command line: what it prints, what JSON holds, and which exit means what."""
 
 from __future__ import annotations
 

@@ -1468,7 +1468,7 @@ def takes_anything(here: Here, *arguments: str) -> None:
 @TRIED
 @given(verb=st.sampled_from(sorted(WITH_KEY)), key=GARBAGE)
 def test_any_text_may_be_given_as_a_key(playground, verb, key):
-    """Every verb answers whatever stands where its task is named."""
+    """Every verb answers whatever text is in place of its task."""
     takes_anything(playground, *(key if word == "KEY" else word for word in split(WITH_KEY[verb])))
 
 

@@ -1,4 +1,4 @@
-"""The contract of the command line: where options stand, what JSON holds, which exit means what."""
+"""The contract of the command line: where options may be, what JSON holds, which exit means what."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def test_done_is_complete(repo):
     assert repo.json("done", key, *A)["task"]["state"] == "complete"
 
 
-def test_the_version_is_told(repo):
+def test_the_version_is_reported(repo):
     assert re.fullmatch(r"dibs \d+\.\d+\.\d+\n", repo.ok("--version").out)
 
 
-# Where options stand.
+# Where options may be.
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_version_is_told(repo):
         ("--session", "s1", "claim", "T-1", "--json", "--agent", "codex-2"),
     ],
 )
-def test_options_of_identity_and_output_stand_before_or_after_the_verb(repo, order):
+def test_options_of_identity_and_output_come_before_or_after_the_verb(repo, order):
     repo.add()
     assert repo.ok(*order).json["lease"]["holder"] == "codex-2"
 
@@ -267,7 +267,7 @@ def redirected(repo, words: str, redirect: str):
 
 
 def test_what_nobody_reads_was_done_all_the_same(repo):
-    """A closed pipe, a closed stream and a full device: the claim is made, and that is said."""
+    """A closed pipe, a closed stream and a full device: the claim is made, and the exit code says so."""
     key = repo.add()
     for redirect, code in (("| true", 0), (">&-", 0), ("> /dev/full", 73)):
         ran = redirected(repo, f"claim {key} --agent codex --session s1 --json", redirect)

@@ -166,7 +166,7 @@ def test_a_victim_has_worked_a_bit_and_holds_its_task(fate, monkeypatch):
     assert len(news) == 2
 
 
-def test_what_happens_is_told_as_it_happens(fate, monkeypatch):
+def test_what_happens_is_reported_as_it_happens(fate, monkeypatch):
     monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 0)
     monkeypatch.setattr("dibs.demo.faults.ZOMBIE_SLEEPS_SECONDS", 0)
     fate, repo, news = fate
@@ -209,7 +209,7 @@ def test_what_happens_is_told_as_it_happens(fate, monkeypatch):
     ],
     ids=["full disk", "not allowed", "silent", "no git"],
 )
-def test_what_git_says_is_said(tmp_path, output, code, expected):
+def test_the_message_of_git_is_printed(tmp_path, output, code, expected):
     if output is not None:
         git = tmp_path / "git"
         git.write_text(f"#!/bin/sh\necho '{output}' >&2\nexit 128\n")

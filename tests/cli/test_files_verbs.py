@@ -104,7 +104,7 @@ def test_a_problem_in_json_names_its_file_its_line_and_the_choice(repo):
     assert problem["choice"] == "the line is left alone"
 
 
-def test_a_repository_without_a_backlog_is_told_so(repo):
+def test_a_repository_without_a_backlog_is_reported(repo):
     assert repo.fails(2, "sync", *ANA, "--json").error["code"] == "no_backlog"
 
 
@@ -168,7 +168,7 @@ def test_twenty_problems_are_shown_and_a_report_has_them_all(repo, tmp_path):
     assert [line.split(": ")[0] for line in listed] == [f"{GRAPH}:{n}" for n in range(1, 31)]
 
 
-def test_an_id_that_cannot_be_a_key_is_told_with_the_key_that_it_got(repo):
+def test_an_id_that_cannot_be_a_key_is_reported_with_the_key_that_it_got(repo):
     graph(repo, node(".assign-x"), node("42"), node("no spaces please"), node("a" * 200))
     reply = repo.json("sync", *ANA)["sync"]
     assert reply["added"] == 4
@@ -178,7 +178,7 @@ def test_an_id_that_cannot_be_a_key_is_told_with_the_key_that_it_got(repo):
     assert len(titles(repo)) == 4
 
 
-def test_a_report_that_cannot_be_written_is_said_and_the_sync_is_done(repo, tmp_path):
+def test_a_report_that_cannot_be_written_is_reported_and_the_sync_is_done(repo, tmp_path):
     graph(repo, node("a"))
     where = str(tmp_path / "no folder" / "report.txt")
     problem = repo.fails(73, "sync", "--report", where, *ANA, "--json").error
@@ -310,7 +310,7 @@ def test_a_board_whose_whole_folder_is_gone_is_built_anew_by_its_id(shop):
 
 
 @pytest.mark.parametrize("words", [("sync", *ANA), ("init",)])
-def test_a_board_that_files_name_with_live_leases_is_not_replaced_in_silence(shop, words):
+def test_a_board_that_files_name_with_live_leases_is_not_replaced_without_a_message(shop, words):
     """Who had an item would lose it, and nobody would know."""
     from shutil import rmtree
 
@@ -338,7 +338,7 @@ def test_an_export_may_go_to_standard_output(shop):
     assert not (shop.folder / "-").exists()
 
 
-def test_an_export_of_another_tool_is_told_apart(shop):
+def test_an_export_of_another_tool_is_distinguished(shop):
     put(shop, "beads.jsonl", '{"id": "bd-1", "title": "x", "status": "open"}\n')
     assert "use --format beads" in shop.fails(2, "import", "beads.jsonl", *ANA).err
 
@@ -489,7 +489,7 @@ def test_two_hundred_and_fifty_items_are_so_many_tasks_after_two_imports_too(rep
     assert titles(repo) == sorted(f"Issue {n}" for n in range(250))
 
 
-def test_a_difference_is_told_and_the_task_stays_as_it_is(repo):
+def test_a_difference_is_reported_and_the_task_stays_as_it_is(repo):
     fed(repo, beads(1), "--format", "beads")
     done = fed(repo, beads(1).replace("Issue 0", "Other"), "--format", "beads")
     assert "bd-0 is there already, with another title; the task stays as it is" in done.stdout

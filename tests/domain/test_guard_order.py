@@ -555,7 +555,7 @@ def test_a_run_is_on_while_it_lives_or_where_that_cannot_be_seen_while_its_lease
 
 
 def test_what_a_file_says_that_it_waits_for_is_a_gate_that_force_breaks():
-    """The ready gate of a backlog; but what dibs itself was told to wait for is waited for."""
+    """The ready gate of a backlog; but dependencies in dibs itself still count."""
     situation = Situation(c.Force(K, reason="hotfix"), caller=Caller(ANA, ""), rivals=())
     situation.task(state="open", terms=EASY, parked_by=None)
     assert situation.code() is None

@@ -83,7 +83,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "why"), WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_with_a_line_is_said(line, why):
+def test_what_is_wrong_with_a_line_is_reported(line, why):
     [problem] = of(line)
     assert isinstance(problem, Problem) and why in problem.what
 

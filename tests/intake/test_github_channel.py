@@ -155,7 +155,7 @@ def test_a_ping_is_answered(payload):
         assert read(event, payload("ping.json")) == NoRequest(github.PING)
 
 
-def test_without_a_header_the_event_is_told_by_the_payload(payload):
+def test_without_a_header_the_event_comes_from_the_payload(payload):
     assert read("", payload(ISSUE)) == read("Issues ", payload(ISSUE))
     assert read("", payload(COMMENT)) == read("issue_comment", payload(COMMENT))
     with pytest.raises(BadPayload, match="without its header the event is unknown"):
@@ -174,7 +174,7 @@ def test_the_name_of_a_server_is_not_taken_for_an_owner(payload):
         read("issues", changed(own, repository__full_name="Shop"))
 
 
-# What is wrong with a payload is said, with the path.
+# What is wrong with a payload is reported, with the path.
 
 WRONG = [
     ({"action": ...}, "there is no action: the payload has no action"),
@@ -254,7 +254,7 @@ def test_a_broken_payload_is_refused_with_a_reason(data, why):
         read("issues", data)
 
 
-def test_many_keys_that_stand_there_twice_take_no_time():
+def test_many_keys_that_occur_twice_take_no_time():
     keys = [f'"{number}": 0' for number in range(60_000)]
     data = ("{" + ", ".join([*keys, keys[-1]]) + "}").encode()
     with pytest.raises(BadPayload, match="twice"):

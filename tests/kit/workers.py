@@ -151,7 +151,7 @@ def write_line(pipe: int, **line: object) -> None:
 
 
 def be_worker(pipe: int, folder: str, orders: dict) -> None:
-    """Never returns: what stands in the buffers is the nursery's, and is written by it alone."""
+    """Never returns: what is in the buffers is the nursery's, and is written by it alone."""
     code = 1
     try:
         run_worker(pipe, folder, orders)
@@ -222,7 +222,7 @@ def decide_too_early() -> None:
 def nursery(folder: str, pipe: int) -> None:
     """Obeys one line at a time; when nobody is left to give orders, everybody is killed."""
     children: set[int] = set()
-    # A worker that is told to end before it can hear it hears it later: the mask is inherited.
+    # A signal that comes before its handler is installed is delivered later: the mask is inherited.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     for line in sys.stdin:
         orders = json.loads(line)
@@ -300,7 +300,7 @@ class Crew:
         return before if before and "answer" not in self.requests[before["request"]][-1] else None
 
     def finish(self) -> None:
-        """Everybody ends what it is doing, and goes. First all go on: one may stand in the way."""
+        """Everybody ends what it is doing, and goes. First all go on: one may block the others."""
         for pid in self.alive:
             self.signal(pid, signal.SIGCONT)
         for pid in [*self.alive]:
@@ -308,7 +308,7 @@ class Crew:
             assert self.status == 0, f"a worker ended with {self.status}"
 
     def listen(self, seconds: float) -> None:
-        """Writes down what is said for so long."""
+        """Writes down what arrives for so long."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._receive(left)

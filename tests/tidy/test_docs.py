@@ -88,7 +88,7 @@ def test_every_relative_link_leads_somewhere(page):
 
 
 def commands_in(text: str) -> set[str]:
-    """The word after `dibs` wherever the page shows code; options may stand between."""
+    """The word after `dibs` wherever the page shows code; options may come between."""
     text = re.sub(r"^```text.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     code = re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE)
     code += re.findall(r"`[^`\n]+`", text)

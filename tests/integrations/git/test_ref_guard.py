@@ -30,7 +30,7 @@ def test_it_cannot_commit_not_even_without_the_other_hooks(zombie):
 
 
 @pytest.mark.parametrize("setting", ["fence_refs = false\n", "", "# fence_refs = is off\n"])
-def test_without_the_setting_only_the_other_hooks_stand_in_the_way(zombie, setting):
+def test_without_the_setting_only_the_other_hooks_block(zombie, setting):
     zombie.settings(setting)
     zombie.write("src/b")
     zombie.git("commit", "-q", "--no-verify", "-m", "late")

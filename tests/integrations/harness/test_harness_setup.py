@@ -240,7 +240,7 @@ def test_the_hooks_of_git_have_no_level(house, level):
     assert f"{level} is for claude, codex, gemini or cursor, not for git" in problem["message"]
 
 
-def test_hooks_of_a_person_are_silent_where_there_is_no_board(house):
+def test_hooks_of_a_person_print_nothing_where_there_is_no_board(house):
     house.ok("setup", "claude")
     ran = hook(house, claude_event("SessionStart", house, source="startup"))
     assert (ran.code, ran.out, ran.err) == (0, "", "")
