@@ -17,6 +17,7 @@ from dibs.board.locate import (
 )
 from dibs.board.retry import ReadableBoard, retry_on_disconnect
 from dibs.board.settings import STRICT, Settings
+from dibs.storage.owners import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,10 +231,7 @@ def keep_uid(place: Place, uid: str) -> None:
     if kept(path) == uid:
         return
     os.makedirs(place.folder, mode=0o700, exist_ok=True)
-    own = f"{path}.{os.getpid()}"
-    with open(own, "w", encoding="utf-8") as file:
-        file.write(f"{uid}\n")
-    os.replace(own, path)
+    replace(path, f"{uid}\n")
 
 
 def kept_uid(place: Place) -> str:

@@ -1,4 +1,4 @@
-"""kano items: what a claim, a start and an end write, and what stands before a start."""
+"""kano items: what a claim, a start and an end write, and what a start requires."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_release_gives_back_the_word_that_the_file_had(yard, item):
     assert "owner: null\n" in text
 
 
-def test_the_model_of_the_agent_stands_in_its_line(yard, item, monkeypatch):
+def test_the_model_of_the_agent_is_in_its_line(yard, item, monkeypatch):
     monkeypatch.setenv("DIBS_MODEL", "opus")
     yard.agent("codex", "s1").claim(KEY)
     assert "[agent=codex] [model=opus] InProgress" in yard.text(item)

@@ -193,7 +193,7 @@ def possible(head: list[str], tail: list[str]) -> list[str]:
 
 
 def in_worklog(lines: list[str], at: int) -> None:
-    """Of the headings that the place stands below, code apart, one is that of the Worklog."""
+    """Of the headings above the place, code apart, one is that of the Worklog."""
     fence, above = "", {}
     for line in lines[:at]:
         bare = line.strip()

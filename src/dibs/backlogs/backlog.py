@@ -45,10 +45,6 @@ COMPARED = 10
 HOLDS = "what the board knows of it holds"
 HELD_AT_MOST = 10_000
 ENDED = "session ended"
-READS_FIRST = (
-    c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Submit, c.Complete,
-)  # fmt: skip
-"""Commands that depend on the current content of the item file."""
 
 
 class Backlog:
@@ -94,7 +90,7 @@ class Backlog:
             task = tx.task(command.task)
         if task is None:
             task = self.look_for(board, who, command.task)
-        if task is None or task.item is None or not isinstance(command, READS_FIRST):
+        if task is None or task.item is None or not command.spec.reads_file:
             return ()
         return self.refresh(board, who, task)[1]
 
@@ -156,7 +152,7 @@ class Backlog:
         said: tuple[str, ...] = ()
         synced = False
         for _ in range(LOOKS):
-            task = board.plan(who, command).facts.task
+            task = board.plan(who, command).task
             if task is None and not synced:
                 self.read(board, who)
                 synced = True

@@ -199,8 +199,8 @@ def short(value: object) -> str:
 def not_followed(key: str) -> str:
     """Why a key other than `areas` and `backlogs` is ignored."""
     if any(one.partition(".")[0] == key for one in PERSONAL):
-        why = "what starts programs or names servers counts only in your own configuration"
-        return f"{key}: {why}; to take it over: dibs config --adopt"
+        why = "programs and servers are only read from your own configuration"
+        return f"{key}: {why}; to adopt it: dibs config --adopt"
     return f"{checks.quoted(key)} is neither [areas] nor [backlogs]"
 
 

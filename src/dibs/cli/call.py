@@ -80,20 +80,20 @@ def current_directory() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise refused("no_board", "the current directory is not there any more") from None
+        raise refused("no_board", "the current directory no longer exists") from None
 
 
 KEY = argument("key", metavar="KEY", help="the task, like T-42")
 TTL = argument("--ttl", metavar="TIME", help="how long the lease runs: 90s, 30m, 2h, 7d")
-TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease; it is checked")
+TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease, to be checked")
 REASON = argument("--reason", metavar="TEXT", default="", help="why")
-NOTE = argument("--note", metavar="TEXT", default="", help="a note, kept with the task")
-WAIT = argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m")
-MOST = argument("--most", metavar="N", help="not if you hold as many tasks already")
+NOTE = argument("--note", metavar="TEXT", default="", help="a note on the task")
+WAIT = argument("--wait", metavar="TIME", help="how long to wait for work: 30s, 10m")
+MOST = argument("--most", metavar="N", help="refuse if you already hold N tasks")
 ARGUMENT_OF = {"task": "key", "tasks": "keys"}
 """The argument of a command's field, where their names differ."""
 
-LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (100)")
+LIMIT = argument("--limit", metavar="N", default="100", help="the maximum number (100)")
 
 
 class Call:
@@ -171,10 +171,8 @@ class Call:
         if settings is None or not settings.proposed:
             return ""
         names = ", ".join(settings.proposed)
-        what = "what starts programs or names servers counts only in your own configuration"
-        return (
-            f"{settings.proposed_in}: {names} ignored: {what}; to take it over: dibs config --adopt"
-        )
+        what = "programs and servers are only read from your own configuration"
+        return f"{settings.proposed_in}: {names} ignored: {what}; to adopt it: dibs config --adopt"
 
     @property
     def skewed(self) -> bool:
@@ -251,9 +249,7 @@ class Call:
     def refuse_request_id(self) -> None:
         """Refuses --request-id for verbs that store no results: they are not idempotent."""
         if self["request_id"] is not None:
-            raise bad_argument(
-                "--request-id is of no use here: it would be done again all the same"
-            )
+            raise bad_argument("--request-id does not apply: this verb is not idempotent")
 
     def do(self, command: Command) -> VerbResult:
         """Executes a command and renders its outcome."""

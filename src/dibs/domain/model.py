@@ -44,6 +44,9 @@ SERVICE: Kind = "service"
 KINDS = (HUMAN, AGENT, SERVICE)
 AUDIENCES = ("any", "human", "agent")
 
+AREA = "@"
+"""The prefix of an area's name in a scope."""
+
 ACTIONS = ("edit", "commit", "push", "complete", "drop")
 """The actions that a task's constraints may list. Without constraints everything is allowed."""
 

@@ -198,7 +198,7 @@ def outcome(outcome: Outcome, warnings: Iterable[str]) -> Payload:
         warnings=list(warnings),
     )
     if outcome.current is not None:
-        now = outcome.now if outcome.seen is None else outcome.seen
+        now = outcome.now if outcome.read_at is None else outcome.read_at
         payload["current"] = task(outcome.current, outcome.actors, now)
     return payload
 

@@ -76,13 +76,12 @@ def named(who: Identity, *, known: bool) -> str:
 def offers(tx: ReadTransaction, board: Board, who: Identity | None) -> Iterator[Task]:
     """Tasks that a claim would get, so none in a scope held by another. No identity: as a new agent."""
     from dibs.board.facts.queue import claimable
-    from dibs.domain.facts import Facts
 
     if who is None:
         caller = Caller(newcomer(tx, "", AGENT, board.settings), "")
     else:
         caller, _ = caller_of(tx, who, board.settings)
-    return claimable(tx, Facts(caller, board.settings.rules, tx.board.epoch))
+    return claimable(tx, caller, board.settings.rules)
 
 
 def held_and_lost(
