@@ -262,5 +262,5 @@ def test_a_fault_is_told_of_the_file_that_has_it(yard):
     yard.edit(damaged, "status:", "<<<<<<< HEAD\nstatus:")
     (yard.root / gone).unlink()
     yard.advance(3700)
-    assert f"{damaged}: it is neither" in " ".join(claude.do(c.Renew("WRK-2")).said)
-    assert f"{gone}: it is not there" in " ".join(claude.do(c.Renew("WRK-3")).said)
+    assert f"{damaged}: it is neither" in " ".join(claude.do(c.Renew("WRK-2")).warnings)
+    assert f"{gone}: it is not there" in " ".join(claude.do(c.Renew("WRK-3")).warnings)
