@@ -222,7 +222,7 @@ TABLE = [
     ("files: what is archived is offered", "backlogs/formats/wrk.py", "            if final:\n", "            if False:\n", WRK_ITEMS + "what_is_in_a_folder_of_finished_work_is_not_offered_whatever_its_status"),
     ("files: of two copies any counts", "backlogs/index.py", "    found.sort(key=lambda place: (not place[1].final, not place[1].pointed))\n", "", WRK_ITEMS + "of_two_copies_the_final_one_counts"),
     ("files: two titles are one item", "backlogs/sync.py", "            self.tell_apart(dialect)\n", "", WRK_ITEMS + "another_title_under_the_same_id_is_another_item"),
-    ("files: an item never becomes due", "backlogs/index.py", "        due = 0 < self.again <= now\n", "        due = self.again == 1\n", WRK_ITEMS + "an_item_waits_until_its_own_time"),
+    ("files: an item never becomes due", "backlogs/index.py", "        due = 0 < self.again <= now\n", "        due = self.again == 1\n", WRK_ITEMS + "an_unchanged_file_is_read_again_when_an_item_in_it_becomes_due"),
     ("files: any file's fault is an item's", "backlogs/backlog.py", "if fault is None and (path == known or is_named(path, task.key)):", "if True:", WRK_ITEMS + "a_fault_is_told_of_the_file_that_has_it"),
     ("files: a block writes another open word", "backlogs/formats/words.py", "if self.shown(task.state) == OPEN and self.state(said) == OPEN:", "if task.state == OPEN and self.state(said) == OPEN:", FOLDERS + "the_file_gets_back_the_word_that_it_had"),
     ("files: a list is restyled", "backlogs/yaml/frontmatter.py", "            if lines is not None:\n", "            if False:\n", FOLDERS + "a_claim_and_a_release_keep_the_style_of_a_list"),
