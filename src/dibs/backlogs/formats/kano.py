@@ -129,7 +129,7 @@ class Kano(BaseDialect):
             problems.append(Problem(path, wrong, f"it is called {title}"))
         state = self.words.state(said)
         if state is None:
-            problems.append(Problem(path, f"its state is {said!r}", "it cannot be begun"))
+            problems.append(Problem(path, f"its state is {said!r}", "it cannot be started"))
         pointer = pointer_in(document, path, problems)
         item = Item(
             channel=self.channel,

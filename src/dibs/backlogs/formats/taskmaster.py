@@ -104,7 +104,7 @@ class Taskmaster(BaseDialect):
         pointer = pointer_of(text_in(fields, "dibs"))
         gate = GATES.get(said.casefold(), "") if state else f"its status {said!r} is unknown"
         if state is None:
-            problems.append(Problem(path, gate, "it cannot be begun", line))
+            problems.append(Problem(path, gate, "it cannot be started", line))
         return Item(
             channel=self.channel,
             ref=node.ref,
