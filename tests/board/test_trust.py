@@ -438,7 +438,13 @@ def test_without_a_home_there_are_defaults(shop):
 
 
 @pytest.mark.parametrize(
-    "text", ["a." * 5000 + "b = 1", "a = " + "[" * 5000 + "]" * 5000, "#" * 2**21]
+    "text",
+    [
+        "a." * 5000 + "b = 1",
+        "a = " + "[" * 5000 + "]" * 5000,
+        "a = " + "[" * 20 + "]" * 20,
+        "#" * 2**21,
+    ],
 )
 def test_a_settings_file_has_limits(shop, text):
     beside(shop, text)
