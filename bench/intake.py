@@ -2,7 +2,7 @@
 
 The floor is what nobody can save: the same rows, with plain INSERTs into the same tables, in the same
 journal mode, in as many transactions: one for each batch, or one for each request. Floor and intake take
-turns; the best of the rounds counts. One by one fewer are taken in, and the time is told for each of them.
+turns; the best of the rounds counts. One by one fewer are taken in, and the report has the time of each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Claim+complete cycles per second beside a peer: Hermes kanban, in the same run.
 
 `hermes-agent` is installed from PyPI into a virtual environment of its own under `bench/.data`. It
-runs in a process of its own, one connection, and is told when its turn is: the turns alternate.
+runs in a process of its own, one connection, and starts each turn on request: the turns alternate.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ CLIENTS = (1, 8, 32)
 SECONDS = 1.0
 REPEATS = 8
 AHEAD = 0.1
-"""A turn is told so long before it begins."""
+"""A turn is announced so long before it begins."""
 FIRST_AHEAD = 3.0
 """The first time, a client claims what it renews."""
 
@@ -112,7 +112,7 @@ def imports(python: Path, name: str) -> bool:
 
 
 class Client:
-    """A process that works when it is told to."""
+    """A process that works on request."""
 
     def __init__(self, system: str, python: Path | str, url: str, name: str) -> None:
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
@@ -423,7 +423,7 @@ def statements(system: Dibs) -> list[str]:
     """What the server says about the time of each statement of one client, per cycle."""
     logged_url = f"{system.node.url(system.database)}&options=-c%20log_min_duration_statement%3D0"
     address = {"DIBS_URL": f"{logged_url}#{system.names[0]}"}
-    with open_board(agent="told", session="s1", environment=address) as board:
+    with open_board(agent="bench", session="s1", environment=address) as board:
         for key in system.take(20):
             cycle(board, key)
         before = len(system.node.log.read_text())
@@ -561,7 +561,7 @@ def turns(node: Node, systems, clients, seconds: float, repeats: int):
     return points
 
 
-# What is told.
+# The report.
 
 ABOUT = """\
 A cycle of each is two commits that wait for the disk, except that pgqueuer as it comes takes ten jobs in
@@ -576,7 +576,7 @@ them), the row of the board twice, and the lease that ended. It says this in hal
 that a transaction changes in one statement. Where processors are few, the sum of "client us" and "server us"
 is the limit.
 
-Statements are prepared, as no pooler stands between. Behind one they are parsed and planned each time.
+Statements are prepared, as there is no pooler between. Behind one they are parsed and planned each time.
 
 One board: its changes come one after another, each from the first round trip to the end of its sync, so
 more clients add nothing. Eight boards share the syncs. Renewals share the lock, and each other's syncs.
@@ -603,7 +603,7 @@ def report_of(points, trips, claim, absent, about, seconds, repeats) -> Report:
         ]
         lines.append(f"{label:<24}" + "".join(f"{each:>26}" for each in row))
     lines += [f"{name}: not measured: {why}" for name, why in absent.items()]
-    lines += ["", *costs(points, trips, clients), "", *told_claims(claim)]
+    lines += ["", *costs(points, trips, clients), "", *claim_lines(claim)]
     return Report("PostgreSQL", figures(points, claim, clients, absent), lines)
 
 
@@ -624,7 +624,7 @@ def costs(points, trips, clients) -> list[str]:
     return lines
 
 
-def told_claims(claim) -> list[str]:
+def claim_lines(claim) -> list[str]:
     fresh, connections, warm, renewal = claim
     begun = "a connection" if connections == 1 else f"{connections} connections"
     lines = [

@@ -148,7 +148,7 @@ class Procrastinate(Peer):
 class Pgqueuer(Peer):
     """`dequeue` and `log_jobs` of its queries; a job that is done moves to the log.
 
-    Its worker takes ten jobs at once, and says that they are done at once, unless it is told
+    Its worker takes ten jobs at once, and says that they are done at once, unless it is set
     otherwise.
     """
 

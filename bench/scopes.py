@@ -1,6 +1,6 @@
 """What scopes cost: the slowest pair of a corpus of awkward patterns, and a claim beside 1,000 live leases.
 
-A claim compares its scope with every distinct scope that is held. Beside it stands a claim of a task
+A claim compares its scope with every distinct scope that is held. Beside it is a claim of a task
 without a scope on the same board, in turns: that one compares nothing.
 """
 

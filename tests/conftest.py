@@ -1,4 +1,4 @@
-"""Fixtures: a board with a clock that stands still, and a repository with real processes."""
+"""Fixtures: a board with a stopped clock, and a repository with real processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 # The machine may be busy: no example is too slow. The suite tries the same examples each time, so that it
-# gives the same answer each time; `make soak` tries new ones, from a seed that it prints.
+# gives the same result each time; `make soak` tries new ones, from a seed that it prints.
 settings.register_profile("suite", deadline=None, derandomize=True, database=None)
 settings.register_profile("soak", deadline=None, derandomize=False, database=None, print_blob=True)
 settings.register_profile("quick", settings.get_profile("suite"), max_examples=soak.FEW)
@@ -75,7 +75,7 @@ def pytest_terminal_summary(terminalreporter):
         )
 
 
-# The folders of tests are in memory, as their servers are: a sync is asked for, and costs nothing.
+# The folders of tests are in memory, as their servers are: a sync is requested, and costs nothing.
 # Where nothing may be executed there, as in many containers, hooks and scripts could not run.
 if quickest_place() == MEMORY and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)

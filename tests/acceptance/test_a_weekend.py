@@ -84,7 +84,7 @@ def happens(story: Weekend) -> None:
     story.at(saturday, "09:00")
     story.codex.claim("T-1", ttl=2 * HOUR)
     story.at(saturday, "09:40")
-    story.codex.do(c.Renew("T-1"))  # the last that is heard of it
+    story.codex.do(c.Renew("T-1"))  # its last sign of life
     story.at(saturday, "11:45")
     story.claude.claim("T-1")
     story.at(saturday, "12:30")

@@ -447,7 +447,7 @@ VERBS = ["claim", "start", "renew", "release", "complete", "takeover"]
 
 @of_a_file
 def test_every_change_needs_an_identity(backlog):
-    """Where a kano backlog is, only what is said counts: neither git's name nor a harness's variable."""
+    """With a kano backlog only explicit names count: neither git's name nor a harness's variable."""
     for verb in VERBS:
         assert backlog.code(verb, KEY) == (2, "no_identity")
         command = (verb, KEY, "--agent", "codex")

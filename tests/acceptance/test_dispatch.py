@@ -114,7 +114,7 @@ def test_any_number_of_dispatchers_start_each_task_once(ground):
     assert [dispatch.ends() for dispatch in dispatchers] == [0, 0, 0]
 
 
-def test_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(ground):
+def test_what_is_in_the_repository_is_neither_imported_nor_taken_for_settings(ground):
     """Any agent can edit it."""
     ground.agents(codex=BEGIN)
     for name in ("json.py", "dibs.py", "signal.py"):
@@ -126,14 +126,14 @@ def test_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(
     assert [key for key in keys if f"started {key} with codex" in output] == keys[:2], output
     ran = ground.repo.ok("config")
     assert "evil" not in output + ran.out
-    assert "dibs.toml: agents: what starts programs" in ran.err
+    assert "dibs.toml: agents: programs and servers" in ran.err
     assert "dibs config --adopt" in ran.err
 
 
 # What goes wrong.
 
 
-def test_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(ground):
+def test_a_command_that_is_not_there_costs_no_attempt_and_its_agent_backs_off(ground):
     """It is not the tasks' fault."""
     ground.settings("[agents.codex]\ncommand = ['/nowhere/to/be/found']\n")
     key = ground.add()
@@ -142,7 +142,7 @@ def test_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(ground
     assert (ground.task(key).attempts, ground.events("claimed")) == (0, [])
 
 
-def test_a_command_that_turns_out_to_be_none_gives_the_claim_back_and_the_task_rests(ground):
+def test_a_command_that_turns_out_to_be_none_gives_the_claim_back_and_the_task_backs_off(ground):
     broken = ground.repo.folder / "broken"
     broken.write_text("#!/nowhere/to/be/found\n")
     broken.chmod(0o755)
@@ -246,7 +246,7 @@ def test_final_tasks_stay(ground):
 # Signals.
 
 
-def test_who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers(ground):
+def test_who_gets_sigterm_starts_nothing_more_and_waits_for_its_workers(ground):
     ground.agents(codex=WORK)
     first = ground.add()
     dispatch = ground.start()
@@ -261,7 +261,7 @@ def test_who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers(ground
     assert f"codex on {first} ended with 0" in dispatch.output
 
 
-def test_who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves(ground):
+def test_who_gets_sigterm_twice_leaves_the_workers_who_carry_on_by_themselves(ground):
     ground.agents(codex=WORK)
     key = ground.add()
     dispatch = ground.start()
@@ -276,7 +276,7 @@ def test_who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves(ground)
     until(lambda: ground.state_of(key) == "complete")
 
 
-def test_settings_are_read_anew_when_told_and_wrong_ones_change_nothing(ground):
+def test_settings_are_read_anew_on_a_signal_and_wrong_ones_change_nothing(ground):
     ground.agents(codex="exit 0")
     dispatch = ground.start()
     dispatch.prints("dispatches codex (at most 2); 10 together at most")
@@ -305,7 +305,7 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
     while ground.counts() != {"complete": len(keys)}:
         assert time.monotonic() < deadline, f"seed {seed}: {ground.counts()}"
         dispatch = ground.start()
-        if chance.random() < 0.5:  # between two steps that it tells of
+        if chance.random() < 0.5:  # between two steps that it prints
             until(lambda d=dispatch: "started" in d.output or d.process.poll() is not None
                   or ground.counts() == {"complete": len(keys)})  # fmt: skip
         time.sleep(chance.uniform(0, 0.5))
@@ -316,10 +316,10 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
     assert verify(ground.board).faults == ()
 
 
-# Who is told.
+# Notifications.
 
 
-def test_a_command_hears_what_needs_a_person_once_also_after_a_death(ground):
+def test_a_command_gets_what_needs_a_person_once_also_after_a_death(ground):
     received = ground.seen / "told"
     tell = ["sh", "-c", f"echo $DIBS_EVENT $DIBS_TASK $(cat) >> {received}"]
     more = f"[notify]\ncommand = {json.dumps(tell)}"
@@ -390,9 +390,9 @@ def test_in_json_each_thing_that_happens_is_one_object(ground):
     [
         (("--tick", "0s"), "--tick '0s': it lies between 1s and 1h"),
         (("--max", "0"), "--max '0': it is 0; it lies between 1 and 1000"),
-        (("--once", "--pause"), "--once and --pause are two different things"),
-        (("--reason", "x"), "--reason goes with --pause"),
-        (("--request-id", "r1"), "--request-id belongs to one change"),
+        (("--once", "--pause"), "--once and --pause do not combine"),
+        (("--reason", "x"), "--reason requires --pause"),
+        (("--request-id", "r1"), "--request-id requires --pause or --resume"),
     ],
 )
 def test_what_makes_no_sense_is_refused(ground, words, message):

@@ -128,7 +128,7 @@ def test_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_wa
     assert shown(repo, key)["state"] == "in_progress"
     ran = repo.ok("next", *OTHER)
     assert f"{key} was held by dead" in ran.err
-    assert f'its work lies in "{repo.folder}" on branch "main"' in ran.err
+    assert f'its work is in "{repo.folder}" on branch "main"' in ran.err
     task = shown(repo, key)
     assert (task["assignee_agent"], task["token"], task["attempts"]) == ("other", "1.2", 2)
     assert task["handoff_reason"] == "process gone"
@@ -166,7 +166,7 @@ def test_what_a_session_claims_beside_its_run_does_not_end_with_the_run(repo):
 
 @contextlib.contextmanager
 def agents_that_poll(repo: Repo, count: int):
-    """Agents that call `next` without a pause; what is said after each call is a line of a file."""
+    """Agents that call `next` without a pause; the output of each call is a line of a file."""
     logs = [repo.folder.parent / f"commands-{n}" for n in range(count)]
     script = f"while kill -0 $PPID; do {DIBS} next --json --agent commands-$0 --session a$0 >> $1 2>&1; done"
     loops = [

@@ -1,4 +1,4 @@
-"""Several processes at once: exactly one wins, every loser is told who won and until when."""
+"""Several processes at once: exactly one wins, every loser learns who won and until when."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_separate_commands_from_separate_shells(repo, kind):
 
 
 def test_expired_work_has_one_new_owner(repo):
-    """A takeover is contested like a claim: one wins, the others are told by exit 4."""
+    """A takeover is contested like a claim: one wins, the others get exit 4."""
     other = repo.worktree("other")
     keys = [repo.add() for _ in range(10)]
     for key in keys:

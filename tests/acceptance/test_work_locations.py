@@ -1,4 +1,4 @@
-"""Where work lies: each lease has its own place, and keeps it after its end."""
+"""Where work is: each lease has its own location, and keeps it after its end."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_subagent_elsewhere_does_not_move_the_lease_of_its_parent(repo, tree):
     assert place(repo, key) == at(repo)
 
 
-def test_a_commit_says_where_the_work_lies(repo, tree):
+def test_a_commit_says_where_the_work_is(repo, tree):
     key = repo.add()
     repo.ok("claim", key, *CODEX)
     repo.ok("setup", "git")
@@ -79,8 +79,8 @@ def test_a_takeover_points_to_the_former_holders_worktree_and_never_to_ones_own(
     repo.ok("claim", other, *CODEX)
     (tree.folder / "half.py").write_text("x = 1\n")
     ran = repo.ok("takeover", key, "--force", "--reason", "urgent", *ANA)
-    assert f'its work lies in "{tree.folder}" on branch "tree"' in ran.err
-    assert 'not committed there: "half.py"' in ran.err
+    assert f'its work is in "{tree.folder}" on branch "tree"' in ran.err
+    assert 'uncommitted there: "half.py"' in ran.err
     assert place(repo, key) == at(repo)
 
 
@@ -98,7 +98,7 @@ def test_the_place_stays_after_the_end_of_the_lease(repo, tree):
     assert repo.json("log", "--verify")["ok"]
 
 
-def test_what_a_sweep_freed_still_says_where_its_work_lies(repo, tree):
+def test_what_a_sweep_freed_still_says_where_its_work_is(repo, tree):
     key, other = repo.add(), repo.add()
     tree.ok("claim", key, *CODEX, "--ttl", "1s")
     repo.ok("claim", other, *CODEX)
@@ -107,7 +107,7 @@ def test_what_a_sweep_freed_still_says_where_its_work_lies(repo, tree):
     for _ in range(2):
         repo.ok("sweep", "--grace", "0s", *ANA)
     ran = repo.ok("claim", key, *CLAUDE)
-    assert f'its work lies in "{tree.folder}" on branch "tree"' in ran.err
+    assert f'its work is in "{tree.folder}" on branch "tree"' in ran.err
 
 
 # A release by hand is no attempt.

@@ -97,7 +97,7 @@ def test_reset_leaves_no_stale_claim_and_the_dispatcher_starts_the_task_on_the_n
 
 
 def test_what_wg_reset_left_claimed_is_started_on_the_next_tick_too(ground):
-    """The bug itself: the status is open again, and the claim of a dead agent still stands there."""
+    """The bug itself: the status is open again, and the claim of a dead agent is still there."""
     repo = ground.repo
     ground.agents(codex=f"{BEGIN}; {HOLD}")
     graph(repo, node("design"))
@@ -257,7 +257,7 @@ def test_a_task_is_not_started_for_ever_and_its_attempts_are_counted_once(ground
     assert counts == [(1, 1), (2, 1), (3, 2)]
 
 
-# The hint of the status.
+# The advice of the status.
 
 
 def test_status_names_stale_claims_as_a_possibility_and_the_command_that_helps(repo):
@@ -344,7 +344,7 @@ def test_a_pointer_that_wg_dropped_from_a_task_that_is_done_leaves_it_done(repo)
     assert fields(repo, "design")["dibs"].split()[1] == "1.1"
 
 
-def test_what_wg_says_of_a_task_that_somebody_holds_is_told_and_does_not_end_the_lease(repo):
+def test_what_wg_says_of_a_task_that_somebody_holds_is_reported_and_does_not_end_the_lease(repo):
     graph(repo, node("design"))
     repo.ok("sync", *ANA)
     token = repo.json("claim", "design", *LIVE)["lease"]["token"]
@@ -354,7 +354,7 @@ def test_what_wg_says_of_a_task_that_somebody_holds_is_told_and_does_not_end_the
     repo.ok("renew", "design", "--token", token, *LIVE)
 
 
-def test_a_claim_stands_though_another_program_keeps_the_graphs_lock_and_a_sync_writes_it(repo):
+def test_a_claim_is_valid_though_another_program_keeps_the_graphs_lock_and_a_sync_writes_it(repo):
     import fcntl
 
     graph(repo, node("design"))
@@ -371,8 +371,8 @@ def test_a_claim_stands_though_another_program_keeps_the_graphs_lock_and_a_sync_
 
 
 @pytest.mark.parametrize(("end", "word"), [("complete", "done"), ("fail", "failed")])
-def test_what_wg_alone_opens_again_is_told_with_the_command_that_does_it(repo, end, word):
-    """It cannot be told from an old copy of the graph, and finished work is not begun for one."""
+def test_what_wg_alone_opens_again_is_reported_with_the_command_that_does_it(repo, end, word):
+    """It cannot be distinguished from an old copy of the graph, and finished work is not begun for one."""
     graph(repo, node("design"))
     repo.ok("sync", *ANA)
     repo.ok("claim", "design", *LIVE)

@@ -209,23 +209,23 @@ def test_priorities(value, priority):
     assert read(with_line("priority: high", f"priority: {value}")).priority == priority
 
 
-def test_a_file_without_an_id_is_known_by_its_name_and_that_is_told():
+def test_a_file_without_an_id_is_known_by_its_name_and_that_is_reported():
     item, [problem] = item_of(with_line("id: TASK-12\n", ""))
     assert (item.id, problem.what) == ("TASK-12", "it has no id")
 
 
-def test_a_file_without_a_title_is_called_by_its_id_and_that_is_told():
+def test_a_file_without_a_title_is_called_by_its_id_and_that_is_reported():
     item, [problem] = item_of(with_line("title: 'Fix: login'\n", ""))
     assert (item.title, problem.what) == ("TASK-12", "it has no title")
 
 
-def test_a_status_that_the_config_does_not_have_is_told_and_the_item_is_not_offered():
+def test_a_status_that_the_config_does_not_have_is_reported_and_the_item_is_not_offered():
     item, [problem] = item_of(with_line("To Do", "Somewhere"))
     assert (item.state, item.said, "Somewhere" in item.gate) == (OPEN, "Somewhere", True)
-    assert "cannot be begun" in problem.choice
+    assert "cannot be started" in problem.choice
 
 
-def test_what_lies_in_the_archive_is_not_wanted_any_more_unless_it_was_done():
+def test_what_is_in_the_archive_is_not_wanted_any_more_unless_it_was_done():
     path = "backlog/archive/tasks/task-12 - Fix-login.md"
     item = read(FILE, path)
     assert (item.state, BacklogMd().words.state(item.said)) == (DROPPED, DROPPED)

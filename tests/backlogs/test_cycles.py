@@ -1,4 +1,4 @@
-"""What waits for itself is cut where the circle closes, and told."""
+"""What waits for itself is cut where the circle closes, and reported."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ YAML = [file for file in CORPUS if "not_yaml" not in file.marks]
 
 
 class Texts(yaml.BaseLoader):
-    """PyYAML, with every scalar as the text that stands there, but null as None."""
+    """PyYAML, with every scalar as its own text, but null as None."""
 
 
 Texts.add_implicit_resolver("null", re.compile(r"(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
@@ -46,7 +46,7 @@ def block_of(data: bytes) -> str:
 
 
 def as_text(data: bytes):
-    """What stands there."""
+    """The text there."""
     return yaml.load(block_of(data), Texts) or {}
 
 
@@ -292,7 +292,7 @@ def test_a_file_that_is_no_item_is_refused(file):
 @pytest.mark.parametrize(
     "file", [file for file in broken() if file.marks], ids=lambda file: file.why
 )
-def test_a_key_that_stands_twice_is_refused_and_the_others_are_not(file):
+def test_a_key_that_occurs_twice_is_refused_and_the_others_are_not(file):
     found = Document(file.data)
     for act in (found.text, found.texts, lambda key: found.with_values({key: "x"})):
         with pytest.raises(Unreadable, match=r"lines 3 and \d"):
@@ -374,7 +374,7 @@ def test_an_edit_of_an_item_changes_those_lines_and_nothing_else(file):
 # Writing.
 
 EDITS = [
-    # what stood there, the new value, the lines that come instead
+    # the old value, the new value, the lines that come instead
     ("state: Proposed", "Done", "state: Done"),
     ("state: Proposed  # was New", "Done", "state: Done  # was New"),
     ("state:   Proposed", "Done", "state:   Done"),
@@ -574,7 +574,7 @@ line
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_section_is_what_stands_below_its_heading(title, text, newline):
+def test_a_section_is_what_is_below_its_heading(title, text, newline):
     found = Document(f"---\nid: 1\n---\n{TEXT}".replace("\n", newline).encode())
     assert found.section(title) == text
 
@@ -812,7 +812,7 @@ def read_or_refused(found: Document, key: str):
     st.sampled_from(["", "a: ", "a:\n  - ", "a: [", "a: {b: ", 'a: "', "a: '", "a: |", "a: >\n  "]),
     st.sampled_from(["", "]", "}", '"', "'", "\nb: c"]),
 )
-def test_whatever_stands_in_the_block_is_read_as_pyyaml_reads_it_or_refused(middle, start, end):
+def test_whatever_is_in_the_block_is_read_as_pyyaml_reads_it_or_refused(middle, start, end):
     data = f"---\n{start}{middle}{end}\n---\n".encode()
     try:
         found = Document(data)

@@ -108,7 +108,7 @@ def test_how_a_line_is_changed(text, changes, expected):
     assert Line(text).with_values(changes) == expected
 
 
-def test_a_key_that_stands_there_twice_is_not_changed():
+def test_a_key_that_occurs_twice_is_not_changed():
     line = Line('{"a":1,"b":2,"\\u0061":3}')
     assert line.value == {"a": 3, "b": 2}
     assert line.with_values({"b": 4}) == '{"a":1,"b":4,"\\u0061":3}'

@@ -50,7 +50,7 @@ def test_a_redacted_text_goes_from_the_item_file_and_the_step_stays(
     assert yard.faults() == ()
 
 
-def test_a_step_whose_text_was_redacted_before_it_was_told_stays_untold(yard):
+def test_a_step_whose_text_was_redacted_before_it_was_written_stays_unwritten(yard):
     path, key = kano(yard)
     yard.look()
     yard.sync()

@@ -423,7 +423,7 @@ def test_a_file_that_is_gone_leaves_its_task_which_nobody_begins(yard):
 @of_a_file
 @pytest.mark.parametrize("wrong", ["state: Ready\n", "owner: bob\n"])
 def test_a_file_that_cannot_be_read_is_not_claimed(yard, wrong):
-    """What stands in it, nobody can have met."""
+    """Nobody can have met what is in it."""
     path = yard.kano(KEY)
     yard.sync()
     yard.edit(path, "decisions: []\n", f"decisions: []\n{wrong}")
@@ -444,7 +444,7 @@ def test_who_holds_an_item_finishes_it_whatever_became_of_its_file(yard):
     os.remove(yard.root / path)
     done = codex.do(c.Complete(KEY))
     assert done.task.state == "complete"
-    assert "was not written" in done.said[-1]
+    assert "was not written" in done.warnings[-1]
     assert yard.sync().unwritten == 0
 
 
@@ -456,10 +456,10 @@ def test_a_file_that_another_machine_has_bars_nobody(yard):
     os.remove(yard.root / path)
     assert yard.sync().problems == ()
     outcome = yard.agent().claim(KEY)
-    assert "cannot be read" in outcome.said[0]
+    assert "cannot be read" in outcome.warnings[0]
 
 
-def test_a_changed_id_is_told_with_the_key_that_stays(yard):
+def test_a_changed_id_is_reported_with_the_key_that_stays(yard):
     path = yard.kano(KEY)
     yard.sync()
     yard.edit(path, f"id: {KEY}", "id: KABSD-TSK-0777")
@@ -497,7 +497,7 @@ def test_a_file_that_cannot_be_written_costs_no_claim_and_is_written_later(yard)
         pytest.skip("this user may write everywhere")
     outcome = yard.agent().claim(KEY)
     assert outcome.task.state == "in_progress"
-    assert "dibs sync" in outcome.said[0]
+    assert "dibs sync" in outcome.warnings[0]
     folder.chmod(0o700)
     assert yard.sync().written == 1
 
@@ -539,7 +539,7 @@ def test_every_field_of_the_row_is_proved_by_the_ledger(yard):
     assert yard.faults() == ()
 
 
-def test_what_a_file_said_counts_for_nothing_once_its_task_has_changed(yard):
+def test_the_state_of_a_file_counts_for_nothing_once_its_task_has_changed(yard):
     """A claim between the look at the file and the transaction: the row is compared again inside it."""
     yard.kano()
     yard.sync()

@@ -1,4 +1,4 @@
-"""Workgraph's own file: read whatever stands in it, written where a record has news, else untouched."""
+"""Workgraph's own file: read whatever is in it, written where a record has news, else untouched."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_task_is_read_as_its_line_has_it():
     assert item.expires == NOW + HOUR
 
 
-def test_comments_blank_lines_and_unknown_kinds_are_passed_over_in_silence():
+def test_comments_blank_lines_and_unknown_kinds_are_ignored():
     data = file(
         "# a comment", "  // another", "", "   ", '{"kind":"resource","id":"gpu"}',
         '{"kind":"actor","id":"erik"}', node("t"),
@@ -98,7 +98,7 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize("bad", BAD_LINES, ids=range(len(BAD_LINES)))
-def test_a_bad_line_is_told_with_its_number_and_does_not_stop_the_rest(bad):
+def test_a_bad_line_is_reported_with_its_number_and_does_not_stop_the_rest(bad):
     data = file(node("a"), bad, node("b"))
     found, problems = read(data)
     assert [item.id for item in found] == ["a", "b"]
@@ -121,7 +121,7 @@ def test_a_bad_line_is_told_with_its_number_and_does_not_stop_the_rest(bad):
         ('""', "the task has no id"),
     ],
 )
-def test_what_is_wrong_with_an_id_is_said(id_, why):
+def test_what_is_wrong_with_an_id_is_reported(id_, why):
     found, [problem] = read(file(f'{{"kind":"task","id":{id_}}}'))
     assert (found, problem.what) == ([], f"the line cannot be read: {why}")
 
@@ -186,7 +186,7 @@ def test_a_text_alone_names_what_waits_for_a_task(key):
 
 @pytest.mark.parametrize("key", ["after", "blocked_by", "before", "blocks"])
 @pytest.mark.parametrize("value", [7, 0, True, False, 1.5, {"a": 1}, {}], ids=repr)
-def test_what_cannot_be_an_edge_is_told_and_nobody_begins_the_task(key, value):
+def test_what_cannot_be_an_edge_is_reported_and_nobody_begins_the_task(key, value):
     """It waits for something, or something for it, and what is not known."""
     [item], [problem] = read(file(node("t", **{key: value})))
     assert repr(key) in item.gate
@@ -227,7 +227,7 @@ def test_every_state_has_a_word_that_means_it():
 
 
 @pytest.mark.parametrize("status", ["odd", "", 42, ["open"]])
-def test_an_unknown_status_is_told_and_the_task_is_not_offered(status):
+def test_an_unknown_status_is_reported_and_the_task_is_not_offered(status):
     item, problems = only(node("t", status=status))
     assert item.state == OPEN and "status" in item.gate
     assert len(problems) == 1 and "is not known" in problems[0]
@@ -250,7 +250,7 @@ def test_higher_numbers_of_the_tool_are_more_urgent(given, priority):
     assert only(node("t", priority=given))[0].priority == priority
 
 
-def test_a_long_title_is_cut_for_the_board_and_told():
+def test_a_long_title_is_cut_for_the_board_and_reported():
     item, problems = only(node("t", title="x" * 201))
     assert item.title == "x" * 199 + "\u2026"
     assert problems == [f"{PATH}:1: the title has 201 characters; 200 of them are shown"]
@@ -289,7 +289,7 @@ def test_what_the_tool_would_not_start_has_a_gate(fields, why):
 
 
 @pytest.mark.parametrize("garbage", ["odd", "", "b 1", 7, [], "b 1.2 ana"])
-def test_a_pointer_that_is_garbage_counts_for_nothing_and_is_told(garbage):
+def test_a_pointer_that_is_garbage_counts_for_nothing_and_is_reported(garbage):
     item, problems = only(node("t", dibs=garbage, lease_expires_at=stamp(NOW)))
     assert (item.pointer, item.expires) == (None, None)
     assert problems == [f"{PATH}:1: the key 'dibs' cannot be read; it counts for nothing"]
@@ -316,7 +316,7 @@ def test_a_time_is_read_as_it_is_written(instant):
     assert instant_of(stamp(instant)) == instant
 
 
-def test_a_key_that_stands_twice_is_told_and_the_line_is_not_written():
+def test_a_key_that_occurs_twice_is_reported_and_the_line_is_not_written():
     text = '{"kind":"task","id":"t","status":"open","status":"open","x":1}'
     item, problems = only(text)
     assert item.id == "t"
@@ -379,7 +379,7 @@ def test_our_own_lease_is_no_lock_of_another_tool():
     assert locks(file(over), KNOWN) == {"t": Lock("agent-1", None)}
 
 
-def test_a_damaged_registry_is_told_to_who_begins_work():
+def test_a_damaged_registry_is_reported_to_who_begins_work():
     damaged = registry_of("service/registry.json", b"{")
     _, problems = Workgraph(damaged).read(PATH, file(node("t")), NOW)
     reported = [(problem.path, problem.warns) for problem in problems]
@@ -406,7 +406,7 @@ def test_with_a_registry_that_cannot_be_read_every_claim_counts(torn):
     assert graphs.stale_claims(item for item in found if item.id in claims) == []
 
 
-def test_old_graphs_full_of_stale_claims_are_told_in_one_line():
+def test_old_graphs_full_of_stale_claims_are_reported_in_one_line():
     found, problems = read(graphs.old_graph(agents=3, tasks=100))
     stale = graphs.stale_claims(found)
     assert problems == []
@@ -564,7 +564,7 @@ def test_a_null_says_nothing_already():
     assert Workgraph().written(PATH, file(text), {"t": record(token=(0, 0))}) == file(text)
 
 
-def test_a_step_is_told_once():
+def test_a_step_is_written_once():
     steps = [step(1), step(10)]
     once = Workgraph().written(PATH, file(node("t")), {"t": record(steps=steps[1:])})
     twice = Workgraph().written(PATH, once, {"t": record(steps=steps)})

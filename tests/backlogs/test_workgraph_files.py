@@ -164,7 +164,7 @@ def test_of_an_agent_without_a_process_nothing_is_known(entry):
     assert Registry({}).dead("a", this_machine()) is None
 
 
-def test_the_registry_lies_below_the_folder_of_the_graph(tmp_path):
+def test_the_registry_is_below_the_folder_of_the_graph(tmp_path):
     root = graph_in(tmp_path, ".workgraph")
     assert read_registry(root) is None
     (tmp_path / ".workgraph" / "service").mkdir()

@@ -1,4 +1,4 @@
-"""A workgraph as a backlog: its claims heal, its tasks are taken in, claimed and finished."""
+"""A workgraph as a backlog: its claims heal, its tasks are imported, claimed and finished."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_the_older_folder_is_found_too(yard):
     assert yard.task("a").channel == "workgraph"
 
 
-def test_of_two_folders_the_newer_name_counts_and_that_is_said_once(yard):
+def test_of_two_folders_the_newer_name_counts_and_that_is_reported_once(yard):
     graph(yard, line("a"))
     yard.put(".workgraph/graph.jsonl", line("b") + "\n")
     problems = [str(problem) for problem in yard.sync().problems]
@@ -168,7 +168,7 @@ def test_an_older_name_that_leads_to_the_newer_is_no_second_graph(yard):
     assert yard.sync().problems == ()
 
 
-def test_who_says_which_folder_counts_is_told_nothing(yard):
+def test_who_says_which_folder_counts_gets_no_warning(yard):
     graph(yard, line("a"))
     yard.put(".workgraph/graph.jsonl", line("b") + "\n")
     yard.put("dibs.toml", '[backlogs]\nworkgraph = ".workgraph"\n')

@@ -45,7 +45,7 @@ def test_a_model_of_any_name_stays_in_its_brackets(yard, monkeypatch, model, sho
 
 
 @pytest.mark.parametrize("word", ["New", "Proposed", "Planned", "Ready"])
-def test_a_step_of_an_open_item_is_told_in_the_files_own_word(yard, word):
+def test_a_step_of_an_open_item_is_written_in_the_files_own_word(yard, word):
     path = yard.kano(KEY, state=word)
     yard.sync()
     yard.person("ana").do(c.Force(KEY, reason="it burns"))

@@ -1,4 +1,4 @@
-"""WRK items: whose a lock is, since when it stands, and which sessions are known to run."""
+"""WRK items: whose a lock is, since when it is held, and which sessions are known to run."""
 
 from __future__ import annotations
 

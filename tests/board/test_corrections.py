@@ -1,4 +1,4 @@
-"""A forgotten period is told, a wrong one put right, by people and with a reason: nobody types a total."""
+"""People add a forgotten period and correct a wrong one, with a reason: nobody types a total."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_what_is_approved_is_corrected_after_it_was_opened_again(worked_on):
 # What agents used.
 
 
-def test_usage_is_said_by_whose_stint_it_is_or_by_a_person_and_said_again(worked_on):
+def test_usage_is_recorded_by_whose_stint_it_is_or_by_a_person_and_can_be_corrected(worked_on):
     one = number(worked_on, "T-2")
     worked_on.agent("codex", "s7").do(c.ReportUsage(one, 1000, 2_500_000, "estimated"))
     worked_on.person("ana").do(c.ReportUsage(one, 900, None, "actual"))
@@ -431,7 +431,7 @@ def test_an_amendment_shows_both_and_the_timesheet_says_corrected(done):
     assert shown.code == 2
     assert "becomes" in shown.err
     output = done.ok("stint", "amend", str(number), "--from", "2h", *BERLIN, "--yes").out
-    assert f"counts in the place of {number}" in output
+    assert f"replaces stint {number}" in output
     sheet = done.json("timesheet", "--from", "2026-01-01", "--to", "2090-01-01")["timesheet"]
     assert sheet["total"]["corrected"] == 1
     assert sheet["total"]["effort_us"] > 7_000 * SECOND
@@ -470,7 +470,7 @@ def test_the_library_lists_stints_and_takes_what_was_used(done):
         )
 
 
-def test_hours_before_the_task_existed_are_accepted_only_if_that_is_said(repo):
+def test_hours_before_the_task_existed_are_accepted_only_with_an_option(repo):
     """To the minute: whoever types 09:00 means a task that was added at 09:00:30."""
     repo.ok("add", "Fix login", "--as", "ana")
     created = repo.json("show", "T-1")["task"]["created_at"]

@@ -541,7 +541,7 @@ DAMAGE = {
     "a session of nobody": (in_row("session", -1, actor=99), "references"),
     "has moved": (in_row("board", moved_to="elsewhere", arriving=0), "it is in elsewhere"),
 }  # fmt: skip
-"""What is wrong with a file, and a part of what is said of it."""
+"""What is wrong with a file, and a part of its message."""
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

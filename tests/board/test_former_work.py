@@ -52,7 +52,7 @@ def canaries(tmp_path):
 
 
 def whole_board(repo: Repo) -> dict[str, str]:
-    """How somebody who stands elsewhere reaches the board of `repo`."""
+    """How somebody in another folder reaches the board of `repo`."""
     return repo.around or {"DIBS_BOARD": str(repo.folder / ".git" / "dibs")}
 
 
@@ -91,7 +91,7 @@ def expire(repo: Repo) -> None:
 
 
 def ends(repo: Repo, place: Repo, name: str) -> None:
-    """Held by a session that stands in `place`, then ended by the named verb."""
+    """Held by a session in `place`, then ended by the named verb."""
     repo.add()
     repo.ok("actor", "set", "claude", "--kind", "agent", *ANA)
     place.ok("claim", "T-1", *HOLDER, *(("--ttl", "1s") if name in EXPIRED else ()))
@@ -137,7 +137,7 @@ def test_no_verb_that_ends_a_lease_runs_what_a_work_tree_of_ours_names(repo, top
     assert canaries.sang == []
 
 
-# What is told instead.
+# What the output says instead.
 
 
 def taken_from(repo: Repo, worktree: str, *, host: str | None = None) -> dict[str, object]:
@@ -152,7 +152,9 @@ def taken_from(repo: Repo, worktree: str, *, host: str | None = None) -> dict[st
     former = ran.json["lease"]["taken_over_from"]
     assert event["facts"]["ending"]["uncommitted"] == former["uncommitted"]
     assert event["facts"]["ending"]["not_looked_at"] == (former["not_looked_at"] or "")
-    warned = [text for text in ran.json["warnings"] if "did not look for uncommitted files" in text]
+    warned = [
+        text for text in ran.json["warnings"] if "uncommitted files there are unknown" in text
+    ]
     assert [text.partition(": ")[2] for text in warned] == (
         [former["not_looked_at"]] if former["not_looked_at"] else []
     )
@@ -168,12 +170,12 @@ def test_a_folder_of_another_repository_is_not_looked_at(repo, foreign, canaries
     assert canaries.sang == []
 
 
-def test_what_a_person_is_told_of_a_folder_that_nobody_looked_at(repo, foreign):
+def test_a_person_reads_that_nobody_inspected_a_folder(repo, foreign):
     repo.add()
     foreign.ok("claim", "T-1", *HOLDER)
     ran = repo.ok("takeover", "T-1", "--force", *ANA, *WHY)
-    assert f'its work lies in "{foreign.folder}" on branch "main"' in ran.err
-    assert f"dibs did not look for uncommitted files there: {NOT_OURS}" in ran.err
+    assert f'its work is in "{foreign.folder}" on branch "main"' in ran.err
+    assert f"uncommitted files there are unknown: {NOT_OURS}" in ran.err
 
 
 def test_a_work_tree_of_ours_is_looked_at_without_its_filters(repo, topic, canaries):
@@ -191,7 +193,7 @@ def test_a_clean_work_tree_of_ours_has_nothing_uncommitted(repo, name):
 
 
 def bare_looking(folder: Path, canaries: Canaries) -> None:
-    """As a commit can bring one: git takes it for a repository when somebody stands in it."""
+    """As a commit can bring one: git takes it for a repository when somebody works in it."""
     git(folder.parent, "init", "-q", "--bare", str(folder))
     git(folder, "config", "core.bare", "false")
     git(folder, "config", "core.worktree", str(folder.parent))
@@ -280,5 +282,5 @@ def test_variables_of_git_lead_nowhere_else(repo, foreign, canaries):
     repo.add()
     topic.ok("claim", "T-1", *HOLDER)
     ran = repo.ok("takeover", "T-1", "--force", *ANA, *WHY, **around)
-    assert 'not committed there: "new.py"\n' in ran.err
+    assert 'uncommitted there: "new.py"\n' in ran.err
     assert canaries.sang == []

@@ -14,7 +14,8 @@ from dibs.board.identity import (
     harness_of,
     identify,
 )
-from dibs.board.queries import actors, session_of_process
+from dibs.board.queries import actors
+from dibs.board.session_lookup import session_of_process
 from dibs.board.verify import verify
 from dibs.domain import checks
 from dibs.domain import commands as c
@@ -140,7 +141,7 @@ def test_the_address_in_git_counts_only_on_a_terminal_and_never_in_a_harness(mon
     assert code_of(IdentityOptions(), around(tty=True), strict=True) == "no_identity"
 
 
-def test_strict_accepts_only_what_was_said():
+def test_strict_accepts_only_explicit_names():
     assert (
         code_of(IdentityOptions("codex"), around(CLAUDE_CODE_SESSION_ID="c1"), strict=True)
         == "no_session"
@@ -181,7 +182,7 @@ def test_a_reused_pid_is_not_the_same_process(bench):
         assert session_of_process(bench.board, "codex", other) is None
 
 
-def test_the_processes_above_are_told_with_their_starts():
+def test_the_processes_above_are_listed_with_their_starts():
     above = ancestors(Linux())
     assert above[0].pid == os.getppid()
     assert all(process.started > 0 and process.boot == above[0].boot for process in above)
@@ -308,7 +309,7 @@ def test_any_command_may_have_a_request_id(bench):
     assert ana.refused(c.SetClock(reason="x"), "r1") == "request_reused"
 
 
-def test_a_service_acts_like_an_agent_but_is_told_apart(bench):
+def test_a_service_acts_like_an_agent_but_is_distinguished(bench):
     bench.add(audience="agent")
     ana = bench.person()
     bench.board.execute(ana.identity, c.SetActor("dispatcher", kind="service"))
@@ -337,7 +338,7 @@ def test_a_caller_is_registered_only_if_its_command_is_accepted(bench: Bench):
         assert tx.actor_named("newcomer") is None
 
 
-# What a harness's hooks have said.
+# What a harness's hooks have registered.
 
 
 class Known:
@@ -405,7 +406,7 @@ def test_inside_a_harness_a_process_above_names_it_and_outside_of_one_it_does_no
     assert refused_by(Known("gemini", "g1", above.but(started=7)), GEMINI_CLI="1") == "no_identity"
 
 
-def test_what_was_said_comes_before_what_hooks_said():
+def test_explicit_names_come_before_those_of_hooks():
     above = ancestors(Linux())[0]
     known = Known("claude", "c1", above)
     assert (
@@ -432,8 +433,9 @@ def test_a_variable_that_cannot_name_a_session_names_nobody(value):
     assert refused_by(Known("claude", value), **variable) == "no_identity"
 
 
-def test_the_board_itself_tells_which_sessions_it_knows_and_never_a_persons(bench):
-    from dibs.board.sessions import Registry, register_session
+def test_the_board_itself_knows_its_sessions_and_never_a_persons(bench):
+    from dibs.board.session_lookup import Registry
+    from dibs.board.sessions import register_session
 
     process = Process("boot-1", "pid:[1]", 4242, 100)
     registry = Registry(bench.board)

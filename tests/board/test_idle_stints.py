@@ -37,7 +37,7 @@ def at_work(bench):
     return bench
 
 
-def test_a_quarter_of_an_hour_is_not_yet_a_silence(at_work):
+def test_a_quarter_of_an_hour_is_not_yet_idle(at_work):
     at_work.advance(QUARTER)
     assert periods(at_work) == [("T-1", 0, 60 + QUARTER, "open")]
     outcome = hooked(at_work).do(c.Renew("T-1"))
@@ -46,7 +46,7 @@ def test_a_quarter_of_an_hour_is_not_yet_a_silence(at_work):
     assert periods(at_work) == [("T-1", 0, 120 + QUARTER, "open")]
 
 
-def test_after_a_silence_it_is_counted_until_the_last_sign_of_life(at_work):
+def test_after_an_idle_time_it_is_counted_until_the_last_sign_of_life(at_work):
     at_work.advance(QUARTER + 1)
     assert periods(at_work) == [("T-1", 0, 60, "open")]
 
@@ -93,7 +93,7 @@ def test_a_reset_ends_it_at_the_last_sign_of_life_too(at_work):
     assert at_work.faults() == ()
 
 
-def test_a_silent_session_that_nobody_watches_is_at_work(bench):
+def test_an_idle_session_that_nobody_watches_is_at_work(bench):
     bench.add()
     codex = bench.agent("codex", "s1")
     codex.claim("T-1", ttl=2 * HOUR)
@@ -147,7 +147,7 @@ def test_the_setting_has_limits(typed):
     assert from_text('idle_after = "1m"', "here").idle_after == MINUTE
 
 
-def test_the_session_is_looked_up_only_after_a_silence(at_work):
+def test_the_session_is_looked_up_only_after_an_idle_time(at_work):
     """A renewal stays as light as it is."""
     lookups = []
     for silence in (60, QUARTER + 1):
@@ -155,7 +155,7 @@ def test_the_session_is_looked_up_only_after_a_silence(at_work):
         with at_work.store.read() as tx:
             ask = tx._ask
             tx._ask = lambda query, ask=ask, **params: lookups.append(query) or ask(query, **params)
-            from dibs.board.facts.task import facts_for
+            from dibs.board.facts import facts_for
             from dibs.domain.model import Caller
 
             caller = Caller(tx.actor_named("codex"), "s1")

@@ -209,7 +209,7 @@ def test_every_event_has_a_name_of_its_own():
 # Who owned what when.
 
 
-def test_who_at_an_instant_is_told_from_the_leases(bench):
+def test_who_at_an_instant_is_read_from_the_leases(bench):
     bench.add()
     codex, claude, ana = (
         bench.agent("codex", "s1"),

@@ -44,7 +44,7 @@ def test_who_was_started_and_has_not_claimed_yet_counts(bench):
     assert started(bench, most=2, coming={"codex": 2}) == []
 
 
-def test_nothing_is_offered_to_who_rests(bench):
+def test_nothing_is_offered_to_an_agent_in_backoff(bench):
     [key] = [bench.add()]
     assert started(bench, resting={"codex"}) == [("claude", key)]
 
@@ -135,7 +135,9 @@ def test_where_nothing_fits_a_look_is_repeated_after_a_while_or_a_change(dispatc
     assert len(looks) == 3
 
 
-def test_a_board_that_cannot_be_used_is_said_once_and_tried_again(bench, dispatcher, monkeypatch):
+def test_a_board_that_cannot_be_used_is_reported_once_and_tried_again(
+    bench, dispatcher, monkeypatch
+):
     real = bench.store.pulse
     problem = Refused(Refusal("busy", "it is busy", {}))
     monkeypatch.setattr(bench.store, "pulse", lambda: (_ for _ in ()).throw(problem))
@@ -145,7 +147,7 @@ def test_a_board_that_cannot_be_used_is_said_once_and_tried_again(bench, dispatc
     assert [happened.what for happened in dispatcher.events] == ["trouble", "well"]
 
 
-def test_an_agent_whose_workers_cannot_begin_rests_ever_longer(bench, tmp_path, monkeypatch):
+def test_an_agent_whose_workers_cannot_begin_backs_off_ever_longer(bench, tmp_path, monkeypatch):
     events = []
     crew = WorkerPool(bench.board, str(tmp_path), events.append)
     monkeypatch.setattr(crews, "command_of", lambda *_: ["false"])
@@ -179,7 +181,7 @@ def test_a_worker_that_sweeps_has_not_started_what_it_swept(bench, tmp_path):
     crew.workers["s1"].process.wait()
 
 
-def test_a_command_that_hangs_is_ended_and_the_rest_is_told(bench, tmp_path, monkeypatch):
+def test_a_command_that_hangs_is_ended_and_the_others_are_notified(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(notify, "SECONDS", 0.5)
     events, received = [], tmp_path / "received"
     script = f'test "$DIBS_TASK" = T-1 && sleep 600; echo "$DIBS_TASK" >> {received}'
@@ -193,7 +195,7 @@ def test_a_command_that_hangs_is_ended_and_the_rest_is_told(bench, tmp_path, mon
     assert "notify (blocked T-1): timed out" in events[0].line
 
 
-def test_only_one_tells_at_a_time_and_what_is_told_is_not_told_again(bench, tmp_path):
+def test_only_one_notifies_at_a_time_and_nothing_is_sent_twice(bench, tmp_path):
     received = tmp_path / "received"
     command = ("sh", "-c", f"cat >> {received}")
     one, other = (

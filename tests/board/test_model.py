@@ -143,7 +143,7 @@ class OneOwner(RuleBasedStateMachine):
         self.bench = Bench(f"{self.folder}/dibs", kind=self.kind)
         self.model = {key: Model() for key in TASKS}
         self.tokens: dict[str, list[Token]] = {key: [] for key in TASKS}
-        self.requests: list[tuple] = []
+        self.history: list[tuple] = []
         self.last_instant = 0
         self.requests = 0
         self.paused = False
@@ -191,7 +191,7 @@ class OneOwner(RuleBasedStateMachine):
             return False
         assert expected is None, (expected, command)
         if outcome.task is not None and not outcome.keys:
-            self.requests.append((who, command, request, outcome))
+            self.history.append((who, command, request, outcome))
         return True
 
     def a_note_is_kept(self, command, before, *, late: str) -> None:
@@ -867,9 +867,9 @@ class OneOwner(RuleBasedStateMachine):
     @rule(data=st.data())
     def an_old_request_is_sent_again(self, data) -> None:
         """23, 27: the same answer, the current owner beside it, and nothing changes."""
-        if not self.requests:
+        if not self.history:
             return
-        sent, command, request, outcome = data.draw(st.sampled_from(self.requests))
+        sent, command, request, outcome = data.draw(st.sampled_from(self.history))
         before = self.bench.snapshot()
         again = self.actors[sent].do(command, request)
         assert (again.task, again.entries, again.replayed) == (outcome.task, outcome.entries, True)
@@ -879,7 +879,7 @@ class OneOwner(RuleBasedStateMachine):
     @rule(data=st.data(), who=anybody)
     def an_old_id_is_used_for_something_else(self, data, who) -> None:
         """24: refused, and nothing changes."""
-        mine = [earlier for earlier in self.requests if earlier[0] == who]
+        mine = [earlier for earlier in self.history if earlier[0] == who]
         if not mine:
             return
         _, command, request, _ = data.draw(st.sampled_from(mine))

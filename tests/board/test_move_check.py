@@ -129,7 +129,7 @@ def test_a_move_says_as_whom_everybody_will_follow(shop):
     """Agents may have another role than who moves the board: then the address names nobody."""
     url = server().new_database()
     role = by_role(url, owner=True)
-    named = f"everybody follows as {role_in(role)}"
+    named = f"all clients will connect as {role_in(role)}"
     check = shop.ok("board", "move", "--to", f"{role}#web", "--check", *ANA)
     assert named in check.out
     nameless = f"{url.partition('//')[0]}//{role.partition('@')[2]}#web"
@@ -140,7 +140,7 @@ def test_a_move_says_as_whom_everybody_will_follow(shop):
     shop.ok("claim", "T-1", "--agent", "codex", "--session", "s1", PGUSER=role_in(other))
 
 
-def test_where_the_board_is_already_is_said(shop):
+def test_where_the_board_is_already_is_reported(shop):
     check = shop.ok("board", "move", "--to", str(shop.folder / ".git" / "dibs"), "--check", *ANA)
     assert "already" in check.out
 

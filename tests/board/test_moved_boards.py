@@ -1,4 +1,4 @@
-"""Places where a board was, or is under another name: nobody is led astray, and nothing is taken away."""
+"""Places where a board was, or is under another name: clients find the right one, and nothing is removed."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_move_within_a_database_is_refused_with_what_to_do_instead(shop, url, 
     for check in ((), ("--check",)):
         refused = shop.fails(1, "board", "move", "--to", f"{url}#shop", *check, *ANA, **web)
         assert f"it is in this database already, {url}#web" in refused.err
-        assert "move it to a folder and from there" in refused.err
+        assert "move it to a folder, then back" in refused.err
     shop.ok("board", "move", "--to", str(tmp_path / "folder"), *ANA, **web)
     shop.ok("board", "move", "--to", f"{url}#shop", *ANA, **web)
     shop.ok("add", "one", *ANA, **at(f"{url}#shop"))
@@ -199,7 +199,7 @@ def test_another_board_where_the_board_went_is_not_taken_for_it(shop, away, tmp_
     assert titles(shop, there) == ["another's"]
 
 
-def test_where_the_board_went_is_told_to_a_machine_that_lacks_the_place(shop, away, tmp_path):
+def test_where_the_board_went_is_reported_to_a_machine_that_lacks_the_place(shop, away, tmp_path):
     here, there = away
     (tmp_path / "away").rename(tmp_path / "elsewhere")
     for line in LINES:

@@ -40,7 +40,7 @@ def seq_of(bench, text: str) -> int:
 # Redaction.
 
 
-def test_a_redacted_text_is_gone_and_who_did_it_and_why_is_told(noted):
+def test_a_redacted_text_is_gone_and_who_did_it_and_why_is_reported(noted):
     seq = seq_of(noted, SECRET)
     noted.person("ana").do(c.Redact(K, seq, WHY))
     seen = show(noted.board, K)
@@ -92,7 +92,7 @@ def test_what_the_next_one_should_know_is_a_note_and_can_be_redacted(noted):
     assert noted.faults() == ()
 
 
-def test_a_block_reason_that_was_redacted_is_said_to_be(noted):
+def test_a_block_reason_that_was_redacted_is_shown_as_redacted(noted):
     noted.person("ana").do(c.Redact(K, seq_of(noted, "no keys"), WHY))
     [waiting] = [one for one in status(noted.board).waiting if one.task.key == K]
     assert waiting.why == "blocked redacted"
@@ -134,7 +134,7 @@ def test_no_byte_of_a_redacted_text_is_left_in_the_file_or_its_log(noted, seed):
         ana.do(c.Note(K, note=f"secret-{number:04} " + "z" * length))
     notes = [note for note in show(noted.board, K).notes if note.text.startswith("secret")]
     for note in chance.sample(notes, 20):
-        assert ana.do(c.Redact(K, note.seq, WHY)).said == ()
+        assert ana.do(c.Redact(K, note.seq, WHY)).warnings == ()
         files = (noted.store.path, f"{noted.store.path}-wal")
         left = b"".join(Path(path).read_bytes() for path in files)
         assert note.text[:11].encode() not in left
@@ -142,7 +142,7 @@ def test_no_byte_of_a_redacted_text_is_left_in_the_file_or_its_log(noted, seed):
 
 
 @of_a_file
-def test_while_nobody_else_may_write_it_is_said_that_the_text_may_be_left(noted):
+def test_while_nobody_else_may_write_a_warning_says_that_the_text_may_be_left(noted):
     """The redaction is done all the same: the lock comes to be held between the two."""
     from dibs.storage.sqlite import copy
     from dibs.storage.sqlite.write_lock import acquire_write_lock
@@ -157,21 +157,21 @@ def test_while_nobody_else_may_write_it_is_said_that_the_text_may_be_left(noted)
 
 
 @of_a_file
-def test_while_somebody_reads_an_older_state_it_is_said_where_the_text_still_is(noted):
+def test_while_somebody_reads_an_older_state_a_warning_says_where_the_text_still_is(noted):
     noted.store.wait = 0.05
     noted.store.close()
     reader = noted.store.another()
     with reader.read() as tx:
         assert list(tx.events())
         outcome = noted.person("ana").do(c.Redact(K, seq_of(noted, SECRET), WHY))
-        [warnings] = outcome.said
+        [warnings] = outcome.warnings
         assert "another process reads an older state" in warnings
         kept = [path for path in files_of(noted) if SECRET.encode() in path.read_bytes()]
         assert kept
         assert {str(path) for path in kept} <= {*warnings.split()}
         with_reader = noted.person("ana").do(c.Redact(K, outcome.events[-1].of, WHY))
-        assert with_reader.said == (warnings,)
-    assert noted.person("ana").do(c.Redact(K, outcome.events[-1].of, WHY)).said == ()
+        assert with_reader.warnings == (warnings,)
+    assert noted.person("ana").do(c.Redact(K, outcome.events[-1].of, WHY)).warnings == ()
     assert not any(SECRET.encode() in path.read_bytes() for path in files_of(noted))
     reader.close()
 
@@ -186,7 +186,7 @@ def files_of(bench) -> list[Path]:
 
 @pytest.fixture
 def late(bench):
-    """One lost the task to claude, and said too late that it is done."""
+    """One lost the task to claude, and reported too late that it is done."""
     bench.add()
     bench.agent("codex", "s1").claim(ttl=HOUR)
     bench.advance(3601)

@@ -65,7 +65,7 @@ def test_a_lease_is_not_expired_at_its_last_instant_but_right_after_it(bench):
     assert owner(bench, expires + 1) == "codex/s1 expired"
 
 
-def test_an_assignment_that_lapsed_and_was_taken_up_late_is_told_so(bench):
+def test_an_assignment_that_lapsed_and_was_taken_up_late_is_reported(bench):
     bench.add()
     bench.person("dora").do(c.Note(K, note="hello"))
     bench.agent("codex", "s1").do(c.Note(K, note="hello"))
@@ -115,7 +115,9 @@ def test_an_instant_that_the_clock_showed_twice_means_the_second_time(bench):
 
 
 @of_a_file
-def test_that_a_lease_had_expired_is_told_also_if_the_clock_was_set_before_anybody_saw_it(bench):
+def test_that_a_lease_had_expired_is_reported_also_if_the_clock_was_set_before_anybody_saw_it(
+    bench,
+):
     bench.add()
     codex = bench.agent("codex", "s1")
     codex.claim(ttl=HOUR)

@@ -100,7 +100,7 @@ def test_whether_a_commit_needs_a_task_is_a_setting(bench, codex, case, expected
 # Areas, case, and what an overlap means.
 
 
-def test_an_area_stands_for_its_globs(bench, codex, claude):
+def test_an_area_means_its_globs(bench, codex, claude):
     web = {"@web": ("src/web/**", "assets")}
     bench.board.settings = bench.board.settings.but(areas=web)
     add(bench, "@web"), add(bench, "src/web/login.ts"), add(bench, "@api")
@@ -127,14 +127,14 @@ def test_a_board_may_only_warn_of_overlaps_or_not_look(bench, codex, claude):
     codex.claim(A)
     bench.board.settings = bench.board.settings.but(scope_conflict=WARN)
     outcome = claude.claim(B)
-    assert 'T-1 of codex (session s1) has "src/**"' in outcome.said[0]
+    assert 'T-1 of codex (session s1) has "src/**"' in outcome.warnings[0]
     other = bench.agent("other", "s3")
     found = path_access.check_paths(bench.board, other.identity, ["src/a.py"], EDIT)
     assert found.refusal.code == "path_held"
     assert not found.verdict.stops
     claude.do(c.Release(B))
     bench.board.settings = bench.board.settings.but(scope_conflict=OFF)
-    assert claude.claim(B).said == ()
+    assert claude.claim(B).warnings == ()
     assert path_access.check_paths(bench.board, other.identity, ["src/a.py"], EDIT).verdict.is_clear
 
 
@@ -186,7 +186,7 @@ def test_a_person_lets_somebody_touch_what_another_holds_for_a_while(bench, code
     assert ana.refused(command) == "not_held"
 
 
-def test_the_holder_is_told_who_else_may_touch_its_paths(bench, codex, claude):
+def test_the_holder_learns_who_else_may_touch_its_paths(bench, codex, claude):
     add(bench, "src/**")
     codex.claim(A)
     claude.do(c.Note(A, note="I need src/a.py"))

@@ -122,7 +122,7 @@ def test_a_sweep_is_bounded(bench, ana):
     assert swept(bench, ana) == []
 
 
-def test_the_grace_can_be_said(bench, ana):
+def test_the_grace_can_be_set(bench, ana):
     add(bench)
     bench.agent().claim(A, ttl=TTL)
     bench.advance(61)
@@ -195,7 +195,7 @@ def test_what_is_left_of_the_dead_is_ended_before_their_lease(bench, ana):
     assert set(found) == {("100.7", False)}
 
 
-def test_what_stands_still_too_long_loses_its_command_before_its_lease(bench, ana):
+def test_what_is_stopped_too_long_loses_its_command_before_its_lease(bench, ana):
     """Its process lives and does nothing: neither does it look after its command."""
     add(bench)
     worker(bench).claim(A, ttl=TTL)
@@ -367,10 +367,10 @@ def test_evidence_counts_only_for_the_lease_as_it_was_seen(bench, ana):
     codex = worker(bench)
     codex.claim(A)
     bench.machine.dead.add(100)
-    seen = bench.board._bury()
+    evidence = bench.board._first_evidence(c.Sweep())
     bench.advance(1)
     codex.do(c.Renew(A))
-    bench.board._bury = lambda: seen
+    bench.board._first_evidence = lambda _command: evidence
     assert bench.board.execute(ana.identity, c.Sweep()).entries == ()
     assert bench.task(A).lease.suspect is None
 
@@ -572,7 +572,7 @@ def test_complete_tasks_downstream_stay_without_redo_and_dropped_ones_always(ben
     assert bench.faults() == ()
 
 
-def test_only_the_named_tasks_if_that_is_said(bench, ana):
+def test_only_the_named_tasks_with_an_option(bench, ana):
     graph(bench)
     codex = bench.agent("codex", "s1")
     codex.claim(A)

@@ -6,7 +6,7 @@ import pytest
 
 from dibs.board.renewal import held_by, renew
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Decision
+from dibs.domain.decision import Decision
 from dibs.domain.facts import is_plain_renewal
 from dibs.domain.instants import MINUTE
 from dibs.domain.model import Session
@@ -129,10 +129,10 @@ def test_what_was_taken_meanwhile_is_not_renewed(bench):
     assert bench.task() == taken
 
 
-# A glance.
+# The fast path.
 
 
-def test_a_glance_sees_what_every_look_sees(bench):
+def test_the_fast_path_sees_what_every_look_sees(bench):
     bench.add(scope=("src/**",)), bench.add(scope=("docs/**",)), bench.add()
     codex, ana = bench.agent(), bench.person("ana")
     codex.claim("T-1"), codex.claim("T-3")

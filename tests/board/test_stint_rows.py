@@ -127,7 +127,7 @@ def test_tampering_with_stints_is_found(spread, how):
 
 @pytest.mark.parametrize("to", STORES)
 def test_stints_are_carried_with_their_board(spread, tmp_path, to):
-    """Out of either store and into either; the open one ends where its holder was last heard of."""
+    """Out of either store and into either; the open one ends at its holder's last sign of life."""
     codex = spread.agent("codex", "s1")
     codex.do(c.ReportUsage(worked(spread.board, 0, LATER).stints[0].number, 5, 7, "actual"))
     spread.person("ana").do(

@@ -1,4 +1,4 @@
-"""Periods of work, as the ledger tells them: nobody types a total."""
+"""Periods of work, as the ledger records them: nobody types a total."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_reservation_is_no_work(bench):
     assert periods(bench) == []
 
 
-def test_a_day_tells_claims_and_what_was_lost(bench):
+def test_a_day_shows_claims_and_what_was_lost(bench):
     bench.add()
     bench.agent("codex", "s1").claim("T-1", ttl=60 * SECOND)
     bench.advance(61)
@@ -198,8 +198,8 @@ BAD = {
     "timesheet --tz Mars/Phobos": "time zone",
     "timesheet --week 2026-W60": "--week",
     "timesheet --month November": "--month",
-    "timesheet --week 2026-W47 --month 2026-11": "one of them",
-    "timesheet --from 2026-11-02": "go together",
+    "timesheet --week 2026-W47 --month 2026-11": "only one of",
+    "timesheet --from 2026-11-02": "--from requires --to",
     "timesheet --from 2026-11-02 --to 2026-11-01": "before",
     "timesheet --by moon": "--by is 'moon'",
     "timesheet --format pdf": "the format is 'pdf'",
@@ -211,12 +211,12 @@ BAD = {
     "stint list --tz ''": "time zone",
     "stint add T-1 --from 09:00 --to 09:30 --tz '' --as ana": "time zone",
     "approve ana --week 2026-W02 --tz '' --as bo": "time zone",
-    "timesheet --verify --week 2026-W47": "--week goes with timesheet, not with timesheet --verify",
-    "timesheet --verify --by day": "--by goes with timesheet, not with",
-    "timesheet --verify --format csv": "--format goes with timesheet, not with",
-    "timesheet --format toggl --round 15m-up-day": "--round goes with --format table",
-    "timesheet --format ics --by day": "--by goes with --format table",
-    "timesheet --format ics --bill-by working": "--bill-by goes with --format table",
+    "timesheet --verify --week 2026-W47": "--week is for timesheet, not for timesheet --verify",
+    "timesheet --verify --by day": "--by is for timesheet, not for",
+    "timesheet --verify --format csv": "--format is for timesheet, not for",
+    "timesheet --format toggl --round 15m-up-day": "--round is for --format table",
+    "timesheet --format ics --by day": "--by is for --format table",
+    "timesheet --format ics --bill-by working": "--bill-by is for --format table",
     "stint burn": "say list",
     "day nobody-known": "nobody-known",
     "day": "say --agent",

@@ -32,7 +32,7 @@ NOT_PROVEN = {
     ("task", "renewals"), ("task", "suspect"), ("task", "version"),  # changed without an event
     ("event", "request"),  # serves retries, and proves nothing
 }  # fmt: skip
-"""What no event tells. Sessions, requests, refusals and the clock's anchor are beside the ledger."""
+"""What no event contains. Sessions, requests, refusals and the clock's anchor are beside the ledger."""
 
 
 @pytest.fixture

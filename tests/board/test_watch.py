@@ -35,14 +35,14 @@ def refusal_of(act) -> Refused:
 # The pulse.
 
 
-def test_the_pulse_stays_while_nothing_happens(bench, other):
+def test_the_change_counter_stays_while_nothing_happens(bench, other):
     bench.add()
     counter = watch.change_counter(other)
     watch.last_event(other)
     assert watch.change_counter(other) == counter
 
 
-def test_the_pulse_changes_with_what_others_do_and_with_ones_own(bench, other):
+def test_the_change_counter_changes_with_what_others_do_and_with_ones_own(bench, other):
     for board in (other, bench.board):
         counter = watch.change_counter(board)
         bench.add()
@@ -97,7 +97,7 @@ def test_events_come_once_each_and_in_order(bench):
     assert watch.events_after(bench.board, reached).lines == ()
 
 
-def test_only_what_is_wanted_is_told(bench):
+def test_only_what_is_wanted_is_reported(bench):
     bench.add()
     bench.add()
     bench.agent().claim("T-2")
@@ -131,7 +131,7 @@ def test_a_stream_gives_a_sign_of_life(bench, other, monkeypatch):
     assert 2 <= len(pages) <= 5
 
 
-def test_what_happens_during_a_look_is_told_after_it(bench, other, monkeypatch):
+def test_what_happens_during_a_look_is_reported_after_it(bench, other, monkeypatch):
     bench.add()
     looked, read_after = [], watch.read_after
 
@@ -243,7 +243,7 @@ def test_an_expired_lease_is_free_and_not_ready(bench):
     assert refusal_of(lambda: watch.wait_until(bench.board, KEY, "ready", 0)).code == "timed_out"
 
 
-def test_who_waited_in_vain_is_told_who_holds_it(bench):
+def test_who_waited_until_the_timeout_learns_who_holds_it(bench):
     bench.add()
     bench.agent("codex", "s1").claim()
     refusal = refusal_of(lambda: watch.wait_until(bench.board, KEY, "free", 0))

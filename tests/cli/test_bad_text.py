@@ -60,7 +60,7 @@ def test_a_name_of_one_script_is_a_name(name):
 @pytest.mark.parametrize(
     "name", ["\u0430na", "\u03bf\u006f", "\u0391\u0410", "\u7530\u0430", "\uff41n\u0430"]
 )
-def test_scripts_that_look_alike_do_not_stand_in_one_name(name):
+def test_scripts_that_look_alike_are_not_mixed_in_one_name(name):
     with pytest.raises(Refused, match="mixes scripts"):
         checks.actor_name(name)
 

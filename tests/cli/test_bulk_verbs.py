@@ -60,7 +60,7 @@ def test_next_waits_for_work(repo):
     assert json.loads(out)["task"]["key"] == key
 
 
-def test_next_does_not_wait_longer_than_it_is_told(repo):
+def test_next_does_not_wait_longer_than_its_limit(repo):
     repo.fails(75, "next", "--wait", "1s", *A)
 
 
@@ -74,7 +74,7 @@ def test_reset_names_everyone_whom_it_interrupts(repo):
     assert (reply["dry_run"], reply["changes"][0]["from"]["session"]) == (True, "s1")
     assert repo.json("show", first)["task"]["state"] == "in_progress"
     ran = repo.ok("reset", first, "--reason", "wrong", *ANA)
-    assert "T-1 begins anew; it was held by codex (session s1)" in ran.out
+    assert "T-1 is reset; it was held by codex (session s1)" in ran.out
     repo.fails(5, "complete", first, *A)
 
 
@@ -95,7 +95,7 @@ def test_reset_of_several_needs_a_yes(repo):
 
 
 @pytest.mark.parametrize("how", [("--mine",), ("--assign", "ana")], ids=["mine", "assign"])
-def test_a_reset_of_several_is_told_before_and_told_again(repo, how):
+def test_a_reset_of_several_is_shown_before_and_after(repo, how):
     first, second = add(repo), add(repo)
     words = ("reset", first, second, *how, "--yes", *ANA)
     before = repo.ok(*words, "--dry-run").out.splitlines()[1:]

@@ -1,4 +1,4 @@
-"""Files of a repository are read within limits: a bad one is told of, and the rest goes on."""
+"""Files of a repository are read within limits: a bad one is reported, and the others are read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from dibs.backlogs.index import VERSION, Index
 from dibs.board import limited_files
 from kit.harnesses import context, denial, edit, hook
 from kit.repositories import DIBS
@@ -80,7 +81,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_bad_dibs_toml_is_told_of_and_opens_no_guard(repo, name):
+def test_a_bad_dibs_toml_is_reported_and_opens_no_guard(repo, name):
     make, why = WRONG[name]
     make(repo.folder / "dibs.toml")
     assert ended(repo, "list").returncode == 0
@@ -94,8 +95,8 @@ def test_a_bad_dibs_toml_is_told_of_and_opens_no_guard(repo, name):
     assert ended(repo, "claim", "T-1", "--agent", "claude", "--session", "c1").returncode == 4
 
 
-def test_nobody_knows_what_an_area_stands_for_that_cannot_be_read(repo):
-    """Whoever edits is told; or denied it, if the setting says so."""
+def test_nobody_knows_what_an_area_means_that_cannot_be_read(repo):
+    """Whoever edits gets a warning; or a denial, if the setting says so."""
     (repo.folder / "dibs.toml").write_text('[areas]\ndocs = ["docs/**"]\n')
     repo.ok("claim", "T-2", "--agent", "gemini", "--session", "g1")
     assert "is held by gemini" in denial(hook(repo, edit(repo, "docs/a.md")))
@@ -140,7 +141,7 @@ def test_a_pipe_or_a_device_in_place_of_a_file_stops_nobody(repo, name, make):
         assert ended(repo, "claim", "b", *CODEX).returncode == (0 if "graph" not in name else 2)
 
 
-def test_what_is_wrong_with_the_registry_is_told(repo):
+def test_what_is_wrong_with_the_registry_is_reported(repo):
     (repo.folder / ".wg").mkdir()
     (repo.folder / ".wg/graph.jsonl").write_text('{"kind":"task","id":"b","title":"x"}\n')
     link(repo.folder / ".wg/service/registry.json", "/dev/zero")
@@ -175,7 +176,7 @@ def test_a_line_that_is_nested_too_deeply_is_left_alone_and_the_rest_goes_on(rep
     ],
     ids=["anchors", "lists below lists", "brackets"],
 )
-def test_an_item_file_that_is_nested_too_deeply_is_told_of_and_the_rest_goes_on(repo, scope):
+def test_an_item_file_that_is_nested_too_deeply_is_reported_and_the_rest_goes_on(repo, scope):
     folder = repo.folder / "_kano/backlog/items"
     folder.mkdir(parents=True)
     for number, one in ((1, scope), (2, "[src]")):
@@ -198,6 +199,27 @@ def test_an_index_of_no_use_is_made_anew(repo, text):
     index.write_text(text.replace("OF", of))
     assert ended(repo, "sync", *ANA).returncode == 0
     assert json.loads(index.read_text())["files"]
+
+
+ITEM = ["workgraph", "b", "b", ["c"], False, False, "", False, ""]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3, 6, 8])
+def test_an_index_with_something_else_than_texts_is_not_read(tmp_path, place):
+    """An agent's sandbox can write it."""
+
+    def read(item, seq):
+        stored = {
+            "of": [VERSION, "board", "root"],
+            "seq": seq,
+            "files": {"f": [[1], 1, [item], False]},
+        }
+        (tmp_path / "backlog-index.json").write_text(json.dumps(stored))
+        return Index(str(tmp_path), "board", "root").files
+
+    assert list(read(ITEM, 7)) == ["f"]
+    assert read([*ITEM[:place], [["x"]], *ITEM[place + 1 :]], 7) == {}
+    assert read(ITEM, "x") == {}
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: link(path, "/dev/zero")])

@@ -67,7 +67,7 @@ def shop(tmp_path) -> Repo:
 def test_a_sync_says_what_it_did_in_one_line_and_in_one_object(repo):
     graph(repo, node("a"), node("b", after=["a"]))
     assert (
-        repo.ok("sync", *ANA).out == "2 items in 1 file: 2 taken in, 0 changed, 0 files written\n"
+        repo.ok("sync", *ANA).out == "2 items in 1 file: 2 imported, 0 changed, 0 files written\n"
     )
     graph(repo, node("a", title="other"), node("b", after=["a"]))
     reply = repo.json("sync", *ANA)
@@ -104,7 +104,7 @@ def test_a_problem_in_json_names_its_file_its_line_and_the_choice(repo):
     assert problem["choice"] == "the line is left alone"
 
 
-def test_a_repository_without_a_backlog_is_told_so(repo):
+def test_a_repository_without_a_backlog_is_reported(repo):
     assert repo.fails(2, "sync", *ANA, "--json").error["code"] == "no_backlog"
 
 
@@ -119,7 +119,7 @@ def test_a_check_says_what_would_be_and_changes_nothing(repo):
     assert (reply["added"], reply["changed"], reply["written"], reply["checked"]) == (1, 1, 1, True)
     assert reply["healed"] == ["a (agent-9)"]
     output = repo.ok("sync", "--check", *ANA).out
-    assert "1 would be taken in, 1 would be changed, 1 file would be written" in output
+    assert "1 would be imported, 1 would be changed, 1 file would be written" in output
     assert (text(repo), repo.json("log")["events"]) == (before, events)
     assert sorted(path.name for path in (repo.folder / ".git/dibs").iterdir()) == beside
     done = repo.json("sync", *ANA)["sync"]
@@ -128,7 +128,7 @@ def test_a_check_says_what_would_be_and_changes_nothing(repo):
 
 def test_a_check_without_a_board_says_what_would_be_and_makes_nothing(shop):
     graph(shop, node("a"))
-    assert "1 would be taken in" in shop.ok("sync", "--check").out
+    assert "1 would be imported" in shop.ok("sync", "--check").out
     assert not (shop.folder / ".git/dibs").exists()
 
 
@@ -162,13 +162,13 @@ def test_twenty_problems_are_shown_and_a_report_has_them_all(repo, tmp_path):
     lines = repo.ok("sync", *ANA).out.splitlines()
     assert lines[-1] == "  and 11 more: dibs sync --report FILE lists them all"
     report = tmp_path / "report.txt"
-    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read any more")
+    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read")
     repo.ok("sync", "--report", str(report), *ANA)
     listed = report.read_text().splitlines()
     assert [line.split(": ")[0] for line in listed] == [f"{GRAPH}:{n}" for n in range(1, 31)]
 
 
-def test_an_id_that_cannot_be_a_key_is_told_with_the_key_that_it_got(repo):
+def test_an_id_that_cannot_be_a_key_is_reported_with_the_key_that_it_got(repo):
     graph(repo, node(".assign-x"), node("42"), node("no spaces please"), node("a" * 200))
     reply = repo.json("sync", *ANA)["sync"]
     assert reply["added"] == 4
@@ -178,7 +178,7 @@ def test_an_id_that_cannot_be_a_key_is_told_with_the_key_that_it_got(repo):
     assert len(titles(repo)) == 4
 
 
-def test_a_report_that_cannot_be_written_is_said_and_the_sync_is_done(repo, tmp_path):
+def test_a_report_that_cannot_be_written_is_reported_and_the_sync_is_done(repo, tmp_path):
     graph(repo, node("a"))
     where = str(tmp_path / "no folder" / "report.txt")
     problem = repo.fails(73, "sync", "--report", where, *ANA, "--json").error
@@ -310,7 +310,7 @@ def test_a_board_whose_whole_folder_is_gone_is_built_anew_by_its_id(shop):
 
 
 @pytest.mark.parametrize("words", [("sync", *ANA), ("init",)])
-def test_a_board_that_files_name_with_live_leases_is_not_replaced_in_silence(shop, words):
+def test_a_board_that_files_name_with_live_leases_is_not_replaced_without_a_message(shop, words):
     """Who had an item would lose it, and nobody would know."""
     from shutil import rmtree
 
@@ -338,9 +338,9 @@ def test_an_export_may_go_to_standard_output(shop):
     assert not (shop.folder / "-").exists()
 
 
-def test_an_export_of_another_tool_is_told_apart(shop):
+def test_an_export_of_another_tool_is_distinguished(shop):
     put(shop, "beads.jsonl", '{"id": "bd-1", "title": "x", "status": "open"}\n')
-    assert "say --format beads" in shop.fails(2, "import", "beads.jsonl", *ANA).err
+    assert "use --format beads" in shop.fails(2, "import", "beads.jsonl", *ANA).err
 
 
 def test_in_another_clone_a_board_of_its_own_follows_no_lease_of_the_first(shop):
@@ -469,10 +469,10 @@ def test_every_format_is_read_from_standard_input_and_a_second_time_changes_noth
     repo, name, data
 ):
     check = fed(repo, data, "--format", name, "--check")
-    assert check.stdout == "1 item: 1 would be taken in, 0 known already\n"
+    assert check.stdout == "1 item: 1 would be imported, 0 already known\n"
     assert titles(repo) == []
     first = fed(repo, data, "--format", name)
-    assert (first.returncode, first.stdout) == (0, "1 item: 1 taken in, 0 known already\n")
+    assert (first.returncode, first.stdout) == (0, "1 item: 1 imported, 0 already known\n")
     events = repo.json("log")["events"]
     again = json.loads(fed(repo, data, "--format", name, "--json").stdout)
     assert again == {
@@ -489,7 +489,7 @@ def test_two_hundred_and_fifty_items_are_so_many_tasks_after_two_imports_too(rep
     assert titles(repo) == sorted(f"Issue {n}" for n in range(250))
 
 
-def test_a_difference_is_told_and_the_task_stays_as_it_is(repo):
+def test_a_difference_is_reported_and_the_task_stays_as_it_is(repo):
     fed(repo, beads(1), "--format", "beads")
     done = fed(repo, beads(1).replace("Issue 0", "Other"), "--format", "beads")
     assert "bd-0 is there already, with another title; the task stays as it is" in done.stdout
@@ -503,8 +503,8 @@ def test_a_difference_is_told_and_the_task_stays_as_it_is(repo):
         (("--format", "github"), "{", "it is not JSON"),
         (("--format", "beads"), GITHUB, "cannot be read as beads"),
         (("--format", "taskwarrior"), "\0\0", "cannot be read as taskwarrior"),
-        (("--format", "beads", "--reason", "x"), beads(1), "--reason goes with --format dibs"),
-        (("--check",), "", "--check does not go with --format dibs"),
+        (("--format", "beads", "--reason", "x"), beads(1), "--reason requires --format dibs"),
+        (("--check",), "", "--check does not combine with --format dibs"),
     ],
 )
 def test_what_cannot_be_imported_is_a_usage_error_and_leaves_nothing(repo, words, data, why):
@@ -546,7 +546,7 @@ def test_an_export_is_read_from_standard_input_too(repo, shop):
         for cut in ("", "{}\n", lines[: len(lines) // 2], lines.replace("Fix", "Mix")):
             refused = shop.run("import", "-", *words, *ANA, "--json", fed=cut)
             assert (refused.code, refused.error["code"]) == (2, "bad_argument"), cut
-            assert "standard input is no export" in refused.error["message"]
+            assert "standard input is not an export" in refused.error["message"]
         assert shop.run("show", key).code == 2
     done = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
     assert done.code == 0, done.err

@@ -76,7 +76,7 @@ def test_a_head_that_does_not_fit_ends_with_1_and_says_which(busy):
 # Notes.
 
 
-def test_a_person_redacts_a_note_and_everybody_is_told_who_and_why(busy):
+def test_a_person_redacts_a_note_and_everybody_learns_who_and_why(busy):
     [note] = busy.json("show", "T-1")["notes"]
     assert (note["text"], note["redacted"], note["late"]) == ("half way", None, False)
     assert f", noted, event {note['event']}:\n    half way" in busy.ok("show", "T-1").out
@@ -84,7 +84,7 @@ def test_a_person_redacts_a_note_and_everybody_is_told_who_and_why(busy):
     busy.fails(1, *redact, "--agent", "codex", "--session", "s1")
     for _ in range(2):  # run again, it says the same: what could not be overwritten then is now
         ran = busy.ok(*redact, "--as", "ana")
-        assert ran.out == f"T-1 has no text of event {note['event']} any more\n"
+        assert ran.out == f"T-1 no longer has the text of event {note['event']}\n"
     assert "    redacted by ana: a secret\n" in busy.ok("show", "T-1").out
     [gone] = busy.json("show", "T-1")["notes"]
     assert (gone["text"], gone["redacted"]["by"], gone["redacted"]["reason"]) == (
@@ -135,8 +135,8 @@ def test_every_event_is_a_cloudevent_with_the_facts_of_the_log(busy):
         }  # fmt: skip
 
 
-def test_facts_are_told_like_everything_else(repo):
-    """As `show` tells the same: no microseconds, no numbers of actors; and the ledger is as it was."""
+def test_facts_are_reported_like_everything_else(repo):
+    """As `show` prints the same: no microseconds, no numbers of actors; and the ledger is as it was."""
     repo.add("work", "--not-before", "2020-01-01")
     repo.ok("claim", "T-1", "--agent", "codex", "--session", "s1", "--ttl", "90s")
     kept = repo.ok("log", "--head").out.strip()
@@ -166,7 +166,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("kind", [*ledger.EVENTS, *STINT_EVENTS], ids=lambda kind: kind.verb)
-def test_no_event_tells_an_instant_a_duration_or_an_actor_as_a_number(kind):
+def test_no_event_has_an_instant_a_duration_or_an_actor_as_a_number(kind):
     """For every event there is, also for one that is yet to be written."""
     types = payloads.types_of(kind)
     assert {*kind.fields} <= {*types}

@@ -95,7 +95,7 @@ def test_areas_are_shown_with_their_source(repo):
 
 
 @pytest.mark.parametrize("text", ["[areas\n", "[areas]\nweb = ['../x']\n"])
-def test_an_area_that_is_not_followed_is_told(repo, text):
+def test_an_area_that_is_not_followed_is_reported(repo, text):
     (repo.folder / "dibs.toml").write_text(text)
     assert "it is not followed" in repo.ok("config").err
     ran = repo.run("doctor", "--json")

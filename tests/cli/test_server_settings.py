@@ -1,4 +1,4 @@
-"""A board on a server: where it is said to be, and how its settings are loaded and told."""
+"""A board on a server: its address, and how its settings are loaded and shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_config_shows_the_address_that_is_in_force_and_who_says_it(far):
     assert url_of(far) == {"value": f"{shown(url)}x", "source": "DIBS_URL"}
 
 
-def test_a_bad_address_is_told_where_it_stands(far):
+def test_a_bad_address_is_reported_where_it_is(far):
     assert "url: it is not an address" in far.fails(2, "config", "url", "nonsense").err
     far.around.clear()
     far.ok("config", "url", "postgresql://h/x")
@@ -66,7 +66,7 @@ def test_config_shows_the_address_that_a_board_moved_to(tmp_path):
         'url = ""',
     ],
 )
-def test_what_is_wrong_with_a_file_that_is_loaded_is_told_of_that_file(far, text):
+def test_what_is_wrong_with_a_file_that_is_loaded_is_reported_for_that_file(far, text):
     (far.folder / "board.toml").write_text(text)
     message = far.fails(2, "config", "--load", "board.toml", "--as", "ana").err
     assert "dibs: board.toml" in message

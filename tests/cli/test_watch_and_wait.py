@@ -69,7 +69,7 @@ def listen(repo):
 # Watch.
 
 
-def test_a_watch_tells_what_another_process_does(repo, listen):
+def test_a_watch_prints_what_another_process_does(repo, listen):
     key = repo.add("Fix \x1b[31mlogin")
     watch = listen("watch", "--from-start")
     lines = [watch.line(), watch.line()]
@@ -81,7 +81,7 @@ def test_a_watch_tells_what_another_process_does(repo, listen):
     assert "\\x1b[31m" in lines[1]
 
 
-def test_a_watch_begins_now_unless_it_is_told_otherwise(repo, listen):
+def test_a_watch_begins_now_unless_an_option_says_otherwise(repo, listen):
     first = repo.add()
     seen = repo.json("log")["events"]
     watch = listen("watch", "--json", "--since", str(seen[-1]["seq"]))
@@ -99,7 +99,7 @@ def test_a_watch_begins_now_unless_it_is_told_otherwise(repo, listen):
     assert event == {"schema": 1, **repo.json("log")["events"][len(seen)]}
 
 
-def test_a_watch_of_one_task_or_actor_tells_of_nothing_else(repo, listen):
+def test_a_watch_of_one_task_or_actor_prints_nothing_else(repo, listen):
     repo.add()
     repo.add()
     task = listen("watch", "T-2", "--json", "--since", "0", "--count", "2")
@@ -123,7 +123,7 @@ with open_board(agent=name, session=name) as board:
 """
 
 
-def test_nothing_is_missed_or_told_twice_under_four_writers(repo, listen):
+def test_nothing_is_missed_or_printed_twice_under_four_writers(repo, listen):
     watch = listen("watch", "--from-start", "--json")
     writers = [
         subprocess.Popen(
@@ -151,7 +151,7 @@ def test_a_watch_that_is_interrupted_says_so_with_its_exit_code(repo, listen):
     assert watch.process.stderr.read() == ""
 
 
-def test_a_watch_that_is_told_to_end_ends(repo, listen):
+def test_a_watch_that_receives_a_signal_ends(repo, listen):
     repo.add()
     watch = listen("watch", "--from-start")
     watch.line()
@@ -173,7 +173,7 @@ def test_a_watch_ends_when_nobody_reads_it_any_more(repo):
 
 
 def test_a_board_that_moves_is_watched_where_it_goes(repo, listen, tmp_path):
-    """Its events are told from there, each once."""
+    """Its events are printed from there, each once."""
     repo.add()
     watch = listen("watch", "--from-start", "--json")
     seen = [watch.event()["seq"], watch.event()["seq"]]
@@ -212,7 +212,7 @@ def test_a_wait_wakes_when_a_lease_expires(repo):
     assert other["lease"]["token"] == "1.2"
 
 
-def test_a_wait_in_vain_is_75_and_tells_who_holds_it(repo):
+def test_a_wait_that_times_out_is_75_and_names_who_holds_it(repo):
     key = repo.add()
     repo.ok("claim", key, *A)
     ran = repo.run("wait", key, "--for", "free", "--timeout", "1s", "--json")
@@ -236,18 +236,18 @@ def test_a_wait_for_something_else_is_refused(repo):
 # Status.
 
 
-def test_a_status_is_told_again_when_the_board_changes(repo, listen):
+def test_a_status_is_printed_again_when_the_board_changes(repo, listen):
     status = listen("status", "--watch", "--every", "1h", "--json")
     assert status.event()["counts"] == {}
     repo.add()
     assert status.event()["counts"] == {"open": 1}
 
 
-def test_a_status_is_told_again_when_its_time_is_over(repo, listen):
+def test_a_status_is_printed_again_when_its_time_is_over(repo, listen):
     """Blocks with a blank line between, and nothing that only a terminal understands."""
     status = listen("status", "--watch", "--every", "1s")
     lines = [status.line() for _ in range(4)]
-    assert lines == ["no tasks yet: dibs add TITLE\n", "\n"] * 2
+    assert lines == ["no tasks yet: add one with dibs add TITLE\n", "\n"] * 2
 
 
 def test_on_a_terminal_a_status_takes_the_place_of_the_one_before(repo):

@@ -1,4 +1,4 @@
-"""Text by others is shown: what is invisible is written out, and in a sentence it stands in quotes."""
+"""Text by others is shown: what is invisible is written out, and in a sentence it is in quotes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def rival(*scope: str, key: str = "T-9") -> ScopeReservation:
 
 
 CASES = {
-    # what one holds, what others hold, the path: what stands against it
+    # what one holds, what others hold, the path: what forbids it
     ("", "", "a.py"): "",
     ("", "src", "src/a.py"): "held",
     ("", "src", "srcs/a.py"): "",

@@ -127,7 +127,7 @@ def test_a_path_is_a_name_and_not_a_pattern():
         ("[Z-a]", "Z"),
     ],
 )
-def test_a_repository_may_not_tell_the_cases_apart(one, other):
+def test_a_repository_may_not_distinguish_cases(one, other):
     assert overlap((one,), (other,), fold=True)
     assert not overlap((one,), (other,)) or one == "[Z-a]"
     assert matches((one,), other, fold=True) or "[" in other
@@ -141,7 +141,7 @@ def test_a_class_that_leaves_a_letter_out_leaves_out_both_cases(one, other):
     assert not overlap((one,), (other,), fold=True)
 
 
-def test_every_letter_has_one_that_stands_for_all_its_cases():
+def test_every_letter_has_one_that_means_all_its_cases():
     assert all(ord(_lower(chr(lower))) == lower for lower in _cased().values())
     assert all(_lower(chr(code)) == chr(code) for code in range(LAST_CASED + 1, 0x110000))
 
@@ -167,7 +167,7 @@ def test_many_stars_take_no_longer_than_their_number(one, other):
 # Against all paths there are.
 
 LETTERS = "abc"
-"""`c` stands for every character that no pattern of these tests names."""
+"""`c` represents every character that no pattern of these tests names."""
 
 
 def names(longest: int) -> list[str]:
@@ -198,7 +198,7 @@ def fits_name(pattern: str, name: str) -> bool:
 
 
 def fits(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """As slowly, and as plainly, as it can be said."""
+    """As slowly, and as plainly, as it can be written."""
     if pattern == ("",):  # after a trailing slash
         return True
     if not pattern:
@@ -312,7 +312,7 @@ TEXTS = st.lists(PIECES, min_size=1, max_size=10).map("".join)
 
 @given(st.lists(TEXTS, max_size=3), st.lists(TEXTS, max_size=3), st.booleans())
 def test_any_text_is_a_pattern(one, other, fold):
-    """Whatever is written, both sides agree, and a name that lies in both means that they overlap."""
+    """Whatever is written, both sides agree, and a name that matches both means that they overlap."""
     one, other = tuple(one), tuple(other)
     assert overlap(one, other, fold=fold) == overlap(other, one, fold=fold)
     for path in ("a", "b/a", "\u00e9", "[", "A/]"):

@@ -97,7 +97,7 @@ def test_a_field_without_a_default_behind_one_that_has_one_must_be_given(kinds):
         kinds.Late(1)
 
 
-def test_a_value_tells_its_fields_and_is_always_true(kinds):
+def test_a_value_shows_its_fields_and_is_always_true(kinds):
     assert repr(kinds.Point(1)) == "Point(x=1, y=2)"
     assert bool(kinds.Point(0, 0))
     assert bool(kinds.Nothing())

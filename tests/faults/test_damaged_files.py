@@ -1,4 +1,4 @@
-"""A file that was damaged: it is told, or it makes no difference; never a bug, never a traceback."""
+"""A damaged file: it is reported, or it makes no difference; never a bug, never a traceback."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def prepare(repo: Repo) -> None:
 
 
 def answers() -> list:
-    """Everything that is said about tasks and their history, but for what no ledger keeps."""
+    """Everything that is printed about tasks and their history, but for what no ledger keeps."""
     replies = [run_here([*question]) for question in QUESTIONS]
     for _, answer in replies:
         answer.pop("at", None)  # `who` says for which instant it was asked: now
@@ -58,7 +58,7 @@ def answers() -> list:
 
 
 def places(database: Path) -> list[list[int]]:
-    """For each table and index, where in the file something of it stands.
+    """For each table and index, where in the file something of it is.
 
     Most of a small board's file is empty space, and most of the rest is the schema.
     """
@@ -91,7 +91,7 @@ def board(repo, monkeypatch):
 
 
 def struck(whole: bytes, written: list[list[int]], chance: random.Random) -> tuple[bytes, str]:
-    """One to sixteen bytes are others: anywhere, or where something of some table stands."""
+    """One to sixteen bytes are others: anywhere, or where something of some table is."""
     where = chance.choice(written) if chance.random() < 0.5 else range(len(whole))
     start, length = chance.choice(where), chance.choice((1, 1, 2, 4, 16))
     content = bytearray(whole)
@@ -136,7 +136,7 @@ def test_flipped_bytes_are_found_or_make_no_difference(repo, board, part):
 
 
 @of_a_file
-def test_a_file_that_was_cut_or_emptied_is_told(repo, board):
+def test_a_file_that_was_cut_or_emptied_is_reported(repo, board):
     whole = repo.database.read_bytes()
     # At the end a whole page is cut off: of one byte less SQLite takes the rest of the page for zeros.
     for size in (0, 1, 99, 100, 512, 4096, 8192, len(whole) // 2, len(whole) - 4096):

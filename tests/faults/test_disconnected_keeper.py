@@ -21,7 +21,9 @@ def node(node):
     return node
 
 
-def test_a_keeper_outlives_a_server_that_is_away_for_longer_than_a_command_waits(node, proxy):
+def test_a_keeper_outlives_a_server_that_is_unreachable_for_longer_than_a_command_waits(
+    node, proxy
+):
     """A renewal is due after two seconds and gives up after three: the lease runs for eight."""
     with (
         opened_by(proxy.url(), "far") as board,
@@ -55,5 +57,5 @@ def test_a_keeper_that_gets_no_answer_stops_the_work_before_the_lease_runs_out(n
 
 
 def silence(node, key) -> float:
-    """For so many seconds the board has not heard of the holder."""
+    """For so many seconds the board has had no renewal of the holder."""
     return node.query(SILENCE.format(key)).total_seconds()

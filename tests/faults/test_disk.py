@@ -85,7 +85,7 @@ def fill(folder) -> None:
             file.write(b"x" * 512)
 
 
-def test_on_a_full_disk_a_running_process_is_told_74_and_goes_on_when_there_is_room(small):
+def test_on_a_full_disk_a_running_process_gets_74_and_goes_on_when_there_is_room(small):
     first, second = board_with(small, tasks=2)
     with Hand(small, "holder") as holder, Hand(small, "other") as other:
         assert holder.do("command", "Claim", task=first) == "1.1"

@@ -1,4 +1,4 @@
-"""The server dies and another takes its place: no token is given twice, and what is lost is told."""
+"""The server dies and another takes its place: no token is given twice, and losses are reported."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_failover_to_a_synchronous_standby_loses_nothing_and_every_writer_goes
     assert [op for op in operations if op.answer is None] == [], "nobody gave up"
 
 
-def test_what_an_asynchronous_standby_did_not_hear_is_lost_and_told_and_no_token_is_given_twice(
+def test_what_an_asynchronous_standby_did_not_replicate_is_lost_and_reported_and_no_token_is_given_twice(
     tmp_path,
 ):
     with Cluster(synchronous=False) as cluster:
@@ -104,7 +104,7 @@ def test_what_an_asynchronous_standby_did_not_hear_is_lost_and_told_and_no_token
 
 
 def check_refusals(repo, codex, lost) -> None:
-    """Whoever held what was lost hears 5, and why: by the library and by the command."""
+    """Whoever held what was lost gets 5, and why: by the library and by the command."""
     unheard, taken = lost
     assert code_of(codex.complete, unheard, token=lost[unheard]) == "token_ahead"
     assert code_of(codex.renew, taken, token=lost[taken]) == "lease_lost"
@@ -114,7 +114,7 @@ def check_refusals(repo, codex, lost) -> None:
 
 
 def check_losses(writers, board, back) -> None:
-    """A token has one holder in all that was ever said; one that was lost opens nothing."""
+    """A token has one holder in all answers ever given; one that was lost opens nothing."""
     holder = {(event.task, event.token): event.session for event in leases_begun(board)}
     kept, lost = {*holder}, set()
     for request, reply in writers.answered():

@@ -1,4 +1,4 @@
-"""Eight processes and a nemesis: whatever they are told, one board could have said it.
+"""Eight processes and a nemesis: whatever answers they get, one board could have given them.
 
 The judges are `kit.history`: an order for the operations of each task, and the ledger. They are
 judged too: a board that is broken on purpose must be found out by them.
@@ -58,7 +58,7 @@ class Nemesis:
         return pid is not None
 
     def stop(self) -> bool:
-        """For up to two lives of a lease, wherever it stands: also inside a transaction."""
+        """For up to two lives of a lease, wherever it is: also inside a transaction."""
         pid = self.victim()
         if pid is not None:
             self.crew.signal(pid, signal.SIGSTOP)

@@ -350,7 +350,7 @@ def test_what_a_stopped_run_left_at_work_is_ended_before_a_claim_of_its_task_beg
 
 
 def stop(repo, key: str, run) -> None:
-    """Where it does not keep others from writing: who stands still inside a transaction does that."""
+    """Where it does not keep others from writing: a process that is stopped inside a transaction does that."""
     while True:
         run.send_signal(signal.SIGSTOP)
         until(lambda: this_machine().is_stopped(run.pid))

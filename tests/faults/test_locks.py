@@ -77,7 +77,7 @@ def test_a_claim_that_waited_for_the_lock_has_its_full_time(node, url, raw):
         assert lease.expires_at >= released + SECOND
 
 
-def test_a_claim_that_meets_a_renewal_waits_for_it_and_is_told_the_new_time(node, url):
+def test_a_claim_that_meets_a_renewal_waits_for_it_and_gets_the_new_time(node, url):
     """A renewal shares the board's lock with other renewals, and with no claim."""
     [key] = board_with(url, tasks=1)
     with (

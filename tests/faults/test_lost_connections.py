@@ -36,7 +36,7 @@ MOMENTS = (BEFORE, DURING, AFTER)
 
 
 def test_all_sessions_are_killed_ten_times_and_nothing_acknowledged_is_lost(tmp_path):
-    """The writers are not told; what was cut off they ask again, with the same request id."""
+    """The writers get no notice; what was cut off they retry, with the same request id."""
     chance = random.Random(soak.seed())
     kills = soak.times(KILLS, share=0.1, each=1.5)
     node = Node(DURABLE).init().start()
@@ -92,7 +92,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("when", MOMENTS)
 def test_whatever_is_cut_off_at_its_commit_is_done_once_and_answered(node, proxy, database, when):
-    """Before the server heard of it, while it was told, and when it had done it."""
+    """Before the server received it, while it arrived, and when it had done it."""
     board_with(node.url(database), tasks=1)
     with opened_by(proxy.url(database), "codex") as board:
         proxy.cut_at(when)
@@ -142,7 +142,7 @@ def test_a_renewal_that_is_cut_off_has_its_answer_and_the_lease_its_time(node, p
 
 
 def test_a_connection_that_is_cut_at_any_statement_is_made_anew(node, proxy, database):
-    """Every statement of a claim in its turn, before and after the server heard it."""
+    """Every statement of a claim in its turn, before and after the server received it."""
     [key] = board_with(node.url(database), tasks=1)
     with opened_by(proxy.url(database), "codex") as board:
         board.claim(key)
@@ -215,7 +215,7 @@ def test_a_question_that_nobody_answers_is_not_asked_twice_as_long(node, proxy, 
 
 
 @pytest.mark.parametrize(("when", "done"), [(BEFORE, False), (AFTER, True)])
-def test_who_gives_up_after_a_cut_commit_is_told_that_nobody_knows_and_can_ask_again(
+def test_who_gives_up_after_a_cut_commit_learns_that_nobody_knows_and_can_ask_again(
     node, proxy, database, when, done
 ):
     [key] = board_with(node.url(database), tasks=1)
@@ -233,7 +233,7 @@ def test_who_gives_up_after_a_cut_commit_is_told_that_nobody_knows_and_can_ask_a
         assert verbs(board, key) == ["added", "claimed", "started"]
 
 
-def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy, database):
+def test_who_never_reached_the_server_learns_that_nothing_was_done(node, proxy, database):
     [key] = board_with(node.url(database), tasks=1)
     wait_less(node, database)
     with opened_by(proxy.url(database), "codex") as board:
@@ -247,8 +247,8 @@ def test_who_never_reached_the_server_is_told_that_nothing_was_done(node, proxy,
         )
 
 
-def test_a_server_that_keeps_silent_is_given_up(node, proxy, database, monkeypatch):
-    """It takes what is sent, as a stopped process does, and no timeout of the network tells."""
+def test_a_server_that_does_not_answer_is_given_up(node, proxy, database, monkeypatch):
+    """It takes what is sent, as a stopped process does, and no timeout of the network shows it."""
     monkeypatch.setattr(pipeline, "RESPONSE_TIMEOUT", 0.1)
     [key] = board_with(node.url(database), tasks=1)
     wait_less(node, database)
@@ -267,7 +267,7 @@ def test_a_server_that_keeps_silent_is_given_up(node, proxy, database, monkeypat
         assert board.claim(key, request_id="r1").token == "1.1"
 
 
-def test_a_deadline_ends_the_wait_for_a_silent_server(node, proxy, database):
+def test_a_deadline_ends_the_wait_for_a_server_that_does_not_answer(node, proxy, database):
     """As a hook has one: else the same server is given half a minute."""
     board_with(node.url(database), tasks=1)
     store = PostgresStore(Address(proxy.url(database)))
@@ -289,7 +289,7 @@ def test_a_deadline_ends_the_wait_for_a_silent_server(node, proxy, database):
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
 @pytest.mark.parametrize("what", ["(?s).*FROM .*board", "(?s).*FROM .*event"])
 def test_who_waits_goes_on_when_it_is_cut_off(node, proxy, database, when, what):
-    """Between two looks, and in the middle of one: nothing is missed, nothing is told twice."""
+    """Between two polls, and in the middle of one: nothing is missed, nothing is reported twice."""
     [key] = board_with(node.url(database), tasks=1)
     with opened_by(proxy.url(database), "ben") as ben, opened_by(node.url(database), "al") as al:
         events = ben.watch(key, since=0, timeout="60s")
@@ -306,7 +306,7 @@ def test_who_waits_goes_on_when_it_is_cut_off(node, proxy, database, when, what)
         events.close()
 
 
-def test_a_server_that_stays_away_is_not_waited_for_without_end(node, proxy, database):
+def test_a_server_that_stays_unreachable_is_not_waited_for_without_end(node, proxy, database):
     [key] = board_with(node.url(database), tasks=1)
     wait_less(node, database)
     with opened_by(proxy.url(database), "ben") as ben:
@@ -400,7 +400,7 @@ def waits(cluster):
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
 @pytest.mark.parametrize("messages", ["warning", "error"])
 def test_a_commit_that_is_made_to_wait_no_longer_is_asked_for_again(cluster, end, messages):
-    """The server has it, the standby perhaps not: nobody is told of a success before both have.
+    """The server has it, the standby perhaps not: nobody gets a success before both have.
 
     It says so by a warning. Somebody may have switched warnings off.
     """
@@ -464,7 +464,7 @@ def at(where: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("what", ["boards", "grant", "arrive", "expects", "move", "follow"])
-def test_nobody_waits_without_end_for_a_server_that_is_silent(
+def test_nobody_waits_without_end_for_a_server_that_does_not_answer(
     node, proxy, database, tmp_path, monkeypatch, what
 ):
     monkeypatch.setattr(pipeline, "RESPONSE_TIMEOUT", 0.3)
@@ -507,7 +507,7 @@ def test_nobody_waits_without_end_for_a_server_that_is_silent(
 # A time of its own.
 
 
-def test_a_server_that_ends_a_transaction_by_its_own_time_said_no(node, database):
+def test_a_server_that_ends_a_transaction_by_its_own_time_is_reported_as_an_error(node, database):
     [key] = board_with(node.url(database), tasks=1)
     wait_less(node, database)
     with node.connect(database) as other:

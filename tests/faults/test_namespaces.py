@@ -62,7 +62,7 @@ def test_a_live_lease_with_a_process_is_neither_taken_nor_swept(repo, inside):
 
 @of_a_file
 def test_the_boards_clock_goes_on_and_is_not_moved(repo, inside):
-    """Whoever writes last: those inside and those outside are told nearly the same time."""
+    """Whoever writes last: those inside and those outside see nearly the same time."""
     key = repo.add()
     repo.ok("claim", key, *A, "--ttl", "1h")
     begun = seconds(repo.json("status")["now"])
@@ -133,7 +133,7 @@ def test_the_processes_of_another_namespace_are_not_taken_for_ours(tmp_path, rep
 
 
 @of_a_file
-def test_who_sees_no_processes_is_told_what_that_means_for_its_run(tmp_path, repo):
+def test_who_sees_no_processes_learns_what_that_means_for_its_run(tmp_path, repo):
     folder = tmp_path / "confined"
     folder.mkdir()
     command = [DIBS, "run", repo.add(), *A, "--", "true"]
@@ -142,4 +142,4 @@ def test_who_sees_no_processes_is_told_what_that_means_for_its_run(tmp_path, rep
         capture_output=True, text=True, check=False, timeout=DEADLINE,
     )  # fmt: skip
     assert ran.returncode == 0
-    assert "if this run is killed, its task is free when the lease expires" in ran.stderr
+    assert "if this run is killed, its task becomes free only when the lease expires" in ran.stderr

@@ -1,4 +1,4 @@
-"""A server hints that a board has changed: who waits looks at once. Nothing depends on a hint."""
+"""A server notifies waiting clients of changes, which then poll at once. Nothing depends on a notification."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_who_waits_looks_as_soon_as_the_board_changed(url, waiting, monkeypatch)
         assert waits.result(30).state == "complete"
 
 
-def test_a_hint_follows_its_change_and_only_if_somebody_listens(url, proxy, waiting, listeners):
+def test_a_notification_follows_its_change_and_only_if_somebody_listens(
+    url, proxy, waiting, listeners
+):
     """Inside the change, it would make the commits of all boards of the server wait for each other."""
     with opened_by(proxy.url(name_of(url)), "al") as al:
 
@@ -95,7 +97,7 @@ def test_a_hint_follows_its_change_and_only_if_somebody_listens(url, proxy, wait
         assert trips_of_a_note() == (2, [False, False])
 
 
-def test_a_hint_that_is_lost_delays_and_harms_nobody(url, proxy, waiting):
+def test_a_notification_that_is_lost_delays_and_harms_nobody(url, proxy, waiting):
     """The change is done and acknowledged; who waits sees it at the next look."""
     waits = waiting(KEY)
     with opened_by(proxy.url(name_of(url)), "al") as al:
@@ -106,8 +108,10 @@ def test_a_hint_that_is_lost_delays_and_harms_nobody(url, proxy, waiting):
     assert waits.result(30).state == "complete"
 
 
-def test_a_server_that_takes_no_hint_is_not_waited_for_long(url, proxy, waiting, monkeypatch):
-    """The change is done: whoever made it is told so."""
+def test_a_server_that_takes_no_notification_is_not_waited_for_long(
+    url, proxy, waiting, monkeypatch
+):
+    """The change is done: whoever made it gets its success."""
     given = notifications.notify_listeners
 
     def give(store, session):
@@ -127,7 +131,7 @@ def test_a_server_that_takes_no_hint_is_not_waited_for_long(url, proxy, waiting,
     assert waits.result(30)
 
 
-def test_many_changes_of_one_client_are_one_hint(url, proxy, waiting, monkeypatch):
+def test_many_changes_of_one_client_are_one_notification(url, proxy, waiting, monkeypatch):
     monkeypatch.setattr(notifications, "APART", NEVER)
     waits = waiting(KEY)
     with opened_by(proxy.url(name_of(url)), "al") as al:

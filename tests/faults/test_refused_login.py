@@ -1,4 +1,4 @@
-"""Who was let in before and is not for a while, as when a password is changed: it says nothing about a lease."""
+"""A client that could log in before and cannot for a while, as when a password changes: no lease is lost by that."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def hang_up(node) -> None:
 
 
 def silence(node, key) -> float:
-    """For so many seconds the board has not heard of the holder."""
+    """For so many seconds the board has had no renewal of the holder."""
     return node.query(SILENCE.format(key)).total_seconds()
 
 
 @pytest.mark.parametrize(("key", "end"), [("T-1", lock_out), ("T-2", take_rights)])
-def test_a_keeper_who_is_not_let_in_tries_as_long_as_its_lease_runs(node, address, key, end):
+def test_a_keeper_who_cannot_log_in_tries_as_long_as_its_lease_runs(node, address, key, end):
     """A renewal is due after two seconds; the lease runs for eight."""
     with (
         opened_by(address, "far") as board,
@@ -79,7 +79,7 @@ def test_a_keeper_who_is_not_let_in_tries_as_long_as_its_lease_runs(node, addres
         lease.check()
 
 
-def test_who_waits_and_is_not_let_in_for_a_moment_goes_on(node, address):
+def test_who_waits_and_cannot_log_in_for_a_moment_goes_on(node, address):
     with opened_by(address, "ben") as ben, opened_by(node.url(), "al") as al:
         events = ben.watch("T-3", since=0, timeout="60s")
         assert next(events).verb == "added"
@@ -91,7 +91,7 @@ def test_who_waits_and_is_not_let_in_for_a_moment_goes_on(node, address):
         again.join()
 
 
-def test_who_waits_and_stays_locked_out_is_told_why(node, address):
+def test_who_waits_and_stays_locked_out_learns_why(node, address):
     with opened_by(address, "ben") as ben:
         events = ben.watch("T-4", since=0)
         assert next(events).verb == "added"

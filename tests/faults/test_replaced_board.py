@@ -168,7 +168,7 @@ def test_a_run_ends_its_work_when_its_board_is_gone(repo, tmp_path, replace):
     "verb", [("watch",), ("wait", "T-1", "--for", "complete"), ("dispatch", *ANA)]
 )
 @pytest.mark.parametrize(("replace", "code"), [(make_another, 74), (delete, 2)])
-def test_who_waits_is_told_that_the_board_is_gone(repo, tmp_path, verb, replace, code):
+def test_who_waits_learns_that_the_board_is_gone(repo, tmp_path, verb, replace, code):
     repo.personal(repo.json("init")["board"], '[agents.codex]\ncommand = ["false"]\n')
     repo.ok("park", "T-1", *ANA)
     repo.ok("park", "T-2", *ANA)

@@ -1,4 +1,4 @@
-"""A server that answers, and says no: what it said is told, and who can do nothing about it is told at once."""
+"""A server that answers with an error: the message quotes it, and comes at once where a retry cannot help."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def role(node, name: str, setting: str) -> str:
     return node.url().replace("postgres@", f"{name}@")
 
 
-def test_a_server_that_takes_no_changes_is_said_to_take_none(node):
+def test_a_server_that_takes_no_changes_is_reported(node):
     """A standby says the same. It may be promoted in a moment, so it is tried again."""
     refusal = refusal_of(role(node, "reader", "default_transaction_read_only = on"))
     assert refusal.code == "unreachable"
@@ -50,7 +50,7 @@ def test_a_server_that_takes_no_changes_is_said_to_take_none(node):
     assert "session is read-only" in refusal.message
 
 
-def test_a_server_that_wants_no_more_clients_is_said_to_say_so(node):
+def test_a_server_that_wants_no_more_clients_is_reported(node):
     do(node, "CREATE ROLE crowd LOGIN CONNECTION LIMIT 0")
     refusal = refusal_of(node.url().replace("postgres@", "crowd@"))
     assert refusal.code == "unreachable"
@@ -58,21 +58,21 @@ def test_a_server_that_wants_no_more_clients_is_said_to_say_so(node):
     assert "too many connections" in refusal.message
 
 
-def test_a_pooler_for_statements_is_said_to_be_one(node):
-    """It never works, so nobody is told to try again."""
+def test_a_pooler_for_statements_is_reported(node):
+    """It never works, so nobody is advised to retry."""
     with pooler(node, mode="statement") as address:
         refusal = refusal_of(f"{address}/postgres")
     assert refusal.code == "statement_pooler"
 
 
-def test_a_server_without_encryption_is_told_at_once_to_who_wants_it(node):
+def test_a_server_without_encryption_is_reported_at_once_to_who_wants_it(node):
     refusal = refusal_of(f"{node.url(tcp=True)}?sslmode=require")
     assert refusal.code == "not_let_in"
     assert "server does not support SSL" in refusal.message
 
 
 def test_a_change_that_took_too_long_was_not_done(node):
-    """Its answer comes with the commit's. The server has said so: there is nothing to ask again for."""
+    """Its answer comes with the commit's. The server has answered: there is nothing to retry."""
     with opened_by(role(node, "hasty", "statement_timeout = '300ms'"), "ben") as ben:
         ben.claim("T-1")
         do(node, SLOW)

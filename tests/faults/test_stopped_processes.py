@@ -1,4 +1,4 @@
-"""Processes that stand still: a zombie is refused, a stopped writer delays others once."""
+"""Stopped processes: a zombie is refused, a stopped writer delays others once."""
 
 from __future__ import annotations
 

@@ -142,13 +142,13 @@ def test_a_system_call_that_fails_is_74_or_75_and_then_nothing_was_changed(groun
 
 @pytest.mark.parametrize("call", ["flock", "close"])
 def test_a_turn_that_cannot_be_given_back_makes_no_failure_of_what_was_done(ground, call):
-    """The commit stands: an error of the lock file afterwards is not `nothing was changed`."""
+    """The commit is valid: an error of the lock file afterwards is not `nothing was changed`."""
     found = points(ground.repo.folder, ground.fresh("claim"), command("claim"))
     strike_all(ground, "claim", [point for point in found if point.call == call], "EIO")
 
 
 def test_a_board_that_cannot_be_looked_at_is_not_taken_for_one_that_is_not_there(ground):
-    """`no board` advises to make one: it is said only where there is none."""
+    """`no board` advises to make one: it comes only where there is none."""
     found = points(ground.repo.folder, ground.fresh("claim"), command("claim"))
     looks = [point for point in found if "stat" in point.call]
     strike_all(ground, "claim", looks, "EIO")

@@ -1,4 +1,4 @@
-"""Who sent a webhook. Expected values are computed here by other means, or stand in documentation."""
+"""Who sent a webhook. Expected values are computed here by other means, or come from documentation."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_signatures_are_compared_in_constant_time(monkeypatch):
         check_github(BODY, SIGNED, [SECRET])
 
 
-def test_no_message_tells_the_secret_or_the_right_signature():
+def test_no_message_contains_the_secret_or_the_right_signature():
     with pytest.raises(NotSigned) as why:
         check_github(BODY, "sha256=0", [SECRET])
     for hidden in (SECRET, SIGNED[7:]):

@@ -30,7 +30,7 @@ BOOTED = 1_000_000_000
 
 
 class FakeMachine:
-    """A machine whose clocks stand still until the test moves them."""
+    """A machine whose clocks are stopped until the test moves them."""
 
     def __init__(self) -> None:
         self.wall_us = START
@@ -129,7 +129,7 @@ class StillServer(PostgresStore):
         return START + self.machine.boottime() - BOOTED
 
     def listen(self, seconds: float) -> None:
-        """A hint comes on the real clock: here only looking again counts."""
+        """A notification comes on the real clock: here only polling counts."""
         time.sleep(min(seconds, SLICE))
 
     def another(self) -> StillServer:

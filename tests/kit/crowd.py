@@ -194,7 +194,7 @@ class Crowd:
         self.rest = b""
         self.alive: dict[int, dict] = {}
         self.killed: dict[str, int] = {}
-        """By session: when it was told to die."""
+        """By session: when it was killed."""
         self.open: dict[int, dict] = {}
         self.done: list[dict] = []
         self.born: list[int] = []

@@ -41,7 +41,7 @@ AT_START = ("PYTHON", "LC_", "LANG", "LD_", "DYLD_")
 """What an interpreter reads when it starts, and never again."""
 
 STARTS_OTHERS = ("run", "dispatch", "demo")
-"""Verbs whose processes are told apart by what `/proc` says of them."""
+"""Verbs whose processes are distinguished by what `/proc` says of them."""
 
 
 def can_be_forked(words: list[str], environment: dict[str, str]) -> bool:
@@ -60,7 +60,7 @@ def run(
     fed: str = "",
     attend: Callable[[int], None] | None = None,
 ) -> tuple[int, str, str]:
-    """The exit code of a command that has ended, or the signal that ended it, and what it said.
+    """The exit code of a command that has ended, or the signal that ended it, and what it printed.
 
     `attend` is told its pid when it is about to begin and stands still, and lets it go on.
     """

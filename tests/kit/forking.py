@@ -27,7 +27,7 @@ USUAL = (
 
 
 def serve(address: str) -> None:
-    """Forks for whoever calls, tells each its child's pid and how it ended; ends with its input."""
+    """Forks for whoever calls, sends each its child's pid and how it ended; ends with its input."""
     load()
     reading, wake = os.pipe()
     for end in (reading, wake):

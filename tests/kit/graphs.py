@@ -215,7 +215,7 @@ def records(draw) -> Record:
 
 
 def stale_claims(items):
-    """Those that somebody is said to have, and nobody has: no live agent, no lease of a board.
+    """Those that are claimed in the file, and held by nobody: no live agent, no lease of a board.
 
     On an open task as on one in progress: its agent may have died before it began.
     """

@@ -1,4 +1,4 @@
-"""A process at the end of a wire: it has a board open, and does one thing at a time when told to."""
+"""A process at the end of a wire: it has a board open, and does one thing at a time on request."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ for line in sys.stdin:
     done = subprocess.run(call["command"], input=call["input"], capture_output=True, text=True, shell=call["shell"])
     print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
 """
-"""A program that runs what it is told to, as a harness runs its hooks, until it is killed."""
+"""A program that runs commands, as a harness runs its hooks, until it is killed."""
 
 
 def claude_event(event: str, repo: Repo, session: str = "c1", **more: object) -> dict[str, object]:
@@ -74,7 +74,7 @@ class Running:
         return self.run([DIBS, "hook", self.name], event)
 
     def hook_in_shell(self, event: object) -> Ran:
-        """As a harness does that knows command lines only: a shell stands between."""
+        """As a harness does that knows command lines only: there is a shell between."""
         return self.run(f"{DIBS} hook {self.name}; true", event, shell=True)
 
     def dibs(self, *arguments: str, **environment: str) -> Ran:

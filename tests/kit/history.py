@@ -1,4 +1,4 @@
-"""What several processes did, and whether one board that does one thing at a time could have said it.
+"""What several processes did, and whether one board that does one thing at a time could have answered so.
 
 A history is a list of operations with the instants at which each was asked and answered. It is
 judged twice. `violation` looks for an order of the operations of one task that agrees with real

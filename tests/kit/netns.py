@@ -77,7 +77,7 @@ class TwoHosts:
         return f"postgresql://postgres@{self.node.host}:{self.node.port}/{database}"
 
     def down(self) -> None:
-        """Nothing passes; the client is not told, and waits."""
+        """Nothing passes; the client gets no error, and waits."""
         self.server.ip("link", "set", WIRE, "down")
 
     def up(self) -> None:

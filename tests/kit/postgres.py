@@ -158,7 +158,7 @@ class Node:
 
         segment = self.lock_lines()[6].split()[-1]
         server = psutil.Process(self.pid)
-        server.suspend()  # it has no more children, and tells none that another has died
+        server.suspend()  # it has no more children, and does not notify them that another has died
         family = [*server.children(recursive=True), server]
         for member in family:
             member.kill()

@@ -18,7 +18,7 @@ NO_STANDBY = {"synchronous_standby_names": ""}
 ONE_STANDBY = {"synchronous_standby_names": "FIRST 1 (standby)"}
 
 TIMELINE = "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int"
-"""`pg_control_checkpoint()` tells it too, but only after the next checkpoint."""
+"""`pg_control_checkpoint()` has it too, but only after the next checkpoint."""
 
 SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 

@@ -1,4 +1,4 @@
-"""Where servers for tests stand: a folder, an account, a port, and a keeper that clears away.
+"""Where servers for tests live: a folder, an account, a port, and a keeper that clears away.
 
 Every process that is started here is told to the keeper, which outlives the tests by a moment: when
 they end, in whatever way, it ends what still runs and removes the folder.

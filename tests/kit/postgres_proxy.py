@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 COMMIT = r"COMMIT\b|END\b"
 
 BEFORE = "before"
-"""The server never hears of it."""
+"""The server never receives it."""
 
 DURING = "during"
-"""The server has been told; whether it did it, nobody knows."""
+"""The server has received it; whether it did it, nobody knows."""
 
 AFTER = "after"
 """The server has done it, and its answer is lost."""
@@ -42,7 +42,7 @@ class Trap(NamedTuple):
 
 
 class Proxy:
-    """Passes everything on to the server at `target` (the path of a socket), until told otherwise."""
+    """Passes everything on to the server at `target` (the path of a socket), until a test changes that."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -89,7 +89,7 @@ class Proxy:
         self.accepts = True
 
     def freeze(self) -> None:
-        """Nothing passes, and nobody is told."""
+        """Nothing passes, and no connection is closed."""
         self.flows.clear()
 
     def thaw(self) -> None:

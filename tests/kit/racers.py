@@ -16,7 +16,7 @@ from kit.repositories import Repo, clean_environment
 
 
 def run_here(arguments: list[str]):
-    """The command in this process: its exit code, what it said, and what it was refused with."""
+    """The command in this process: its exit code, its output, and what it was refused with."""
     from dibs.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()

@@ -61,7 +61,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 class Ran:
-    """What a process said and how it ended."""
+    """What a process printed and how it ended."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err

@@ -70,7 +70,7 @@ class Running:
         self.process.send_signal(number)
 
     def stop(self) -> None:
-        """Stopped when this returns; not while it tells the board what it has started."""
+        """Stopped when this returns; not while it records on the board what it has started."""
         until(lambda: process_behind(self.repo, self.key).command, "the command is not known")
         self.send(signal.SIGSTOP)
         until(lambda: this_machine().is_stopped(self.pid))
@@ -130,7 +130,7 @@ def process_of_session(repo: Repo, name: str, session: str):
 
 
 def process_behind(repo: Repo, key: str):
-    """The process that stands behind the last lease of a task."""
+    """The process of the last lease of a task."""
     board = open_board(str(repo.folder), environment=repo.environment())
     try:
         with board.read() as tx:

@@ -90,7 +90,7 @@ def settled(text: str) -> str:
 
 
 def fits(shown: str, output: str) -> bool:
-    """`...` alone on a line of the page stands for any lines."""
+    """`...` alone on a line of the page matches any lines."""
     pattern = re.escape(settled(shown)).replace(re.escape("...") + "\\\n", "(?:.*\n)*?")
     return (
         re.fullmatch(pattern.replace(re.escape("..."), "(?:.*\n?)*"), settled(output)) is not None

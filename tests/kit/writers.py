@@ -1,4 +1,4 @@
-"""Processes that work on the tasks of one board on a server, and write down what they are told.
+"""Processes that work on the tasks of one board on a server, and write down the answers.
 
 `python -m kit.writers` loads everything, forks one process for each session, and ends them when
 nobody gives orders any more. Each uses the library as a program would. All append to one file; a
@@ -144,7 +144,7 @@ def be_writer(session: str, orders: dict) -> None:
 def main() -> None:
     orders = json.loads(sys.stdin.readline())
     children = []
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # inherited until it can be heard
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # inherited until it is unblocked
     for session in orders["sessions"]:
         pid = os.fork()
         if pid == 0:
@@ -231,7 +231,7 @@ class Writers:
         ]
 
     def judge(self, url: str) -> list[Operation]:
-        """One board could have said it all, and its ledger agrees."""
+        """One board could have given all answers, and its ledger agrees."""
         operations = self.operations()
         with opened(url) as board:
             entries, faults = ledger_of(board)

@@ -19,11 +19,11 @@ import pytest
 
 import dibs
 from dibs import LeaseLost, Refused, open_board
-from dibs.cli import verbs
 from dibs.domain import commands as c
 from dibs.domain import refusals
 from dibs.domain.instants import HOUR, SECOND
 from dibs.domain.model import TaskKey
+from dibs.domain.verbs import typed_verbs
 from dibs.library.lease import notify_leases
 from dibs.workers.keeper import Keeper
 from kit.repositories import clean_environment
@@ -93,7 +93,7 @@ def test_the_public_names_are_few_and_each_is_there():
         dibs.nothing  # noqa: B018
 
 
-def test_the_package_tells_type_checkers_that_it_is_typed():
+def test_the_package_shows_type_checkers_that_it_is_typed():
     assert os.path.exists(os.path.join(os.path.dirname(dibs.__file__), "py.typed"))
 
 
@@ -132,9 +132,9 @@ def test_the_examples_of_the_page_are_typed(tmp_path):
 
 def test_there_is_a_method_for_every_verb():
     named = {"who": "who_owned"}
-    for group in ("tasks", "own", "move", "look"):
-        for verb in verbs.GROUPS[group]:
-            assert callable(getattr(dibs.Board, named.get(verb, verb))), verb
+    for spec in typed_verbs():
+        if spec.group in ("tasks", "own", "move", "look"):
+            assert callable(getattr(dibs.Board, named.get(spec.name, spec.name))), spec.name
 
 
 def test_a_refusal_is_raised_with_the_code_that_the_command_line_has(board, ana):
@@ -362,7 +362,7 @@ def test_a_lease_can_be_given_back_after_its_board_was_closed(board, another):
     assert board.show("T-1").lease is None
 
 
-def test_a_board_of_a_path_is_opened_where_it_is_said(board, repo, monkeypatch):
+def test_a_board_of_a_path_is_opened_where_it_says(board, repo, monkeypatch):
     """A later change of the directory changes neither the board nor the work tree."""
     (repo.folder / "src").mkdir()
     monkeypatch.chdir(repo.folder / "src")
@@ -414,7 +414,7 @@ def test_a_held_task_is_claimed_and_then_released(board):
 @pytest.mark.parametrize(
     ("then", "state"), [("complete", "complete"), ("submit", "review"), ("release", "open")]
 )
-def test_what_follows_a_held_task_can_be_said(board, then, state):
+def test_what_follows_a_held_task_can_be_set(board, then, state):
     with board.hold("T-1", then=then):
         pass
     assert board.show("T-1").state == state
@@ -456,7 +456,7 @@ def test_the_keeper_renews_while_the_block_runs(board):
     assert not keeper.is_alive()
 
 
-def test_a_lost_lease_is_told_by_callback_event_and_check(board, ana):
+def test_a_lost_lease_is_reported_by_callback_event_and_check(board, ana):
     called = threading.Event()
     reasons = []
 
@@ -580,7 +580,7 @@ def test_news_that_is_older_than_the_lease_does_not_end_it(board):
         lease.check()
 
 
-def test_check_asks_the_board_if_it_is_told_to(board, repo):
+def test_check_asks_the_board_on_request(board, repo):
     """A takeover in another process is not known before the next renewal, or before one asks."""
     with board.hold("T-1") as lease:
         lease.check(ask=True)
@@ -793,7 +793,7 @@ def test_an_interrupt_on_the_way_in_leaves_no_lease(board, monkeypatch, place_of
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("verb", ["claim", "release", "complete"])
 def test_an_interrupt_around_a_change_leaves_no_lease(board, monkeypatch, verb, when):
-    """The answer of a claim may be lost: the claim stands all the same."""
+    """The answer of a claim may be lost: the claim is valid all the same."""
     execute, once = board._rules.execute, [verb]
 
     def interrupt(who, command, request_id=None):
@@ -832,7 +832,7 @@ def test_an_assignment_is_not_declined_by_an_interrupt(board, ana, monkeypatch):
     assert board.show("T-1").lease.holder.name == "codex"
 
 
-# When the loss is told.
+# When the loss is reported.
 
 
 def test_on_lost_may_release_the_lease(board, ana):
@@ -843,7 +843,7 @@ def test_on_lost_may_release_the_lease(board, ana):
         assert is_lost(lease)
 
 
-def test_on_lost_may_release_a_lease_that_stands_on_the_board(board):
+def test_on_lost_may_release_a_lease_that_the_board_still_has(board):
     """It is lost for its holder if the board could not be asked in time."""
     done = threading.Event()
     with board.hold("T-1", on_lost=lambda _: (lease.release(), done.set())) as lease:

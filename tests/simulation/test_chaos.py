@@ -31,7 +31,7 @@ TICK = 0.2
 """Seconds between two sweeps."""
 
 NEAR = 50_000_000
-"""Nanoseconds: so well can an instant of the board be told on the clock of this test."""
+"""Nanoseconds: the precision of an instant of the board on the clock of this test."""
 
 PERSON = Identity("ana", True, "")
 
@@ -200,7 +200,7 @@ def judge(board, person, graph, crowd, nemesis, workshop) -> None:
             assert entry.event.ending.session in crowd.killed, "it was alive"
 
 
-# What nobody told us: what runs did, sweeps, and what was cut off. The ledger knows.
+# What no answer contains: what runs did, sweeps, and what was cut off. The ledger knows.
 
 VERBS = {
     "claimed": "claim",
@@ -224,7 +224,7 @@ def entries_of(board) -> list:
 
 
 def unheard(board, operations: list[Operation], entries: list) -> list[Operation]:
-    """An operation for each event that no answer has told of."""
+    """An operation for each event that is in no answer."""
     before = time.monotonic_ns()
     with board.read() as tx:
         offset = tx.now * 1_000 - (before + time.monotonic_ns()) // 2

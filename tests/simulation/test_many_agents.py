@@ -187,7 +187,7 @@ class Simulation:
             return problem.code
 
     def repeat(self) -> None:
-        """An old success is told again, word for word, and changes nothing."""
+        """An old success is repeated, word for word, and changes nothing."""
         actor, command, request, before = self.chance.choice(self.requests)
         if isinstance(before, str):
             return

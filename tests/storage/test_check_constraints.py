@@ -78,7 +78,7 @@ def rows(draw):
 
 @pytest.fixture(scope="module")
 def both():
-    """The tables in each database, without foreign keys: they are said alike."""
+    """The tables in each database, without foreign keys: they are written alike."""
     file = apsw.Connection(":memory:")
     file.execute(SHARED)
     with closing(psycopg.connect(database_apart())) as server:
@@ -161,7 +161,7 @@ def test_a_rule_of_one_column_is_a_domain_and_what_is_quoted_is_no_column():
     assert "IF NOT ((new.a <> new.b)\n        AND (new.a = 1 OR new.state = 'a')) THEN" in made
 
 
-def test_a_row_is_refused_also_where_triggers_are_silent(both):
+def test_a_row_is_refused_also_where_triggers_are_off(both):
     """As where a server receives what another one sends."""
     _, server = both
     server.execute("SET LOCAL session_replication_role = 'replica'")

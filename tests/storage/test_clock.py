@@ -153,7 +153,7 @@ def test_a_time_in_the_future_is_reported_as_skew_and_not_as_an_endless_lease(be
     assert "clock skew" in problem.value.refusal.message
 
 
-# Where the boot cannot be told, or is not the kernel's.
+# Where the boot id cannot be read, or is not the kernel's.
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def doubting(bench):
 
 @pytest.mark.parametrize("boot", [UNKNOWN, f"{OWN_BOOT}2"])
 @pytest.mark.parametrize("step", [0, 5 * DAY, -9 * DAY])
-def test_who_cannot_tell_the_boot_goes_by_the_hosts_anchor(doubting, boot, step):
+def test_who_cannot_read_the_boot_id_goes_by_the_hosts_anchor(doubting, boot, step):
     bench = doubting
     bench.machine.boot_id, bench.machine.wall_us = boot, bench.machine.wall_us + step
     anchor = bench.store.board_and_anchor()[1]
@@ -179,7 +179,7 @@ def test_who_cannot_tell_the_boot_goes_by_the_hosts_anchor(doubting, boot, step)
     assert bench.store.board_and_anchor()[1] == anchor
 
 
-def test_who_cannot_tell_the_boot_notices_a_reboot_by_the_time_since_it(doubting):
+def test_who_cannot_read_the_boot_id_notices_a_reboot_by_the_time_since_it(doubting):
     bench = doubting
     bench.agent().do(c.Note(K, note="x"))
     bench.machine.boottime_us, bench.machine.wall_us = 5_000_000, START + DAY
@@ -190,7 +190,7 @@ def test_who_cannot_tell_the_boot_notices_a_reboot_by_the_time_since_it(doubting
 
 @pytest.mark.parametrize("ahead", [100_000, -100_000])
 def test_a_clock_that_may_be_that_of_a_time_namespace_takes_no_lease(doubting, ahead):
-    """Without /proc nothing tells how far it is off."""
+    """Without /proc the offset is unknown."""
     bench = doubting
     bench.machine.confined = True
     bench.machine.boottime_us += ahead * SECOND

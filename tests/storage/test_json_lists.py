@@ -22,7 +22,7 @@ def test_a_list_is_written_as_json_writes_it_and_read_back(values):
 
 
 @given(st.text(st.sampled_from('[]", a\\1'), max_size=12))
-def test_whatever_stands_there_is_read_as_json_reads_it_or_not_at_all(column):
+def test_any_text_is_read_as_json_reads_it_or_not_at_all(column):
     try:
         expected = json.loads(column)
         is_list = isinstance(expected, list) and all(isinstance(each, str) for each in expected)

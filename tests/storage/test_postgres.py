@@ -84,14 +84,14 @@ def test_what_is_no_address_is_refused_without_repeating_a_password(text):
 @pytest.mark.parametrize(
     "url", ["postgresql://ana:ge%heim@127.0.0.1:1/x", "postgresql://h/x?foo=bar"]
 )
-def test_an_address_that_the_driver_cannot_read_is_told_without_its_words(url):
+def test_an_address_that_the_driver_cannot_read_is_reported_without_its_text(url):
     with pytest.raises(Refused) as problem:
         PostgresStore(Address(url)).read().__enter__()
     assert problem.value.code == "bad_argument"
     assert "heim" not in problem.value.refusal.message
 
 
-def test_who_is_not_let_in_is_told_at_once():
+def test_who_cannot_log_in_learns_it_at_once():
     url = server().new_database(tcp=True)
     for wrong in (url.replace("correct", "wrong"), url.rpartition("/")[0] + "/nowhere"):
         with pytest.raises(Refused) as problem:
@@ -235,7 +235,7 @@ def test_who_owns_nothing_grants_nothing(bench, role):
     assert code_of(lambda: bench.store.grant("nobody here")) == "bad_argument"
 
 
-def test_a_role_without_rights_is_told_so(bench):
+def test_a_role_without_rights_learns_it(bench):
     name = server().new_role(f"r{fresh_uid()[:13]}")
     url = bench.store.address.url.replace("postgres@", f"{name}@")
     stranger = PostgresStore(Address(url, bench.store.address.board))
@@ -390,7 +390,7 @@ def test_settings_on_a_server_are_the_same_for_everybody(bench):
     assert (seen.ttl_agent, seen.self_review) == (3 * 3600 * 1_000_000, True)
 
 
-def test_a_wrong_setting_on_a_server_is_told(bench):
+def test_a_wrong_setting_on_a_server_is_reported(bench):
     from dibs.board.locate import settings_in
 
     bench.store.save_settings("no_such = 1\n")
@@ -399,7 +399,7 @@ def test_a_wrong_setting_on_a_server_is_told(bench):
     )
 
 
-def test_doctor_tells_what_the_server_promises(bench):
+def test_doctor_reports_what_the_server_promises(bench):
     found = {finding.what: finding for finding in bench.store.health()}
     assert {"server", "fsync", "synchronous_commit", "standbys", "server's clock", "pooler"} <= set(
         found
@@ -464,7 +464,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_who_interrupts_a_transaction_hears_nothing_of_the_driver():
+def test_who_interrupts_a_transaction_sees_nothing_of_the_driver():
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, database_apart()],
         capture_output=True, text=True, check=True,

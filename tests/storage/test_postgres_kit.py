@@ -235,7 +235,7 @@ def test_the_proxy_cuts_a_commit(proxy, behind, when, committed):
     connection.close()
 
 
-def test_the_proxy_cuts_every_connection_and_lets_none_through_until_told_so(proxy, behind):
+def test_the_proxy_cuts_every_connection_and_lets_none_through_until_it_may(proxy, behind):
     connections = [psycopg.connect(behind[0]) for _ in range(3)]
     proxy.refuse()
     for connection in connections:
@@ -247,7 +247,7 @@ def test_the_proxy_cuts_every_connection_and_lets_none_through_until_told_so(pro
     assert value(behind[0], "SELECT 1") == 1
 
 
-def test_a_frozen_proxy_tells_nobody(proxy, behind):
+def test_a_frozen_proxy_passes_nothing_on(proxy, behind):
     answers = queue.SimpleQueue()
     with psycopg.connect(behind[0], autocommit=True) as connection:
         proxy.freeze()
@@ -298,7 +298,7 @@ def test_a_synchronous_primary_commits_nothing_while_the_link_is_cut():
         assert cluster.standby.query("SELECT count(*) FROM t") == 1
 
 
-def test_what_an_asynchronous_primary_said_after_the_cut_is_lost_by_a_promotion():
+def test_what_an_asynchronous_primary_acknowledged_after_the_cut_is_lost_by_a_promotion():
     with Cluster(synchronous=False) as cluster:
         execute(cluster.url(), "CREATE TABLE t (a int)")
         cluster.await_streaming()

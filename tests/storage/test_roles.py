@@ -63,7 +63,7 @@ def role(granted):
         yield connection
 
 
-def test_who_may_use_a_board_and_not_make_one_is_told_that_it_is_there(granted):
+def test_who_may_use_a_board_and_not_make_one_learns_that_it_is_there(granted):
     assert granted.create(fresh_uid()) is False
 
 

@@ -1,4 +1,4 @@
-"""Every invariant is said twice: the schema refuses what the code would never write."""
+"""Every invariant exists twice: the schema refuses what the code would never write."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ WHOLE = {
 
 @of_a_file
 def test_no_question_walks_over_all_tasks(apart):
-    """A board's number is the same in every row: an index that is used for it alone is used in vain."""
+    """A board's number is the same in every row: an index that is used for it alone is useless."""
     for name, text in queries.load("sqlite").all().items():
         if name in WHOLE:
             continue

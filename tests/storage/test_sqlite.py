@@ -112,7 +112,7 @@ def test_a_network_or_vm_file_system_is_refused(tmp_path, kind):
     )
 
 
-def test_the_file_system_is_told_by_the_kernel(tmp_path):
+def test_the_file_system_comes_from_the_kernel(tmp_path):
     assert Linux().file_system("/proc") == "proc"
     assert Linux().file_system(str(tmp_path))
 
@@ -329,7 +329,7 @@ def test_a_full_disk_is_74_and_nothing_is_changed_and_it_works_again_with_room(b
     assert bench.faults() == ()
 
 
-def test_a_damaged_file_is_told_and_left_as_it_is(tmp_path):
+def test_a_damaged_file_is_reported_and_left_as_it_is(tmp_path):
     bench = Bench(tmp_path / "dibs")
     bench.add()
     bench.close()
@@ -377,7 +377,7 @@ def test_check_and_effect_are_one_transaction(bench):
     other.close()
 
 
-def test_who_meets_the_lock_of_another_program_is_told_how_long_it_waited(bench):
+def test_who_meets_the_lock_of_another_program_learns_how_long_it_waited(bench):
     bench.add()
     other = SqliteStore(bench.store.folder, machine=bench.machine, wait=0.1)
     foreign = apsw.Connection(bench.store.path)

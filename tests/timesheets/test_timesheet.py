@@ -311,7 +311,7 @@ def test_an_actor_without_a_name_is_shown_by_number():
 
 
 def test_sum_and_union_are_both_shown_and_never_mixed():
-    """Two stints at once: the sum said 20 h 35, the union 10 h 36."""
+    """Two stints at once: the sum was 20 h 35, the union 10 h 36."""
     start = at("2026-11-16T07:00")
     stints = [
         WorkedStint(2, start, start + 10 * HOUR + 30 * MINUTE, "T-1"),
@@ -513,7 +513,7 @@ def test_a_rule_is_read_as_it_is_written(rule):
     ("text", "name"),
     [("6m", "6m-nearest-entry"), ("15m-up", "15m-up-entry"), ("6m-day", "6m-nearest-day")],
 )
-def test_what_is_not_said_of_a_rule_is_nearest_and_entry(text, name):
+def test_what_is_missing_in_a_rule_is_nearest_and_entry(text, name):
     assert rounding.parse_rule(text).name == name
 
 
@@ -526,7 +526,7 @@ def test_what_is_no_rule_is_refused(text):
         rounding.parse_rule(text)
 
 
-def test_hours_of_what_was_not_rounded_are_not_told():
+def test_hours_of_what_was_not_rounded_are_not_reported():
     with pytest.raises(ValueError, match="not rounded"):
         rounding.hours(MINUTE)
 

@@ -70,7 +70,7 @@ def test_a_plain_sheet_has_plain_columns_and_a_rounded_one_says_what_is_billed()
     assert rounded[4].split() == ["(none)", "1", "1:00:00", "1:00:00", "0:00:00", "1.00", "1"]
 
 
-def test_what_a_sheet_leaves_out_stands_at_its_head():
+def test_what_a_sheet_leaves_out_is_in_its_head():
     found = made(actor=1, charge_code="C-7", billable=True)
     assert table.lines(found)[2:5] == ("only actor ana", "only charge code C-7", "only billable")
     assert table.lines(made(charge_code=""))[2] == "only without charge code"

@@ -244,11 +244,24 @@ def briefly(note: str) -> str:
 
 def reasons_not_offered(tx: ReadTransaction, task: Task, ground: ScopePolicy) -> Iterator[Reason]:
     """What keeps an open, unheld task from being offered."""
+    if not tx.is_ready(task.id):
+        yield from bars(tx, task)
+    yield from scope_bars(tx, task, ground)
+    if not any(may_do(actor, task) for actor in tx.actors().values()):
+        yield Reason(f"nobody is registered for it: {wanted(task)}", "dibs actor list")
+    if paused := who_paused(tx):
+        yield Reason(f"paused by {paused}", "dibs dispatch --resume")
+
+
+def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+    """What keeps an open, unheld task from being ready."""
     key = task.key
     for cause in unmet(tx, task):
         helps = f"dibs why {cause.key}"
-        if cause.state == DROPPED:
+        if cause.state == DROPPED and task.item is None:
             helps = f"dibs depend {key} --not-on {cause.key}"
+        elif cause.state == DROPPED:
+            helps = "take it out of its item file, then: dibs sync"
         yield Reason(f"waits for {cause.key} ({shown(cause.state)})", helps, cause.key)
     yield from bars_of_the_file(task)
     if task.parked_by is not None:
@@ -256,11 +269,6 @@ def reasons_not_offered(tx: ReadTransaction, task: Task, ground: ScopePolicy) ->
     if task.assignee is not None:
         yield Reason(f"assigned to {tx.actor(task.assignee).name}", f"dibs unassign {key}")
     yield from later_ones(tx, task)
-    yield from scope_bars(tx, task, ground)
-    if not any(may_do(actor, task) for actor in tx.actors().values()):
-        yield Reason(f"nobody is registered for it: {wanted(task)}", "dibs actor list")
-    if paused := who_paused(tx):
-        yield Reason(f"paused by {paused}", "dibs dispatch --resume")
 
 
 def bars_of_the_file(task: Task) -> Iterator[Reason]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dibs.board import queries
 from dibs.board.explain import why_it_waits
-from dibs.board.facts.queue import is_ready
 from dibs.board.facts.task import found
 from dibs.board.outcome import actors_named
 from dibs.board.retry import retry_on_disconnect
@@ -180,7 +179,7 @@ def is_complete(_tx: ReadTransaction, task: Task) -> bool:
 GOALS: dict[str, Callable[[ReadTransaction, Task], bool]] = {
     "complete": is_complete,
     FREE: queries.is_free,
-    "ready": is_ready,
+    "ready": lambda tx, task: tx.is_ready(task.id),
 }
 
 LOST: dict[str, tuple[str, ...]] = {

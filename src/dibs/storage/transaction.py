@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dibs.domain import ledger
 from dibs.domain.events import tasks as e
+from dibs.domain.events.base import USAGE
 from dibs.domain.evolve import ended_lease, ended_stint, evolve
 from dibs.domain.instants import DAY, HOUR, MINUTE, Duration, Instant
 from dibs.domain.ledger import Entry
@@ -266,7 +267,7 @@ class WriteTransaction(ReadTransaction):
         stint = ended_stint(event, before, seq)
         if stint is not None:
             self._change("add_stint", task=task.id, **stint.named())
-        if event.verb == ledger.USAGE:
+        if event.verb == USAGE:
             for table in ("save_usage", "save_usage_of_lease"):
                 self._change(table, task=task.id, **event.named())
         if isinstance(event, e.Depended):

@@ -152,10 +152,20 @@ def exit_status_unreaped(process: subprocess.Popen[bytes]) -> int | None:
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
-def open_log(path: str) -> int:
-    """Opens a log with mode 0600: a command may print secrets."""
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+def open_log(path: str, flags: int = os.O_WRONLY | os.O_APPEND) -> int:
+    """Opens a log with mode 0600: a command may print secrets.
+
+    The folder may be beside the board, where an agent's sandbox can write: no link to it or in it is followed.
+    """
+    folder, name = os.path.split(path)
+    os.makedirs(folder or ".", exist_ok=True)
+    within = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.open(
+            name, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=within
+        )
+    finally:
+        os.close(within)
 
 
 def write_all(to: int, chunk: bytes) -> bool:

@@ -20,6 +20,7 @@ from dibs.board.watch import events_after, last_event
 from dibs.domain.events import tasks as e
 from dibs.domain.refusals import Refused
 from dibs.opening import second_connection
+from dibs.workers.child import open_log
 from dibs.workers.keeper import TRY_AGAIN
 from dibs.workers.pool import DispatchEvent, environment
 
@@ -125,8 +126,7 @@ class Notifier:
     @contextmanager
     def _locked_cursor(self) -> Iterator[int | None]:
         """The locked cursor file; None if another process holds the lock."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        file = os.open(self._cursor, flags, 0o600)
+        file = open_log(self._cursor, os.O_RDWR)
         try:
             try:
                 flock(file, LOCK_EX | LOCK_NB)
@@ -145,7 +145,7 @@ class Notifier:
         log = os.path.join(self._folder, "notify.log")
         around = environment() | {"DIBS_EVENT": event_of(line), "DIBS_TASK": line.key}
         try:
-            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            output = open_log(log)
             try:
                 process = subprocess.Popen(
                     self.command, env=around, stdin=subprocess.PIPE, stdout=output, stderr=output,

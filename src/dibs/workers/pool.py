@@ -20,6 +20,7 @@ from dibs.domain.events import tasks as e
 from dibs.domain.model import TaskKey
 from dibs.domain.refusals import shown
 from dibs.domain.values import Value
+from dibs.workers.child import open_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class WorkerPool:
         session = f"dispatch-{os.urandom(5).hex()}"
         log = os.path.join(self.folder, f"{session}.log")
         try:
-            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            output = open_log(log)
             try:
                 process = subprocess.Popen(
                     command_of(agent, session, self.folder),

@@ -246,7 +246,11 @@ class TaskRun:
 
     def _environment(self) -> dict[str, str]:
         """The identity, task and run for the command; a person's command is not an agent."""
-        kept = {n: v for n, v in os.environ.items() if n not in ("DIBS_AGENT", "DIBS_SESSION")}
+        kept = {
+            n: v
+            for n, v in os.environ.items()
+            if n not in ("DIBS_AGENT", "DIBS_SESSION", "DIBS_ITEM")
+        }
         who = (
             {}
             if self.who.person
@@ -260,7 +264,14 @@ class TaskRun:
                 "DIBS_TOKEN": str(self.token),
                 RUN: mark_of(self.behind.process),
             }
+            | self._item()
         )
+
+    def _item(self) -> dict[str, str]:
+        """The item file, with its line in a file of many items, if the task has one."""
+        backlog = self.board.backlog
+        item = backlog.where(self.board, self.task) if backlog is not None else None
+        return {} if item is None else {"DIBS_ITEM": item.full}
 
     # While it runs.
 

@@ -30,7 +30,7 @@ if [ -x "$HERE/pre-commit.legacy" ]; then "$HERE/pre-commit.legacy" "$@" || exit
 
 
 def contents(folder: Path) -> dict[str, tuple[object, ...]]:
-    """All that lies in a folder: kinds, modes, bytes, links."""
+    """Everything in a folder: kinds, modes, bytes, links."""
     found = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
@@ -128,7 +128,7 @@ def test_outside_of_a_repository_there_is_nothing_to_set_up(tmp_path):
     assert "there is no git repository here" in ran.err
 
 
-def test_a_hook_that_somebody_changed_or_made_unable_to_run_is_told_and_put_right(plain):
+def test_a_hook_that_somebody_changed_or_made_unable_to_run_is_reported_and_repaired(plain):
     plain.ok("setup", "git")
     path = plain.folder / ".git/hooks/pre-commit"
     path.write_text(path.read_text().replace("exit 0", "exit 0 # more"))
@@ -148,7 +148,7 @@ def hooks_line(tree, code=0):
     return line["level"], line["found"]
 
 
-def test_the_doctor_tells_whether_hooks_are_in_missing_or_changed(plain):
+def test_the_doctor_reports_whether_hooks_are_in_missing_or_changed(plain):
     plain.ok("init")
     assert hooks_line(plain) == ("note", "none is set up: dibs setup git")
     plain.ok("setup", "git")
@@ -170,7 +170,7 @@ OWN = b"echo caf\xe9\n./lint --all\n"
 """Lines that somebody wrote below our hook; they need not be UTF-8."""
 
 
-def test_lines_that_somebody_added_to_a_hook_of_ours_are_kept_and_told_of(plain):
+def test_lines_that_somebody_added_to_a_hook_of_ours_are_kept_and_reported(plain):
     hook(plain.folder / ".git/hooks/pre-commit", "#!/bin/sh\n:\n")
     plain.ok("setup", "git")
     path = plain.folder / ".git/hooks/pre-commit"
@@ -246,7 +246,7 @@ def test_a_hook_in_any_language_may_be_a_link(plain):
     assert kept(plain)[:3] == before[:3]
 
 
-def test_the_hook_that_a_tool_generated_finds_what_lies_beside_it(plain):
+def test_the_hook_that_a_tool_generated_finds_what_is_beside_it(plain):
     folder = plain.folder / ".git/hooks"
     hook(folder / "pre-commit", PRE_COMMIT)
     hook(folder / "pre-commit.legacy", "#!/bin/sh\necho legacy >> .git/ran\n")
@@ -276,7 +276,7 @@ def test_a_tool_that_put_its_hook_in_front_keeps_it_when_ours_goes(plain):
     assert not [path for path in folder.iterdir() if "dibs" in path.name]
 
 
-def test_a_tool_that_replaced_our_hook_is_told_of_and_chained(plain):
+def test_a_tool_that_replaced_our_hook_is_reported_and_chained(plain):
     """As lefthook does: what it finds becomes `.old`, and is not run any more."""
     folder = plain.folder / ".git/hooks"
     own = hook(folder / "pre-commit", "#!/bin/sh\necho own >> .git/ran\n").read_bytes()
@@ -360,7 +360,7 @@ def test_a_line_that_others_wrote_since_stays_and_only_ours_goes(husky):
     assert husky.git("config", "user.name") == "T\n"
 
 
-def test_a_tool_that_takes_the_path_back_is_told_of_and_its_choice_stays_when_ours_goes(husky):
+def test_a_tool_that_takes_the_path_back_is_reported_and_its_choice_stays_when_ours_goes(husky):
     states(husky)
     husky.git("config", "core.hooksPath", ".husky/_")
     assert set(states(husky, "--check", code=1).values()) == {"missing"}
@@ -369,7 +369,7 @@ def test_a_tool_that_takes_the_path_back_is_told_of_and_its_choice_stays_when_ou
     assert not (husky.folder / ".git/dibs-hooks").exists()
 
 
-def test_guards_that_another_folder_hides_are_told_of(plain):
+def test_guards_that_another_folder_hides_are_reported(plain):
     states(plain)
     plain.git("config", "core.hooksPath", ".githooks")
     ran = plain.fails(1, "setup", "git", "--check")
@@ -390,7 +390,7 @@ def test_hooks_whose_presence_changes_what_git_does_are_not_passed_on_to():
 # Hooks in the configuration, as git knows them from 2.54 on.
 
 
-def test_from_git_2_54_on_hooks_stand_in_the_configuration_as_documented(plain):
+def test_from_git_2_54_on_hooks_are_in_the_configuration_as_documented(plain):
     before = kept(plain)
     setup = GitHooksSetup(find_repository(str(plain.folder)), sys.executable, (2, 54, 0))
     assert setup.way == CONFIG

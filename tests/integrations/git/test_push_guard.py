@@ -60,7 +60,7 @@ def test_a_lease_that_somebody_else_ended_does_not_count(shared, one, ends):
     is_refused(one, reason=f"which was lost: ended ({ends.split()[0]})")
 
 
-def test_what_is_pushed_lies_in_the_scope_of_its_task(one):
+def test_what_is_pushed_is_in_the_scope_of_its_task(one):
     one.write("docs/a", "src/b")
     one.git("commit", "-q", "--no-verify", "-m", "change")
     is_refused(one, reason='changes "docs/a", outside the scope of what it names (T-1: "src")')
@@ -95,7 +95,7 @@ def test_a_forged_name_is_refused(one, stated, reason):
 
 
 def test_a_path_that_looks_like_a_commit_hides_nothing(one):
-    """What git prints is told apart by its form, not by marks that a path may hold too."""
+    """What git prints is recognised by its form, not by marks that a path may hold too."""
     name = b"\x01" + b"0" * 40 + b"\x02\x02T-1\x021.1"
     with open(os.fsencode(one.folder) + b"/" + name, "w") as file:
         file.write("x")
@@ -359,7 +359,7 @@ def test_what_git_is_set_to_show_changes_nothing(one, tmp_path):
     assert "1 commit, nothing" in one.ok("guard", "range", f"HEAD..{merge}").out
 
 
-def test_squashed_work_of_several_tasks_lies_in_the_scopes_of_all(shared, one):
+def test_squashed_work_of_several_tasks_is_in_the_scopes_of_all(shared, one):
     one.ok("claim", "T-2")
     one.write("src/a", "docs/a")
     words = "both\n\nDibs-Task: T-1\nDibs-Task: T-2\nDibs-Token: 1.1\nDibs-Token: 1.1"

@@ -270,7 +270,7 @@ def test_instructions_are_put_at_the_end_and_taken_out_to_the_byte(text):
     assert once.startswith(text)
 
 
-def test_an_older_section_is_replaced_where_it_stands():
+def test_an_older_section_is_replaced_where_it_is():
     old = "# Mine\n\n<!-- dibs:begin 0 -->\nold words\n<!-- dibs:end -->\nafter\n"
     new = text_edit.with_section(old)
     assert "old words" not in new

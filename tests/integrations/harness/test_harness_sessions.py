@@ -68,7 +68,7 @@ def test_a_shell_call_is_known_by_the_process_above_it(claude, repo):
     assert claude.dibs("claim", key).code == 0
     assert task(repo, key)["session"] == "c1"
     stranger = repo.run("claim", repo.add(), CLAUDECODE="1")
-    assert (stranger.code, "nobody is named" in stranger.err) == (2, True)
+    assert (stranger.code, "no identity given" in stranger.err) == (2, True)
 
 
 @of_a_file
@@ -103,7 +103,7 @@ def test_strict_identity_is_content_with_names_in_the_shell(repo, tmp_path):
 
 
 @of_a_file
-def test_later_shell_calls_are_told_who_they_are_where_the_harness_has_a_way(repo, tmp_path):
+def test_later_shell_calls_know_who_they_are_where_the_harness_has_a_way(repo, tmp_path):
     file = tmp_path / "env"
     file.write_text("export PATH=/x")
     for _ in range(2):
@@ -117,14 +117,14 @@ def test_later_shell_calls_are_told_who_they_are_where_the_harness_has_a_way(rep
 
 
 @of_a_file
-def test_a_session_whose_shell_cannot_be_known_is_told_to_name_itself(repo, tmp_path):
+def test_a_session_whose_shell_cannot_be_known_is_asked_to_name_itself(repo, tmp_path):
     """Gemini's shells have no variable that names a session, and this process does not look like it."""
     key, start = repo.add(), claude_event("SessionStart", repo, "gx1", source="startup")
     words = ("--agent", "gemini", "--session", "gx1")
     with Running(repo, tmp_path / "bin", "wrapper", GEMINI_CLI="1") as wrapper:
         text = context(wrapper.run([DIBS, "hook", "gemini"], start))
         assert f"use {' '.join(words)} with every dibs command" in text
-        assert "nobody is named" in wrapper.dibs("claim", key).err
+        assert "no identity given" in wrapper.dibs("claim", key).err
         assert wrapper.dibs("claim", key, *words).code == 0
         named = {"DIBS_AGENT": "gemini", "DIBS_SESSION": "gx1"}
         assert "every dibs command" not in context(hook(repo, start, "gemini", **named))
@@ -191,7 +191,7 @@ def test_titles_cannot_break_out_of_their_line(repo):
 @of_a_file
 @pytest.mark.parametrize("in_shell", [False, True])
 def test_a_session_whose_harness_was_killed_is_dead_for_the_next_claim(repo, tmp_path, in_shell):
-    """Also if a shell stood between the harness and its hook, and one between it and the claim."""
+    """Also if a shell was between the harness and its hook, and one between it and the claim."""
     key = repo.add()
     with Running(repo, tmp_path / "bin", CLAUDECODE="1") as claude:
         start = claude_event("SessionStart", repo, source="startup")
@@ -267,8 +267,8 @@ BARS = {
 
 @of_a_file
 @pytest.mark.parametrize(("bar", "why"), BARS.values(), ids=BARS)
-def test_what_the_rules_keep_from_the_next_session_is_told_to_it(claude, repo, bar, why):
-    """A handoff is as a claim of who receives it. It is said where the task is, why, and how to end that."""
+def test_what_the_rules_keep_from_the_next_session_is_reported_to_it(claude, repo, bar, why):
+    """A handoff is as a claim of who receives it. The message says where the task is, why, and how to end that."""
     key, other, free = repo.add("work", "--scope", "src/**"), repo.add(), repo.add()
     begin(claude)
     for each in (key, free):
@@ -402,7 +402,7 @@ def test_what_was_lost_or_has_expired_is_not_hidden_behind_what_is_held(repo):
     assert line.endswith(" +4\n")
 
 
-def test_the_status_line_is_silent_without_a_board(tmp_path):
+def test_the_status_line_prints_nothing_without_a_board(tmp_path):
     from kit.repositories import Repo
 
     ran = Repo.create(tmp_path / "plain").run("statusline")

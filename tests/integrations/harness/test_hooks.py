@@ -1,4 +1,4 @@
-"""What each harness says, in its documented form, and what it is told: to the letter, with the exit code.
+"""What each harness sends, in its documented form, and what it gets back: to the letter, with the exit code.
 
 Each file in `golden/` is one call: what was done before, the input, the output.
 """
@@ -105,7 +105,7 @@ def test_constraints_that_do_not_allow_edits_deny_them(repo):
 
 
 @of_a_file
-def test_where_conflicts_only_warn_the_edit_is_made_and_the_model_is_told(repo):
+def test_where_conflicts_only_warn_the_edit_is_made_and_the_model_is_warned(repo):
     key = repo.add("work", "--scope", "src/**")
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
     (repo.database.parent / "settings.toml").write_text('scope_conflict = "warn"\n')
@@ -195,7 +195,7 @@ def test_a_proven_conflict_blocks_also_while_somebody_else_writes(repo):
 @of_a_file
 @pytest.mark.parametrize("failure", ["warn", "refuse"])
 def test_a_sign_of_life_that_cannot_be_written_is_no_reason_against_an_edit(repo, failure):
-    """The board was asked, and said yes: the edit is guarded. That the lease was not renewed is said."""
+    """The board allowed it: the edit is guarded. A warning says that the lease was not renewed."""
     mine = repo.add("mine", "--scope", "src/**")
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
     settings = f'write_wait = "1s"\nguard_failure = "{failure}"\n'
@@ -215,7 +215,7 @@ def test_a_subagent_edits_under_its_parents_lease(repo):
     assert "held by claude (session c1)" in denial(hook(repo, edit(repo, "src/x.py", "c2")))
 
 
-def test_a_subagents_session_stands_below_its_parents():
+def test_a_subagents_session_is_below_its_parents():
     """By its id: a type alone does not make a subagent."""
     call = {"hook_event_name": "PostToolUse", "session_id": "c1", "agent_type": "reviewer"}
     for more, session in (({}, "c1"), ({"agent_id": "a2"}, "c1/a2")):
@@ -224,7 +224,7 @@ def test_a_subagents_session_stands_below_its_parents():
 
 
 @of_a_file
-def test_a_session_that_lost_its_task_is_told_so(repo):
+def test_a_session_that_lost_its_task_learns_it(repo):
     key = repo.add()
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
@@ -236,7 +236,7 @@ def test_a_session_that_lost_its_task_is_told_so(repo):
 
 
 @of_a_file
-def test_what_was_said_explicitly_comes_before_the_harness(repo):
+def test_an_explicit_name_comes_before_the_harness(repo):
     key = repo.add("work", "--scope", "src/**")
     repo.ok("claim", key, "--agent", "codex-2", "--session", "s7")
     call = edit(repo, "src/x.py")
@@ -282,7 +282,7 @@ def test_a_link_and_another_work_tree_lead_to_the_same_file(repo):
 
 @of_a_file
 def test_a_file_is_judged_on_the_board_of_its_own_repository(repo, tmp_path):
-    """The agent may stand anywhere: in no repository, or in another one."""
+    """The agent may be anywhere: in no repository, or in another one."""
     key = repo.add("work", "--scope", "src/**")
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
     elsewhere = Repo.create(tmp_path / "elsewhere")
@@ -293,7 +293,7 @@ def test_a_file_is_judged_on_the_board_of_its_own_repository(repo, tmp_path):
 @of_a_file
 @pytest.mark.parametrize("own", ["nothing", "settings", "a board"])
 def test_a_file_in_a_nested_repository_is_judged_on_the_boards_around_it_too(repo, own):
-    """A submodule lies in the scope of whoever holds its folder, whatever it has itself."""
+    """A submodule is in the scope of whoever holds its folder, whatever it has itself."""
     key = repo.add("work", "--scope", "sub/**")
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
     inner = Repo.create(repo.folder / "sub")
@@ -396,7 +396,7 @@ def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):
 @pytest.mark.parametrize("name", sorted(HARNESSES))
 @pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
 def test_a_board_that_only_the_environment_names_is_missed_once_in_a_session(tmp_path, name, there):
-    """When it begins. What is done and said at each edit would be said hundreds of times."""
+    """When it begins. A message at each edit would come hundreds of times."""
     repo, elsewhere = Repo.create(tmp_path / "plain"), tmp_path / "elsewhere"
     if there:
         elsewhere.mkdir()
@@ -492,11 +492,11 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, brok
     assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
     (repo.folder / "dibs.toml").write_text(broken)
     message = context(hook(repo, edit(repo, "web/x")))
-    assert "dibs.toml: " in message and 'nobody knows what "@web" stands for' in message
+    assert "dibs.toml: " in message and 'cannot resolve "@web"' in message
     assert "This edit is not guarded." in message
     assert repo.json("show", mine)["task"]["renewals"] == 2
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
-    assert 'nobody knows what "@web" stands for' in denial(hook(repo, edit(repo, "web/x")))
+    assert 'cannot resolve "@web"' in denial(hook(repo, edit(repo, "web/x")))
     assert "held by codex" in denial(hook(repo, edit(repo, "src/x")))
     (repo.database.parent / "settings.toml").write_text("[areas]\nweb = 'web'\n")
     assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
@@ -504,7 +504,7 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, brok
 
 
 @of_a_file
-def test_whether_a_path_lies_in_ones_own_area_is_not_known_either_then(repo):
+def test_whether_a_path_is_in_ones_own_area_is_not_known_either_then(repo):
     """To call it outside of the scope would be a guess."""
     (repo.folder / "dibs.toml").write_text("[areas]\nweb = ['web/**']\n")
     key = repo.add("work", "--scope", "@web")
@@ -514,7 +514,7 @@ def test_whether_a_path_lies_in_ones_own_area_is_not_known_either_then(repo):
     (repo.folder / "dibs.toml").write_text("[areas\n")
     for path in ("web/x", "docs/x"):
         message = context(hook(repo, edit(repo, path)))
-        assert 'nobody knows what "@web" stands for. This edit is not guarded.' in message
+        assert 'cannot resolve "@web". This edit is not guarded.' in message
     (repo.folder / "dibs.toml").unlink()
     assert "lies outside the scope" in denial(hook(repo, edit(repo, "web/x")))
 
@@ -579,7 +579,7 @@ def test_no_event_whatever_it_holds_ends_in_a_traceback(shop, event, name):
     assert (reply.exit, "Error" in reply.err) == (0, False), reply
 
 
-# Where nobody can hear the answer.
+# Where nobody can read the answer.
 
 FULL = "/dev/full"
 
@@ -613,7 +613,7 @@ def test_a_denial_that_cannot_be_written_blocks_all_the_same(repo, out, name):
 
 
 @of_a_file
-def test_what_is_only_told_and_cannot_be_written_blocks_nothing(repo):
+def test_what_is_only_a_warning_and_cannot_be_written_blocks_nothing(repo):
     key = repo.add()
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
@@ -666,7 +666,7 @@ def test_a_patch_is_denied_if_one_of_its_files_is_held(shop):
         assert bool(denial(hook(shop, call, "codex"))) is held
 
 
-def test_what_cursor_tells_the_hooks_of_others_is_left_to_its_own():
+def test_what_cursor_sends_to_the_hooks_of_others_is_left_to_its_own():
     text = json.dumps({"hook_event_name": "PreToolUse", "cursor_version": "2.0"})
     assert parse_event(HARNESSES["claude"], text).means == ""
     text = json.dumps({"hook_event_name": "preToolUse", "cursor_version": "2.0"})

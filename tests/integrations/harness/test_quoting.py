@@ -19,7 +19,7 @@ LONG = "src/" + "y" * 245
 
 @pytest.fixture
 def kind():
-    """What is said does not depend on the store."""
+    """The messages do not depend on the store."""
     return "sqlite"
 
 
@@ -44,7 +44,7 @@ def test_a_denial_quotes_the_path_and_says_that_it_is_data(repo):
     assert f'{"y" * 190}..." is held by' in message
 
 
-def test_what_lies_outside_is_quoted_with_the_scope(repo):
+def test_what_is_outside_is_quoted_with_the_scope(repo):
     repo.ok("claim", "T-2", "--agent", "claude", "--session", "c1")
     message = denial(hook(repo, edit(repo, "other/a b")))
     assert f'"other/a b" lies outside the scope of what you hold (T-2: "mine/{ORDER}")' in message
@@ -67,8 +67,7 @@ def test_nothing_is_hidden_in_lists_and_refusals(repo):
         assert repo.ok(*verb.split(), *ANA).out.isascii()
     ran = repo.fails(4, "claim", "T-3", "--agent", "claude", "--session", "c1")
     assert (
-        f'T-3 may touch "docs/{ORDER}", and T-1 of codex (session s9) has "docs/{ORDER}", "lib/'
-        in ran.err
+        f'T-3 needs "docs/{ORDER}", but codex (session s9) holds "docs/{ORDER}", "lib/' in ran.err
     )
     assert ran.err.isascii()
     assert len(ran.err) < 1000

@@ -11,7 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib/workflow-guards.sh"
 
 RENEW_EVERY=${WRK_RENEW_EVERY:-1800} # seconds; well below the two hours of a lock
-END_AT_MOST=100                      # tenths of a second for the command to end, once told to
+END_AT_MOST=100                      # tenths of a second for the command to end, after SIGTERM
 
 if [ "$#" -lt 2 ]; then
     echo "usage: execute.sh ID COMMAND [ARGUMENT ...]" >&2

@@ -400,7 +400,7 @@ class PostgresStore:
             self._actors = (head, {})
         return self._actors[1]
 
-    def set_clock(self, transaction: WriteTransaction) -> Duration:  # noqa: ARG002
+    def set_clock(self, transaction: WriteTransaction, by: Duration) -> None:  # noqa: ARG002
         raise faults.servers_clock(self.where)
 
     def health(self) -> tuple[Finding, ...]:

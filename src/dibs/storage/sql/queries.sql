@@ -40,6 +40,10 @@ CASE WHEN
     AND coalesce(item_gate, '') = '' AND coalesce(item_locked, '') = ''
 THEN 1 ELSE 0 END = 1
 
+-- What can be offered now: the one definition of readiness, for `next`, `why`, `status`, `wait` and `list --ready`.
+-- part: ready_now
+{ready} AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
+
 -- part: not_amended
 NOT IN (SELECT amends FROM stint WHERE board = :board AND amends IS NOT NULL)
 
@@ -230,16 +234,17 @@ WHERE board = :board AND id = :id
 
 -- name: ready_for
 SELECT priority, id, key, capabilities, scope FROM task
-WHERE board = :board AND {ready} AND (priority, id) > (:priority, :id)
+WHERE board = :board AND {ready_now} AND (priority, id) > (:priority, :id)
 AND tier <= :tier AND audience IN ('any', :kind)
-AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
 ORDER BY priority, id LIMIT :limit
 
 -- name: tasks_ready
 SELECT {task} FROM task
-WHERE board = :board AND {ready}
-AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
+WHERE board = :board AND {ready_now}
 ORDER BY priority, id LIMIT :limit
+
+-- name: is_ready
+SELECT 1 FROM task WHERE board = :board AND id = :id AND {ready_now}
 
 -- name: tasks_assigned_to
 SELECT {task} FROM task WHERE board = :board AND assignee = :actor ORDER BY priority, id LIMIT :limit

@@ -367,15 +367,14 @@ class SqliteStore:
     def save_anchor(self, anchor: Anchor) -> None:
         self.change("save_anchor", anchor.but(skewed=int(anchor.skewed)).named())
 
-    def set_clock(self, transaction: WriteTransaction) -> Duration:
-        """Re-anchors to the wall clock and shifts running leases by the same amount, which it returns."""
-        anchor = wall_clock_anchor(self.machine)
-        by = Duration(anchor.anchor - transaction.now)
+    def set_clock(self, transaction: WriteTransaction, by: Duration) -> None:
+        """Re-anchors the clock, which a person trusts from now on, and shifts running leases with it."""
+        now = later(transaction.now, by)
+        machine = self.machine
         transaction.shift_leases(by)
-        self.save_anchor(anchor)
-        transaction.now = later(transaction.now, by)
+        self.save_anchor(Anchor(machine.boot(), now, machine.boottime(), skewed=False))
+        transaction.now = now
         transaction.skewed = self.skewed = False
-        return by
 
     # Health.
 
