@@ -487,7 +487,7 @@ TABLE = [
     ("a process of any namespace may be stated", "machine.py", "return found if own and same and", "return found if own and", STATED + "the_process_of_another_user_or_namespace_is_a_usage_error"),
     ("people have a process", "board/identity.py", '    if who.person:\n        raise bad_argument(f"{who.name} is a person', '    if False:\n        raise bad_argument(f"{who.name} is a person', STATED + "a_person_states_no_process"),
     ("a subagent runs under its parent's lease", "workers/run.py", "    if slash:\n", "    if False:\n", RUN + "a_subagent_runs_nothing_under_its_parents_lease"),
-    ("a person's command is an agent's", "workers/run.py", 'n not in ("DIBS_AGENT", "DIBS_SESSION")}', "n}", RUN + "a_persons_command_is_nobodys_agent"),
+    ("a person's command is an agent's", "workers/run.py", 'if n not in ("DIBS_AGENT", "DIBS_SESSION", "DIBS_ITEM")', "if n", RUN + "a_persons_command_is_nobodys_agent"),
     ("a command outlives a killed run", "workers/child.py", "        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n", "", RUN + "a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("the command stays in our group", "workers/child.py", "start_new_session=True", "start_new_session=False", RUN + "an_interrupted_command_has_not_failed"),
     ("output comes at the end", "workers/child.py", "        return source.read(CHUNK)\n", "        return source.readall()\n", RUN + "output_passes_through_while_the_command_runs"),
