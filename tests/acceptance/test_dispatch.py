@@ -138,7 +138,7 @@ def test_a_command_that_is_not_there_costs_no_attempt_and_its_agent_backs_off(gr
     ground.settings("[agents.codex]\ncommand = ['/nowhere/to/be/found']\n")
     key = ground.add()
     dispatch = ground.start()
-    dispatch.prints("codex ended with 2", "cannot be started", "codex rests for 2 s")
+    dispatch.prints("codex ended with 2", "cannot be started", "next attempt of codex in 2 s")
     assert (ground.task(key).attempts, ground.events("claimed")) == (0, [])
 
 
@@ -253,7 +253,7 @@ def test_who_gets_sigterm_starts_nothing_more_and_waits_for_its_workers(ground):
     until(lambda: ground.begun() == [first])
     dispatch.prints(f"started {first}")
     dispatch.send(signal.SIGTERM)
-    dispatch.prints(f"draining: nothing more is started; waits for {first}")
+    dispatch.prints(f"draining: no new workers are started; waits for {first}")
     second = ground.add()
     ground.go()
     assert dispatch.ends() == 0
@@ -283,10 +283,10 @@ def test_settings_are_read_anew_on_a_signal_and_wrong_ones_change_nothing(ground
     if not ground.repo.around:  # a server takes no wrong settings in the first place
         (ground.repo.database.parent / "settings.toml").write_text("colour = 1")
         dispatch.send(signal.SIGHUP)
-        dispatch.prints("the settings stay as they were", "there is no setting 'colour'")
+        dispatch.prints("settings not reloaded", "there is no setting 'colour'")
     ground.agents(claude=BEGIN)
     dispatch.send(signal.SIGHUP)
-    dispatch.prints("the settings are read anew", "dispatches claude")
+    dispatch.prints("settings reloaded", "dispatches claude")
     key = ground.add()
     dispatch.prints(f"started {key} with claude")
 

@@ -852,7 +852,7 @@ ENVIRONMENTS = [
         bad(line, "one looks like postgresql://host/database#board", DIBS_URL="mysql://ana:geheim@db/x")
         for line in ("list", "init", "config", f"claim T-1 {AGENT}")
     ),
-    bad("list", "is no name of a board", DIBS_URL="postgresql://db/x#a b"),
+    bad("list", "is not a board name", DIBS_URL="postgresql://db/x#a b"),
     bad("list", "its port is not a number", DIBS_URL="postgresql://db:port/x"),
     bad("claim T-1", "a name is empty", DIBS_AGENT="", DIBS_SESSION="s1"),
     bad("claim T-1", "is a placeholder", DIBS_AGENT="<name>", DIBS_SESSION="s1"),

@@ -793,7 +793,7 @@ def test_an_end_that_could_not_be_written_down_is_reported(repo, output):
         slow.receive()
     error = json.loads(ran.err.splitlines()[-1])["error"]
     assert (ran.code, error["code"]) == (75, "busy")
-    assert f"the command exited with 0, and complete {key} was not written down" in error["message"]
+    assert f"the command exited with 0, and complete {key} was not recorded" in error["message"]
     assert (error["facts"]["verb"], error["facts"]["token"]) == ("complete", "1.1")
     assert os.path.exists(repo.database)
 

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.outcome import Outcome
     from dibs.domain.commands import Command
-    from dibs.domain.model import TaskKey
+    from dibs.domain.model import ItemFile, Task, TaskKey
 
     Kind = TypeVar("Kind", bound=Command)
+
+
+BEGIN = ("claimed", "taken_over", "forced", "bound", "started")
+"""Events after which somebody begins to work, and needs to know where the item is."""
 
 
 class VerbResult(Value):
@@ -272,13 +276,23 @@ class Call:
         from dibs.cli import text
 
         warnings = text.warnings(outcome)
+        item = self.item_of(outcome.task)
+        began = any(event.verb in BEGIN for event in outcome.events)
 
         def payload() -> dict[str, Any]:
             from dibs.output import payloads
 
-            return payloads.outcome(outcome, warnings)
+            return payloads.with_item(payloads.outcome(outcome, warnings), item)
 
-        return VerbResult(payload, text.outcome(outcome), warnings)
+        lines = text.outcome(outcome)
+        return VerbResult(
+            payload, (*lines, f"  item {item}") if item and began else lines, warnings
+        )
+
+    def item_of(self, task: Task | None) -> ItemFile | None:
+        """The item file of a task, if it has one."""
+        backlog = self.board.backlog
+        return None if backlog is None else backlog.where(self.board, task)
 
     def render_with(self, outcome: Outcome, lines: tuple[str, ...], **fields: Any) -> VerbResult:
         """Renders an outcome that is not about a task: with these lines and payload fields."""

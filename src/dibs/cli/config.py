@@ -151,11 +151,11 @@ def each_setting(values: Settings, sources: dict[str, str]) -> Iterator[tuple[st
 
 def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str, str, str]]:
     """The globs of each area and their source; the board's own settings take precedence."""
-    from dibs.backlogs.places import FILE
+    from dibs.board.locate import COMMITTED
     from dibs.opening import committed_areas
 
     committed, _ = committed_areas(call.place, values)
-    areas = {name: (globs, FILE) for name, globs in committed.items()}
+    areas = {name: (globs, COMMITTED) for name, globs in committed.items()}
     own = {name: globs for name, globs in values.areas.items() if committed.get(name) != globs}
     areas |= {name: (globs, source) for name, globs in own.items()}
     return [

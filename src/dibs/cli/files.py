@@ -78,14 +78,14 @@ def backlog_of(call: Call) -> Backlog:
 
 
 def backlog_here(call: Call) -> Backlog:
-    from dibs.backlogs.places import SIGNS
+    from dibs.board.locate import BACKLOG_SIGNS
     from dibs.opening import backlog_here as found_here
 
     found = found_here(call.place)
     if found is None:
         raise refused(
             "no_backlog",
-            f"there is no backlog here: none of {', '.join(SIGNS)}",
+            f"there is no backlog here: none of {', '.join(BACKLOG_SIGNS)}",
         )
     return found
 
@@ -234,7 +234,9 @@ def import_(call: Call) -> VerbResult:
         raise bad_argument(f"{path} cannot be read as {call['format']}: {error}") from None
     items = [known_by(item) for item in items]
     progress = progress_bar("items", at_least=200)
-    done = import_items(call.board, call.who(), items, progress, check=call["check"])
+    done = import_items(
+        call.board, call.who(), items, progress, check=call["check"], update=call["update"]
+    )
     problems = [*problems, *done.problems]
     would = "would be " if call["check"] else ""
     first = f"{count(done.items, 'item')}: {done.added} {would}taken in, {done.known} known already"
@@ -261,8 +263,8 @@ def import_board(call: Call) -> VerbResult:
     """Imports a whole board, by the rules of a restore."""
     from dibs.board.transfer.export import import_board as run
 
-    if call["check"]:
-        raise bad_argument(f"--check does not go with --format {OWN}")
+    if call["check"] or call["update"]:
+        raise bad_argument(f"--check and --update do not go with --format {OWN}")
     name, stream = call["file"], None
     if name == "-":
         name, stream = "standard input", standard_input()
@@ -425,6 +427,11 @@ VERBS = {
                 "--format", metavar="NAME", default=OWN, help="dibs, beads, github or taskwarrior"
             ),
             argument("--check", action="store_true", help="only say what would be done"),
+            argument(
+                "--update",
+                action="store_true",
+                help="change known tasks as the other tool has them",
+            ),
             REASON,
         ),
     ),

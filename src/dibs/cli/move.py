@@ -83,7 +83,7 @@ def of_outcome(outcome: Outcome) -> Changes:
 
 
 def of_plan(plan: Plan) -> Changes:
-    task = plan.facts.task
+    task = plan.task
     own = [(task.key, event) for event in plan.decision.events] if task else []
     return own + [(change.key, e) for change in plan.decision.others for e in change.events]
 

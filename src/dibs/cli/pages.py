@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dibs.board.explain import Held, LateNote, Status, Step
     from dibs.board.queries import Log, LogLine, Owner, TaskView
     from dibs.cli.text import Actors
-    from dibs.domain.model import Linked, LoggedRefusal, TaskKey
+    from dibs.domain.model import ItemFile, Linked, LoggedRefusal, TaskKey
 
 WIDTH = 12
 LINE = 60
@@ -33,7 +33,7 @@ def field(name: str, value: object) -> str:
     return f"  {name:<{WIDTH}} {value}"
 
 
-def task(view: TaskView) -> tuple[str, ...]:
+def task(view: TaskView, item: ItemFile | None = None) -> tuple[str, ...]:
     task, terms, now = view.task, view.task.terms, view.now
     lines = [f"{task.key}  {safe(terms.title)}", field("state", shown(task.state))]
     lines += lease(view)
@@ -61,6 +61,7 @@ def task(view: TaskView) -> tuple[str, ...]:
         "origin": f"{task.channel} {task.origin_ask_ref}" if task.channel else "",
         "url": view.url,
         "delivered": delivered(view),
+        "item": item,
         "gate": task.item.gate if task.item else "",
         "locked by": task.item.locked if task.item else "",
     }

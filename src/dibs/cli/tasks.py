@@ -134,7 +134,8 @@ def show(call: Call) -> VerbResult:
     from dibs.cli import pages
 
     seen = queries.show(call.board, call.key)
-    return VerbResult(payloads.view(seen), pages.task(seen))
+    item = call.item_of(seen.task)
+    return VerbResult(payloads.with_item(payloads.view(seen), item), pages.task(seen, item))
 
 
 def list_(call: Call) -> VerbResult:
@@ -210,7 +211,9 @@ def rescoped(call: Call, command: c.Scope, warning: str) -> VerbResult:
     """Executes the command. A replayed request gets no warning: its paths were removed the first time."""
     outcome = call.execute(command)
     return call.render(
-        outcome.but(said=(*outcome.said, warning)) if warning and not outcome.replayed else outcome
+        outcome.but(warnings=(*outcome.warnings, warning))
+        if warning and not outcome.replayed
+        else outcome
     )
 
 

@@ -129,7 +129,7 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
         if ending.not_looked_at:
             said.append(f"dibs did not look for uncommitted files there: {ending.not_looked_at}")
     said += [f"{key} is stopped: one stint at a time; its lease is kept" for key in outcome.stopped]
-    said += outcome.said
+    said += outcome.warnings
     if outcome.repeats is not None:
         kept = "your new text is kept as a note" if outcome.entries else "nothing was changed"
         said.append(f"you did this before: {kept}")

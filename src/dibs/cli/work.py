@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dibs.board.queries import LogLine
     from dibs.domain.instants import Duration
     from dibs.output.payloads import Payload
-    from dibs.workers.pool import DispatchEvent, Tell
+    from dibs.workers.pool import DispatchEvent, Emit
 
     Checked = TypeVar("Checked")
 
@@ -308,7 +308,7 @@ def typed(name: str, check: Callable[[str], Checked], value: str) -> Checked:
 # Reporting.
 
 
-def reporter(call: Call) -> Tell:
+def reporter(call: Call) -> Emit:
     """A function that prints each event as a line or as JSON. Write errors do not stop the work."""
     machine = call.board.store.machine
     in_json, dated = call["json"], not call["once"]

@@ -67,8 +67,8 @@ def unknown_task(key: str) -> Refusal:
 
 
 def unknown_note(task: Task, seq: int) -> Refusal:
-    said = f"event {seq} brought no note to {task.key}"
-    return Refusal("unknown_note", said, _task(task) | {"event": seq})
+    message = f"event {seq} brought no note to {task.key}"
+    return Refusal("unknown_note", message, _task(task) | {"event": seq})
 
 
 def unknown_actor(name: str) -> Refusal:
@@ -243,10 +243,10 @@ def nothing_ready(actor: Actor) -> Refusal:
 
 def waits(task: Task, causes: Mapping[TaskKey, str]) -> Refusal:
     open_ones = [key for key, state in causes.items() if state != "complete"]
-    told = several([f"{key} ({shown(causes[key])})" for key in open_ones])
+    causes_named = several([f"{key} ({shown(causes[key])})" for key in open_ones])
     return Refusal(
         "waits",
-        f"{task.key} waits for {told}",
+        f"{task.key} waits for {causes_named}",
         _task(task) | {"waits_for": open_ones[:100], "first": open_ones[0] if open_ones else ""},
     )
 
@@ -330,14 +330,14 @@ def not_allowed(task: Task, action: str) -> Refusal:
 
 def held(task: Task, holder: Actor, lease: Lease, now: Instant) -> Refusal:
     if now < lease.renewed:
-        seen = "last renewed in the future (clock skew)"
+        renewed = "last renewed in the future (clock skew)"
     else:
-        seen = f"last renewed {rough_duration(between(lease.renewed, now))} ago"
+        renewed = f"last renewed {rough_duration(between(lease.renewed, now))} ago"
     ends = "until" if lease.live(now) else "with a lease that expired at"
     verb = "is held by" if lease.bound else "is assigned to"
     return Refusal(
         "held",
-        f"{task.key} {verb} {holder_label(holder, lease)} {ends} {brief(lease.expires, now)}, {seen}",
+        f"{task.key} {verb} {holder_label(holder, lease)} {ends} {brief(lease.expires, now)}, {renewed}",
         _task(task)
         | {
             "holder": holder.name,
@@ -355,12 +355,12 @@ def already_running(task: Task, holder: Actor, kept: KeptProcess, now: Instant) 
     lease, behind = task.lease, kept.behind
     where = f" on {behind.host}" if behind.host else ""
     session = f" (session {kept.session})" if kept.session else ""
-    said = f"{holder.name}{session} runs {task.key} already: process {behind.process.pid}{where}"
+    message = f"{holder.name}{session} runs {task.key} already: process {behind.process.pid}{where}"
     since = lease.acquired if lease is not None and kept.token == task.token else None
     when = "its lease has ended" if since is None else f"since {brief(since, now)}"
     return Refusal(
         "already_running",
-        f"{said}, {when}, token {kept.token}",
+        f"{message}, {when}, token {kept.token}",
         _task(task)
         | {
             "holder": holder.name,
