@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -132,6 +133,15 @@ def text_of(command) -> str:
     return getattr(command, "note", "") or getattr(command, "reason", "")
 
 
+REPEATED = {kind.verb: kind for kind in (c.Complete, c.Submit, c.Fail, c.Drop, c.Release)}
+"""What a holder may give again when its answer was lost."""
+
+
+def unasked(snapshot: dict[str, list]) -> dict[str, list]:
+    """Without the answers that are kept: a server keeps one for every request, for whoever asks again."""
+    return {table: rows for table, rows in snapshot.items() if table != "request"}
+
+
 class OneOwner(RuleBasedStateMachine):
     """Every command of everybody, in any order, at any time."""
 
@@ -212,7 +222,7 @@ class OneOwner(RuleBasedStateMachine):
         assert outcome.task.state == task.state
         assert outcome.repeats is not None
         if text_of(command) in ("", task.last[2]):
-            assert self.bench.snapshot() == before
+            assert unasked(self.bench.snapshot()) == unasked(before)
         else:
             self.a_note_is_kept(command, before, late="")
 
@@ -551,8 +561,7 @@ class OneOwner(RuleBasedStateMachine):
         named = {"reason" if verb in ("fail", "drop") else "note": text}
         if stated:
             named["token"] = Token(1, self.model[key].number)
-        kinds = {kind.verb: kind for kind in (c.Complete, c.Submit, c.Fail, c.Drop, c.Release)}
-        self.ask_again(self.model[key], who, kinds[verb](TaskKey(key), **named))
+        self.ask_again(self.model[key], who, REPEATED[verb](TaskKey(key), **named))
 
     @rule(key=tasks, who=anybody)
     def park(self, key, who) -> None:
@@ -1005,5 +1014,23 @@ OneOwner.TestCase.settings = settings(
 OneOwnerOnAServer.TestCase.settings = settings(
     OneOwner.TestCase.settings, max_examples=soak.examples(8), stateful_step_count=30
 )
+
+
+@pytest.mark.parametrize("machine", [OneOwner, OneOwnerOnAServer])
+@pytest.mark.parametrize("verb", ["complete", "submit", "fail", "drop", "release"])
+def test_a_verb_that_is_given_again_changes_no_row(machine, verb):
+    """A soak found it: a server keeps the answer, under a request id of its own."""
+    one, bob, key = machine(), ("bob", ""), "T-2"
+    one.begin()
+    try:
+        one.claim(key=key, reserve=False, ttl=60, who=bob)
+        does = getattr(one, verb)
+        does(key=key, who=bob, **({"rest": None} if verb == "release" else {}), text="result")
+        named = {"reason" if verb in ("fail", "drop") else "note": "result"}
+        one.ask_again(one.model[key], bob, REPEATED[verb](TaskKey(key), **named))
+    finally:
+        one.teardown()
+
+
 TestOneOwner = OneOwner.TestCase
 TestOneOwnerOnAServer = OneOwnerOnAServer.TestCase
