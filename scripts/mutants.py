@@ -132,6 +132,7 @@ TABLE = [
     ("a release declines nothing", "domain/decide/tasks.py", "if case.holds or case.may_bind:\n        return Decision((given_back", "if case.holds:\n        return Decision((given_back", LEASES),
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
     ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
+    ("hooks: another dibs than the one that set them up", "integrations/git/install.py", "return own if own in", "return '' if own in", "tests/integrations/git/test_setup.py::test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that"),
     # Trust.
     ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_received.py::test_a_push_that_cannot_be_checked_is_refused"),
     ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_received.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
