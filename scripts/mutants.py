@@ -27,20 +27,20 @@ SCHEMA = "tests/storage/test_schema.py::test_the_schema_refuses"
 CLI = "tests/cli/test_cli.py"
 LOCKS = "tests/faults/test_locks.py"
 FAILOVER = "tests/faults/test_failover.py"
-LOST = "tests/faults/test_server_lost.py"
-FORMER = "tests/board/test_former_places.py::test_"
-HINTS = "tests/faults/test_hints.py::test_"
-CUT_OFF = "tests/faults/test_keeper_cut_off.py"
+LOST = "tests/faults/test_lost_connections.py"
+FORMER = "tests/board/test_moved_boards.py::test_"
+HINTS = "tests/faults/test_notifications.py::test_"
+CUT_OFF = "tests/faults/test_disconnected_keeper.py"
 EXPORT = "tests/board/test_export.py::test_"
 FILES = "tests/backlogs/test_files.py::test_"
 DISK = "tests/faults/test_disk.py::test_"
 FINGERPRINT = "tests/storage/test_fingerprint.py::test_"
 REPLACED = "tests/faults/test_replaced_board.py::test_"
-MOVING = "tests/board/test_moving.py"
+MOVING = "tests/board/test_move.py"
 SCENARIOS = "tests/acceptance/test_scenarios.py"
-LIBRARY = "tests/cli/test_library.py::test_"
+LIBRARY = "tests/library/test_library.py::test_"
 DEMO = "tests/cli/test_demo.py::test_"
-RUN = "tests/cli/test_run.py::test_"
+RUN = "tests/workers/test_run.py::test_"
 MATCHING = "tests/board/test_matching.py::test_"
 DISPATCH = "tests/acceptance/test_dispatch.py::test_"
 BAD_INPUT = "tests/cli/test_bad_input.py::test_"
@@ -50,23 +50,23 @@ DEPENDENCIES_OF_SCOPES = "tests/board/test_dependencies.py"
 LIFECYCLE = "tests/acceptance/test_lifecycle.py::test_"
 SYNC = "tests/backlogs/test_sync.py::test_"
 KANO = "tests/backlogs/test_kano.py::test_"
-GRAPHS = "tests/backlogs/test_graphs.py::test_"
-KILLED = "tests/faults/test_killed_work.py::test_"
-GUARDING = "tests/board/test_guarding.py::test_"
+GRAPHS = "tests/backlogs/test_workgraph_sync.py::test_"
+KILLED = "tests/faults/test_killed_runs.py::test_"
+GUARDING = "tests/board/test_path_access.py::test_"
 APPROVALS = "tests/board/test_approvals.py::test_"
-RENEWING = "tests/board/test_renewing.py::test_"
-COMMITS = "tests/integrations/git/test_commits.py::test_"
-FENCE = "tests/integrations/git/test_fence.py::test_"
+RENEWING = "tests/board/test_renewal.py::test_"
+COMMITS = "tests/integrations/git/test_commit_guard.py::test_"
+FENCE = "tests/integrations/git/test_ref_guard.py::test_"
 TABLE_LOCKS = "tests/faults/test_table_locks.py::test_"
 ROLES = "tests/storage/test_roles.py::test_"
 FOREIGN = "tests/storage/test_foreign_schema.py::test_"
 HOOKS = "tests/integrations/harness/test_hooks.py::test_"
 STATED = "tests/cli/test_stated_process.py::test_"
-CONFINED = "tests/faults/test_confined.py::test_"
+CONFINED = "tests/faults/test_namespaces.py::test_"
 UNINSTALL = "tests/integrations/harness/test_uninstall.py::test_"
-SETUP = "tests/faults/test_setup_cut.py::test_"
-LEFT_BEHIND = "tests/board/test_left_behind.py::test_"
-RUNNER = "tests/integrations/git/test_runner.py::test_"
+SETUP = "tests/faults/test_interrupted_setup.py::test_"
+LEFT_BEHIND = "tests/board/test_former_work.py::test_"
+RUNNER = "tests/integrations/git/test_git_runner.py::test_"
 HIDDEN = "tests/integrations/git/test_hidden_changes.py::test_"
 EDITED = "tests/integrations/harness/test_edited_paths.py::test_"
 LIMITS = "tests/cli/test_scope_limits.py::test_"
@@ -74,13 +74,13 @@ FILE_LIMITS = "tests/cli/test_file_limits.py::test_"
 DISPLAY = "tests/domain/test_display.py::test_"
 QUOTING = "tests/integrations/harness/test_quoting.py::test_"
 TEXT = "tests/cli/test_bad_text.py::test_"
-PICKLING = "tests/cli/test_pickling.py::test_"
+PICKLING = "tests/library/test_pickling.py::test_"
 TRUST = "tests/board/test_trust.py::test_"
-MANY = "tests/cli/test_many_tasks.py::test_"
+MANY = "tests/cli/test_bulk_verbs.py::test_"
 CORRECTIONS = "tests/board/test_corrections.py::test_"
-ADOPTING = "tests/backlogs/test_adopting.py::test_"
+ADOPTING = "tests/backlogs/test_adoption.py::test_"
 FILES_VERBS = "tests/cli/test_files_verbs.py::test_"
-PLACES = "tests/acceptance/test_places.py::test_"
+PLACES = "tests/acceptance/test_work_locations.py::test_"
 ANSWERS = "tests/acceptance/test_lost_answers.py::test_"
 
 
@@ -132,21 +132,21 @@ TABLE = [
     ("a release declines nothing", "domain/decide/tasks.py", "if case.holds or case.may_bind:\n        return Decision((given_back", "if case.holds:\n        return Decision((given_back", LEASES),
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
     ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
-    ("hooks: another dibs than the one that set them up", "integrations/git/install.py", "return own if own in", "return '' if own in", "tests/integrations/git/test_setup.py::test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that"),
-    ("doctor: a file may end within a page", "storage/sqlite/health.py", 'if missing := -os.stat(path).st_size % connection.pragma("page_size"):', "if missing := 0:", "tests/faults/test_damage.py::test_a_file_that_ends_within_a_page_is_told_by_the_doctor"),
+    ("hooks: another dibs than the one that set them up", "integrations/git/install.py", "return own if own in", "return '' if own in", "tests/integrations/git/test_git_setup.py::test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that"),
+    ("doctor: a file may end within a page", "storage/sqlite/health.py", 'if missing := -os.stat(path).st_size % connection.pragma("page_size"):', "if missing := 0:", "tests/faults/test_damaged_files.py::test_a_file_that_ends_within_a_page_is_told_by_the_doctor"),
     # Trust.
-    ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_received.py::test_a_push_that_cannot_be_checked_is_refused"),
-    ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_received.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
+    ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_push_guard.py::test_a_push_that_cannot_be_checked_is_refused"),
+    ("push: commits on the command line", "integrations/git/push_guard.py", 'commits("--stdin", *known, fed="\\n".join(tips).encode())', "commits(*tips, *known)", "tests/integrations/git/test_push_guard.py::test_a_push_with_more_branches_than_a_command_line_holds_is_checked"),
     ("toml: long keys are parsed", "board/limited_files.py", "if parts > DEPTH:", "if False:", FILE_LIMITS + "a_key_of_too_many_parts_is_found_before_the_file_is_parsed"),
     ("toml: settings have no limit", "board/toml_files.py", "    if has_long_key(text):\n        raise too_deep(where)\n", "", FILE_LIMITS + "settings_beside_the_board_have_the_same_limit"),
-    ("a harness is known by its variables only", "board/identity.py", "if session := known.harness_session(parents):", "if session := '':", "tests/integrations/harness/test_sessions.py::test_a_shell_of_a_harness_without_its_variables_acts_for_no_person"),
-    ("who is deep enough is a person", "board/identity.py", "ANCESTORS = 4096", "ANCESTORS = 64", "tests/cli/test_run.py::test_an_agent_of_a_run_is_no_person_a_hundred_processes_further_down"),
+    ("a harness is known by its variables only", "board/identity.py", "if session := known.harness_session(parents):", "if session := '':", "tests/integrations/harness/test_harness_sessions.py::test_a_shell_of_a_harness_without_its_variables_acts_for_no_person"),
+    ("who is deep enough is a person", "board/identity.py", "ANCESTORS = 4096", "ANCESTORS = 64", "tests/workers/test_run.py::test_an_agent_of_a_run_is_no_person_a_hundred_processes_further_down"),
     ("who cannot be looked through is a person", "board/identity.py", "if len(parents) == ANCESTORS:", "if False:", IDENTITY),
-    ("trailers start programs", "git_runner.py", 'options = ("-c", f"core.commentChar={comment}", f"--git-dir={os.devnull}")', 'options = ("-c", f"core.commentChar={comment}")', "tests/integrations/git/test_messages.py::test_no_program_of_the_configuration_runs_for_a_trailer_and_comments_stay_below_it"),
+    ("trailers start programs", "git_runner.py", 'options = ("-c", f"core.commentChar={comment}", f"--git-dir={os.devnull}")', 'options = ("-c", f"core.commentChar={comment}")', "tests/integrations/git/test_trailers.py::test_no_program_of_the_configuration_runs_for_a_trailer_and_comments_stay_below_it"),
     ("settings that start programs count beside the board", "board/settings.py", "        if is_personal(key):\n            continue\n        try:", "        try:", TRUST + "what_an_agent_writes_beside_the_board_starts_nothing"),
-    ("a server that a file names is contacted", "board/backends.py", "if place.url:\n        from dibs.storage.address import parse\n", 'if place.url or settings.proposed.get("url"):\n        from dibs.storage.address import parse\n        place = place.but(url=place.url or settings.proposed["url"])\n', TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
-    ("a local board is made beside a server's", "board/backends.py", 'if "url" in settings.proposed and', "if False and", TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
-    ("a record is followed to any server", "board/backends.py", "if not user.accepts(str(address)):", "if False:", TRUST + "a_forged_record_contacts_nobody"),
+    ("a server that a file names is contacted", "board/locate.py", "if place.url:\n        from dibs.storage.address import parse\n", 'if place.url or settings.proposed.get("url"):\n        from dibs.storage.address import parse\n        place = place.but(url=place.url or settings.proposed["url"])\n', TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
+    ("a local board is made beside a server's", "board/locate.py", 'if "url" in settings.proposed and', "if False and", TRUST + "a_server_that_only_a_file_beside_the_board_names_is_not_contacted"),
+    ("a record is followed to any server", "board/locate.py", "if not user.accepts(str(address)):", "if False:", TRUST + "a_forged_record_contacts_nobody"),
     ("a move accepts no server", "board/transfer/move.py", "        accept(board, target)\n", "", TRUST + "a_record_of_a_move_leads_nobody_to_a_server_that_they_have_not_accepted"),
     ("an option leads elsewhere", "storage/address.py", "elif name not in HARMLESS:", "elif False:", TRUST + "an_address_from_a_file_has_no_option_that_weakens_it"),
     ("protection may be weaker", "storage/address.py", "            refuse_weaker(what, name, value)\n", "            pass\n", TRUST + "an_address_from_a_file_has_no_option_that_weakens_it"),
@@ -201,12 +201,12 @@ TABLE = [
     ("names are not compared", "board/verify.py", "if sorted(names.get(actor.id, [])) !=", "if False and sorted(names.get(actor.id, [])) !=", LEDGER),
     # Read, decide, write.
     ("a request belongs to no session", "board/requests.py", "asked = [caller.holding_session, command.verb", "asked = [command.verb", LEDGER),
-    ("a zombie that renews all hears nothing", "cli/own.py", "(*held, *queries.lost_by(call.board, who))", "held", SCENARIOS + "::test_4_a_zombie_that_renews_everything_is_told_of_its_loss"),
+    ("a zombie that renews all hears nothing", "cli/own.py", "(*held, *queries.lost_by(call.board, who))", "held", SCENARIOS + "::test_a_zombie_that_renews_everything_is_told_of_its_loss"),
     ("a request is not remembered", "board/execute.py", "if known is not None:", "if False:", LEDGER),
     ("a request is not compared", "board/requests.py", "if known.digest != digest:", "if False:", LEDGER),
     ("a refusal is not logged", "board/execute.py", "if refusal is not None:\n                tx.log_refusal", "if False:\n                tx.log_refusal", LEDGER),
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
-    ("a takeover looks nowhere", "board/execute.py", "raise WorktreeCheckNeeded(ending)", "return", SCENARIOS + "::test_E20_a_takeover_names_worktree_branch_and_uncommitted_files"),
+    ("a takeover looks nowhere", "board/execute.py", "raise WorktreeCheckNeeded(ending)", "return", SCENARIOS + "::test_a_takeover_names_worktree_branch_and_uncommitted_files"),
     ("a file that was compared with an old row counts", "domain/decide/sync.py", " if not match.outdated", "", SYNC + "what_a_file_said_counts_for_nothing_once_its_task_has_changed"),
     ("a token of a file is not compared again", "board/facts/sync.py", "tuple(listed.token) > known and ", "", SYNC + "what_a_file_said_counts_for_nothing_once_its_task_has_changed"),
     ("what changed during a sync is not compared again", "backlogs/sync.py", "            self.compare_again(dialect, fresh)\n", "", SYNC + "a_sync_compares_again_what_changed_while_it_ran"),
@@ -324,7 +324,7 @@ TABLE = [
     ("every change gives a hint", "storage/postgres/notifications.py", "if now < store.hinted + APART:", "if False:", HINTS + "many_changes_of_one_client_are_one_hint"),
     ("every hint is heeded", "storage/postgres/notifications.py", "min(end, session.heard + APART)", "0", HINTS + "who_is_hinted_at_all_the_time_looks_now_and_then"),
     ("who has found work listens on", "workers/next.py", "board.store.unlisten()", "pass", HINTS + "who_has_found_work_listens_no_more"),
-    ("on a busy board there is no pause", "board/watch.py", "        if rest > 0:\n            board.store.listen(rest)\n        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now", "        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now\n        board.store.listen(rest)", "tests/board/test_watching.py::test_a_wait_pauses_before_it_looks_again_though_there_is_a_change"),
+    ("on a busy board there is no pause", "board/watch.py", "        if rest > 0:\n            board.store.listen(rest)\n        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now", "        now = change_counter(board)\n        if now != felt or rest <= 0:\n            return now\n        board.store.listen(rest)", "tests/board/test_watch.py::test_a_wait_pauses_before_it_looks_again_though_there_is_a_change"),
     ("a deadline is not kept", "storage/postgres/pipeline.py", "min(self._patience, left)", "self._patience", LOST + "::test_a_deadline_ends_the_wait_for_a_silent_server"),
     ("a silent server is waited for without end", "storage/postgres/pipeline.py", "ready.poll(max(0, min(self._patience, left)))", "ready.poll(40_000)", LOST + "::test_a_server_that_keeps_silent_is_given_up"),
     ("a pipeline ends with a flush", "storage/postgres/pipeline.py", "self._wire.pipeline_sync()", "self._wire.pipeline_sync(); self._wire.send_flush_request()", "tests/faults/test_pooler.py::test_nothing_is_sent_after_the_end_of_a_transaction"),
@@ -384,14 +384,14 @@ TABLE = [
     ("a pid is enough", "board/queries.py", " and s.process == process", "", IDENTITY),
     ("git's address counts everywhere", "board/identity.py", "git_email() if in_person else", "git_email() if True else", IDENTITY),
     # The command line.
-    ("escapes are printed", "domain/display.py", "if _is_seen(character) or character in SPACES:", "if True:", SCENARIOS + "::test_F7_escape_sequences_in_a_title_are_shown_not_obeyed"),
+    ("escapes are printed", "domain/display.py", "if _is_seen(character) or character in SPACES:", "if True:", SCENARIOS + "::test_escape_sequences_in_a_title_are_shown_not_obeyed"),
     ("held exits 0", "output/error_map.py", '"held": ErrorMapping(HELD,', '"held": ErrorMapping(DONE,', CLI),
     ("a refused command exits 0", "cli/main.py", "return mapping_of(refusal).exit", "return 0", CLI),
     # The library.
     ("an ended lease is believed in", "library/lease.py", "why = self._ended or self._kept.check(ask=ask)", "why = self._kept.check(ask=ask)", LIBRARY + "a_lease_that_was_ended_is_not_believed_in"),
     ("what this process does is not noticed", "library/board.py", "        notify_leases(outcome)\n", "", LIBRARY + "what_is_done_in_this_process_is_known_at_once"),
     ("old news ends a lease", "library/lease.py", "return tuple(token) < tuple(task.token) or (token == task.token and task.lease is None)", "return token != task.token or task.lease is None", LIBRARY + "news_that_is_older_than_the_lease_does_not_end_it"),
-    ("a release states no token", "library/lease.py", "c.Release(self._key, token=self._stated, note=", "c.Release(self._key, note=", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
+    ("a release states no token", "library/lease.py", "build(c.Release, task=self.key, token=self.token or None, note=", "build(c.Release, task=self.key, note=", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
     ("an acknowledgement ends a newer lease", "library/lease.py", "        if seen.concerns_me:\n            return records", "        if False:\n            return records", LIBRARY + "an_old_hold_does_not_end_a_newer_lease_of_its_session"),
     ("a loss is not acknowledged at the end", "library/lease.py", "            return self._acknowledge()\n", "            seen = self._look()\n            return records.answer(Outcome(seen.caller, seen.now, seen.task, actors=seen.actors))\n", LIBRARY + "who_lost_a_lease_and_leaves_says_that_it_knows"),
     ("one session is held twice", "library/lease.py", "if other is not None and not other.is_over_in(task):", "if False:", LIBRARY + "a_second_hold_of_one_session_is_refused"),
@@ -417,7 +417,7 @@ TABLE = [
     ("a renewal waits past the deadline", "workers/keeper.py", "wait = min(self._patience, duration)", "wait = self._patience", LIBRARY + "a_renewal_waits_for_the_lock_no_longer_than_the_lease_is_believed_in"),
     ("a closed board is used", "library/board.py", "if self._closed and not ending:", "if False:", LIBRARY + "a_closed_board_refuses_use_and_closes_twice"),
     ("a closed board keeps its leases", "library/board.py", "if self._closed and not ending:", "if self._closed:", LIBRARY + "a_lease_can_be_given_back_after_its_board_was_closed"),
-    ("a text is its letters", "library/records.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),
+    ("a text is its letters", "board/command_builder.py", "    if isinstance(given, str):\n        return (given,)\n", "", LIBRARY + "a_text_is_one_scope_and_not_its_letters"),
     ("any type will do", "domain/checks.py", "    if not isinstance(value, kind):\n", "    if False:\n", LIBRARY + "bad_arguments_are_refused"),
     # The demo.
     ("a line of the demo wraps", "cli/demo.py", "return line[: (columns or COLUMNS) - 1]", "return line", DEMO + "a_line_takes_one_row_of_the_terminal"),
@@ -438,18 +438,18 @@ TABLE = [
     ("an interrupt that was survived gives the task back", "workers/run.py", "(self.interrupted if status else 0)", "self.interrupted", RUN + "what_a_command_makes_of_a_signal_is_its_own_affair"),
     ("a rest is always the same", "workers/run.py", "uniform(1 - JITTER, 1 + JITTER)", "uniform(1, 1)", RUN + "a_rest_doubles_up_to_an_hour_and_is_never_quite_the_same"),
     ("a rest grows for ever", "workers/run.py", "min(HOUR, MINUTE <<", "max(MINUTE, MINUTE <<", RUN + "a_rest_doubles_up_to_an_hour_and_is_never_quite_the_same"),
-    ("a failed try does not rest", "workers/run.py", "note=why, rest=backoff_after(self.task.attempts))", "note=why)", RUN + "D4_a_try_that_did_not_succeed_is_given_back_and_rests_until_there_are_no_more"),
+    ("a failed try does not rest", "workers/run.py", "note=why, rest=backoff_after(self.task.attempts))", "note=why)", RUN + "a_try_that_did_not_succeed_is_given_back_and_rests_until_there_are_no_more"),
     ("a hold that may not end keeps its lease", "library/lease.py", "            run_cleanup(error, self._let_go)\n            raise\n\n    def _abandon", "            raise\n\n    def _abandon", LIBRARY + "an_end_that_is_refused_is_raised_and_the_lease_is_let_go"),
     ("a refused end keeps the lease", "workers/run.py", "                if problem.code not in TRY_AGAIN:\n                    self._give_back(", "                if problem.code not in TRY_AGAIN:\n                    str(", RUN + "an_end_that_the_rules_refuse_gives_the_task_back"),
-    ("a failed start keeps the claim", "workers/run.py", '            self._give_back(f"not started: {error}")\n', "", RUN + "D8_a_command_that_turns_out_to_be_none_gives_the_claim_back"),
+    ("a failed start keeps the claim", "workers/run.py", '            self._give_back(f"not started: {error}")\n', "", RUN + "a_command_that_turns_out_to_be_none_gives_the_claim_back"),
     ("an end is not tried again", "workers/run.py", "self.machine.boottime() >= until or self._is_told_to_end():", "True:", RUN + "an_end_that_cannot_be_written_down_is_tried_again"),
     ("who waits to write an end down cannot be interrupted", "workers/run.py", "self.machine.boottime() >= until or self._is_told_to_end():", "self._is_told_to_end() is None or self.machine.boottime() >= until:", RUN + "an_end_that_could_not_be_written_down_is_told"),
     ("a command that ended its lease is ended", "workers/run.py", "            with suppress(Refused):\n                self.given_up = self._own_end()\n", "            pass\n", RUN + "a_command_that_ended_its_lease_itself_may_go_on"),
     ("an own end is written down once more", "workers/run.py", "                self.given_up = self._own_end()\n                if", "                if", RUN + "a_command_may_end_its_lease_itself"),
-    ("a takeover is an own end", "workers/run.py", "ended is None or ended.lost or", "ended is None or", RUN + "D9_who_loses_the_lease_ends_with_everything_that_it_started"),
-    ("a lost lease ends nothing", "workers/run.py", "            self._end_group(signal.SIGTERM)\n", "", RUN + "4_a_run_that_stood_still_ends_what_it_started_when_it_goes_on"),
+    ("a takeover is an own end", "workers/run.py", "ended is None or ended.lost or", "ended is None or", RUN + "who_loses_the_lease_ends_with_everything_that_it_started"),
+    ("a lost lease ends nothing", "workers/run.py", "            self._end_group(signal.SIGTERM)\n", "", RUN + "a_run_that_stood_still_ends_what_it_started_when_it_goes_on"),
     ("who ignores the end lives on", "workers/run.py", "                self.child.signal(signal.SIGKILL)\n", "", RUN + "a_run_that_is_told_to_end_gives_the_task_back"),
-    ("who left the group lives on", "workers/run.py", "            end_survivors(self.machine, self.behind, self.options.patience)\n", "            pass\n", RUN + "D9_who_loses_the_lease_ends_with_everything_that_it_started"),
+    ("who left the group lives on", "workers/run.py", "            end_survivors(self.machine, self.behind, self.options.patience)\n", "            pass\n", RUN + "who_loses_the_lease_ends_with_everything_that_it_started"),
     ("a run that is told to end passes nothing on", "workers/run.py", "            self.stopped_by = number\n            self._end_group(number)\n", "            self.stopped_by = number\n", RUN + "a_run_that_is_told_to_end_gives_the_task_back"),
     ("a stopped run leaves its command running", "workers/run.py", "            self.child.signal(signal.SIGSTOP)  #", "            pass  #", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
     ("a continued run leaves its command stopped", "workers/run.py", "                self.child.signal(number)\n        elif", "                pass\n        elif", RUN + "who_is_stopped_at_the_terminal_stops_the_command_and_continues_it"),
@@ -468,19 +468,25 @@ TABLE = [
     ("who hides its mark is not found", "board/orphans.py", "        found |= dict.fromkeys(members)\n", "        pass\n", KILLED + "what_hides_its_mark_is_ended_by_the_session_of_its_command"),
     ("any session of that number is the run's", "machine.py", "reused = known != started", "reused = False", KILLED + "nothing_is_ended_that_is_not_provably_of_the_run"),
     ("a number is never given again", "machine.py", "reused = not forks or self.forks() - forks >= self._pid_max() * 3 // 4", "reused = False", KILLED + "nothing_is_ended_that_is_not_provably_of_the_run"),
-    ("any boot has the run's sessions", "board/orphans.py", "if (run.process.boot, run.process.namespace) == here and UNKNOWN not in here:", "if True:", KILLED + "nothing_is_ended_that_is_not_provably_of_the_run"),
+    ("any boot has the run's sessions", "board/orphans.py", "is_here = (run.process.boot, run.process.namespace) == here and UNKNOWN not in here", "is_here = True", KILLED + "nothing_is_ended_that_is_not_provably_of_the_run"),
+    ("the board names the session that is ended", "board/orphans.py", "    if is_here and leads_for(machine, run, found):\n", "    if is_here:\n", KILLED + "the_board_cannot_name_any_process_for_the_command_of_a_run"),
+    ("a child of anybody is the run's command", "board/orphans.py", "return machine.parent(run.command) == run.process.pid and ", "return ", KILLED + "the_board_cannot_name_any_process_for_the_command_of_a_run"),
+    ("a dead parent is the run", "board/orphans.py", " and bool(machine.lives(run.process))", "", KILLED + "the_board_cannot_name_any_process_for_the_command_of_a_run"),
     ("the command is not known to the board", "workers/run.py", "        self._tell_of_command(self.child.pid)\n", "", KILLED + "what_hides_its_mark_is_ended_by_the_session_of_its_command"),
+    ("the run of another board is nobody's", "board/identity.py", "if is_agents_run(machine, one.pid)), 0)", "if False), 0)", RUN + "a_run_of_another_board_is_known_without_its_variables"),
+    ("every run of another board is an agent's", "board/identity.py", '    return "--agent" in named or (not named and machine.has_variable(pid, "DIBS_AGENT"))', "    return True", RUN + "a_persons_run_of_another_board_makes_nobody_an_agent"),
+    ("a run that a variable names is nobody's", "board/identity.py", ' or (not named and machine.has_variable(pid, "DIBS_AGENT"))', "", RUN + "a_run_of_another_board_is_known_without_its_variables"),
     ("an agent of a run may be a person", "board/identity.py", "        if part and not run.person:\n", "        if False:\n", RUN + "an_agent_that_a_run_started_is_no_person_whatever_it_says"),
     ("a person's run makes agents", "board/identity.py", "        if part and not run.person:\n", "        if part:\n", RUN + "a_persons_own_run_makes_nobody_an_agent"),
     ("a session of processes says nothing", "board/identity.py", "in above or is_in_session(machine, run.behind)", "in above", RUN + "an_agent_that_a_run_started_is_no_person_whatever_it_says"),
-    ("a run of another board says nothing", "board/identity.py", "if marked and agent and not is_known else", "if False else", RUN + "a_run_of_another_board_is_known_by_its_variables"),
+    ("a run of another board says nothing", "board/identity.py", "    if marked and agent and not is_known:\n", "    if False:\n", RUN + "a_run_of_another_board_is_known_by_its_variables"),
     ("a hold states no process", "library/lease.py", "pid=self._own_pid(rules))", "pid=None)", STATED + "a_script_that_was_killed_inside_a_hold_is_shown_as_stale_and_taken_over"),
     ("anybody's process may be stated", "machine.py", "return found if own and same and", "return found if same and", STATED + "the_process_of_another_user_or_namespace_is_a_usage_error"),
     ("a process of any namespace may be stated", "machine.py", "return found if own and same and", "return found if own and", STATED + "the_process_of_another_user_or_namespace_is_a_usage_error"),
     ("people have a process", "board/identity.py", '    if who.person:\n        raise bad_argument(f"{who.name} is a person', '    if False:\n        raise bad_argument(f"{who.name} is a person', STATED + "a_person_states_no_process"),
     ("a subagent runs under its parent's lease", "workers/run.py", "    if slash:\n", "    if False:\n", RUN + "a_subagent_runs_nothing_under_its_parents_lease"),
     ("a person's command is an agent's", "workers/run.py", 'n not in ("DIBS_AGENT", "DIBS_SESSION")}', "n}", RUN + "a_persons_command_is_nobodys_agent"),
-    ("a command outlives a killed run", "workers/child.py", "        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n", "", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
+    ("a command outlives a killed run", "workers/child.py", "        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n", "", RUN + "a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("the command stays in our group", "workers/child.py", "start_new_session=True", "start_new_session=False", RUN + "an_interrupted_command_has_not_failed"),
     ("output comes at the end", "workers/child.py", "        return source.read(CHUNK)\n", "        return source.readall()\n", RUN + "output_passes_through_while_the_command_runs"),
     ("who holds the output open is waited for", "workers/child.py", '            if self._status is not None and not poll.poll(0):\n                return b""\n', "            pass\n", RUN + "nobody_waits_for_what_the_command_left_behind"),
@@ -488,9 +494,9 @@ TABLE = [
     ("nobody reads, and the command goes on", "workers/child.py", "                if not write_all(to, chunk):\n                    break\n", "                write_all(to, chunk)\n", RUN + "who_stops_reading_stops_the_command"),
     ("a log for everybody", "workers/child.py", "0o600)", "0o644)", RUN + "output_is_kept_for_its_owner_alone"),
     ("any mark is ours", "machine.py", 'if wanted in _read(f"/proc/{pid}/environ").split("\\0")', 'if wanted in _read(f"/proc/{pid}/environ")', RUN + "a_process_of_another_run_is_not_a_survivor_of_this_one"),
-    ("survivors are only asked", "board/orphans.py", "((signal.SIGTERM, patience), (signal.SIGKILL, KILLED))", "((signal.SIGTERM, patience),)", RUN + "E12_a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
+    ("survivors are only asked", "board/orphans.py", "((signal.SIGTERM, patience), (signal.SIGKILL, KILLED))", "((signal.SIGTERM, patience),)", RUN + "a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("options of the command are ours", "cli/main.py", "ours + given[:position] + after[len(ours) :]", "after + given[:position]", RUN + "what_stands_after_the_dashes_is_the_commands_own"),
-    ("who hides its mark lives on", "workers/run.py", "            self.child.signal(signal.SIGKILL)  # those", "            pass  # those", RUN + "D9_who_hides_its_mark_ends_with_the_group"),
+    ("who hides its mark lives on", "workers/run.py", "            self.child.signal(signal.SIGKILL)  # those", "            pass  # those", RUN + "who_hides_its_mark_ends_with_the_group"),
     ("a run is not renewed", "workers/run.py", "        self.keeper.start()\n", "", RUN + "the_lease_is_renewed_while_the_command_lives"),
     ("a claim inside a run unties the session", "board/identity.py", "return marked if marked is not None and marked in", "return marked if False and marked in", RUN + "the_session_lives_as_long_as_the_run_also_when_the_command_claims"),
     ("a mark from elsewhere ties a session", "board/identity.py", "return marked if marked is not None and marked in ancestors(around.machine) else None", "return marked", IDENTITY),
@@ -515,13 +521,13 @@ TABLE = [
     ("dispatch: a second signal is not heard", "workers/dispatch.py", "                        elif self._draining:\n", "                        elif not self.crew:\n", DISPATCH + "who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves"),
     ("dispatch: it looks all the time", "workers/dispatch.py", "if not self._draining and not self._is_idle(felt):", "if not self._draining:", MATCHING + "where_nothing_fits_a_look_is_repeated_after_a_while_or_a_change"),
     ("dispatch: a change is not looked at", "workers/dispatch.py", "return pulse == felt and ", "return ", MATCHING + "where_nothing_fits_a_look_is_repeated_after_a_while_or_a_change"),
-    ("dispatch: the dead are left lying", "workers/dispatch.py", "        self._sweep()\n        if", "        if", DISPATCH + "D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line"),
+    ("dispatch: the dead are left lying", "workers/dispatch.py", "        self._sweep()\n        if", "        if", DISPATCH + "old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line"),
     ("dispatch: a pause is said again and again", "workers/dispatch.py", "if found.paused != self._paused:", "if found.paused or self._paused:", DISPATCH + "a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed"),
     ("dispatch: wrong settings end it", "workers/dispatch.py", '            self._say("settings", f"the settings stay as they were: {problem}", code=problem.code)\n            return\n', "            raise\n", DISPATCH + "settings_are_read_anew_when_told_and_wrong_ones_change_nothing"),
     ("dispatch: a person is started", "board/matching.py", "if actor is not None and actor.is_human:", "if actor is not None and not actor:", DISPATCH + "a_persons_name_is_no_agent"),
     ("dispatch: logs pile up", "workers/pool.py", "                os.unlink(worker.log)", "                str(worker.log)", DISPATCH + "ready_work_is_started_within_the_agents_limit_and_carried_on"),
-    ("dispatch: a worker imports what lies about", "workers/pool.py", 'sys.executable, "-P", "-m"', 'sys.executable, "-m"', DISPATCH + "D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings"),
-    ("dispatch: settings say who a worker is", "board/agents.py", "if name.startswith(RESERVED):", "if not name:", BAD_INPUT + "settings_that_cannot_be_right_stop_every_command"),
+    ("dispatch: a worker imports what lies about", "workers/pool.py", 'sys.executable, "-P", "-m"', 'sys.executable, "-m"', DISPATCH + "what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings"),
+    ("dispatch: settings say who a worker is", "board/settings.py", "if name.startswith(RESERVED):", "if not name:", BAD_INPUT + "settings_that_cannot_be_right_stop_every_command"),
     # Recovery.
     ("recovery: the dead need a second look", "domain/decide/recovery.py", "    if death is not None:\n        return Change(task, (lease_ended(case, task, death.cause),))\n", "", RECOVERY + "a_dead_process_needs_no_second_look"),
     ("recovery: the living are suspected", "domain/decide/recovery.py", "    if lease.live(case.now):\n        return None\n    if lease.suspect", "    if lease.suspect", RECOVERY + "evidence_counts_only_for_the_lease_as_it_was_seen"),
@@ -534,7 +540,7 @@ TABLE = [
     ("recovery: an agent's assignment outlives its lease", "domain/decide/recovery.py", "unassigns=not lease.bound and not case.actor(lease.actor).is_human", "unassigns=False", RECOVERY + "a_persons_assignment_bars_agents_after_a_sweep_an_agents_does_not"),
     ("recovery: a person's assignment ends with its lease", "domain/decide/recovery.py", " and not case.actor(lease.actor).is_human", "", RECOVERY + "a_persons_assignment_bars_agents_after_a_sweep_an_agents_does_not"),
     ("recovery: the dead worked on", "domain/decide/recovery.py", "silent = idle or death_evidence(task, case.facts) is not None", "silent = idle", RECOVERY + "a_dead_process_needs_no_second_look"),
-    ("recovery: a retry ends the living", "domain/decide/recovery.py", "        not lease.live(case.now) or death_evidence(task, case.facts) is not None\n", "        True\n", RECOVERY + "retry_frees_what_the_dead_hold_downstream_and_leaves_the_living " + LIFECYCLE + "D2_retry_frees_what_the_dead_hold_downstream_and_nothing_else"),
+    ("recovery: a retry ends the living", "domain/decide/recovery.py", "        not lease.live(case.now) or death_evidence(task, case.facts) is not None\n", "        True\n", RECOVERY + "retry_frees_what_the_dead_hold_downstream_and_leaves_the_living " + LIFECYCLE + "retry_frees_what_the_dead_hold_downstream_and_nothing_else"),
     ("recovery: a retry leaves the late", "domain/decide/recovery.py", "not lease.live(case.now) or death_evidence(task, case.facts) is not None", "death_evidence(task, case.facts) is not None", RECOVERY + "retry_frees_what_the_dead_hold_downstream_and_leaves_the_living"),
     ("recovery: a retry leaves the dead", "domain/decide/recovery.py", "not lease.live(case.now) or death_evidence(task, case.facts) is not None", "not lease.live(case.now)", RECOVERY + "retry_frees_what_the_dead_hold_downstream_and_leaves_the_living"),
     ("recovery: every force raises", "domain/decide/recovery.py", "raised = command.force and used_up", "raised = command.force", RECOVERY + "a_forced_retry_raises_nothing_while_attempts_are_left"),
@@ -543,7 +549,7 @@ TABLE = [
     ("recovery: complete is never redone", "domain/decide/recovery.py", "task.state == COMPLETE and not command.redo", "task.state == COMPLETE", RECOVERY + "complete_tasks_downstream_stay_without_redo_and_dropped_ones_always"),
     ("recovery: the untouched are reset", "domain/decide/recovery.py", "if not kept and e.reset_task(task) != task:", "if not kept:", RECOVERY + "complete_tasks_downstream_stay_without_redo_and_dropped_ones_always"),
     ("recovery: nobody was interrupted", "domain/decide/recovery.py", "overruled=held_by_another(task, case.caller)", "overruled=False", RECOVERY + "everyone_interrupted_is_named"),
-    ("recovery: a reset is for everybody", "domain/decide/recovery.py", "(anew, *(kept_from_others(case, command, task) if is_named else ()))", "(anew,)", RECOVERY + "a_person_who_resets_for_herself_is_not_overrun " + LIFECYCLE + "P2_what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking"),
+    ("recovery: a reset is for everybody", "domain/decide/recovery.py", "(anew, *(kept_from_others(case, command, task) if is_named else ()))", "(anew,)", RECOVERY + "a_person_who_resets_for_herself_is_not_overrun " + LIFECYCLE + "what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking"),
     ("recovery: all below is kept, too", "domain/decide/recovery.py", "if is_named else ()))", "))", RECOVERY + "only_the_named_tasks_are_kept_from_others"),
     ("recovery: a second parker is named", "domain/decide/recovery.py", "if command.park and task.parked_by is None:", "if command.park:", RECOVERY + "who_parked_a_task_first_stays_named"),
     ("liveness: people are looked at", "board/liveness.py", "if lease.kind != HUMAN and (key", "if (key", RECOVERY + "people_have_no_process"),
@@ -577,7 +583,7 @@ TABLE = [
     ("next: too early is ready", "board/facts/queue.py", "        and (task.terms.not_before or 0) <= tx.now\n", "", DEPENDENCIES + "ready_is_one_predicate"),
     ("next: resting is ready", "board/facts/queue.py", "        and (task.rests_until or 0) <= tx.now\n", "", DEPENDENCIES + "ready_is_one_predicate"),
     ("depend: a task waits for itself", "board/facts/queue.py", "    if on.id == task.id:\n        return (task.key, task.key)\n", "", DEPENDENCIES + "a_cycle_is_refused_and_shown"),
-    ("depend: cycles are made", "board/facts/queue.py", "    if not tx.is_upstream(task.id, on.id):\n        return ()\n", "    return ()\n", DEPENDENCIES + "a_cycle_is_refused_and_shown " + LIFECYCLE + "37_dependencies_that_are_made_at_once_make_no_cycle"),
+    ("depend: cycles are made", "board/facts/queue.py", "    if not tx.is_upstream(task.id, on.id):\n        return ()\n", "    return ()\n", DEPENDENCIES + "a_cycle_is_refused_and_shown " + LIFECYCLE + "dependencies_that_are_made_at_once_make_no_cycle"),
     ("reset: only is all", "board/facts/queue.py", "    if not command.only:\n", "    if True:\n", RECOVERY + "only_the_named_tasks_if_that_is_said"),
     ("reset: comes into scopes", "board/facts/queue.py", "return reserved(tx, facts, named) if receiver or command.mine else facts", "return facts", RECOVERY + "reset_comes_into_nobodys_scope"),
     ("reset: stands in its own way", "board/facts/queue.py", "ends = {task.id for task in facts.many}", "ends: set[TaskId] = set()", RECOVERY + "reset_comes_into_nobodys_scope"),
@@ -587,9 +593,13 @@ TABLE = [
     ("sweep: a stopped run's command lives on", "workers/sweep.py", "if lease.task in over:", "if False:", RECOVERY + "what_stands_still_too_long_loses_its_command_before_its_lease"),
     ("a claim leaves the command of the dead running", "board/execute.py", "dead = kill_orphans_of_dead(self, command.task)", "from dibs.board.liveness import evidence_for, leases_of; dead = evidence_for(self, leases_of(self, command.task))", RECOVERY + "whoever_takes_from_the_dead_ends_what_is_left_of_them_first"),
     ("sweep: ends commands too early", "workers/sweep.py", "    return now >= lease_ends(", "    return True or lease_ends(", RECOVERY + "where_everybody_lives_nothing_is_written"),
-    ("run: begins beside the former command", "workers/run.py", "            self._end_former()\n", "", KILLED + "what_a_killed_run_left_at_work_is_ended_before_its_heir_begins"),
+    ("run: begins beside the former command", "workers/run.py", "            self._end_former()\n", "", KILLED + "what_a_stopped_run_left_at_work_is_ended_before_a_claim_of_its_task_begins"),
+    ("processes of ended leases are kept for ever", "storage/transaction.py", 'self._change("prune_lease_processes", before=self.now - PROCESSES_KEPT)', "pass", STATED + "the_process_of_an_ended_lease_is_forgotten_after_thirty_days"),
+    ("processes of running leases are pruned", "storage/sql/queries.sql", "AND ended.ended < :before)", "AND ended.ended < :before) OR board = :board", STATED + "the_process_of_an_ended_lease_is_forgotten_after_thirty_days"),
+    ("a partial file stays behind", "board/transfer/scratch.py", "    remove_left_behind(dirname(path), PART, PART_END)\n", "", EXPORT + "the_partial_file_of_a_killed_process_is_removed_by_the_next_one_in_that_folder"),
+    ("a partial file in use is removed", "board/transfer/scratch.py", "        with suppress(OSError):  # where files cannot be locked, nothing is removed either\n            flock(descriptor, LOCK_EX)\n", "", EXPORT + "the_partial_file_of_a_killed_process_is_removed_by_the_next_one_in_that_folder"),
     ("run: a renewal ties what the session claimed elsewhere", "workers/run.py", "who = self.who.but(place=None, behind=None)", "who = self.tied.but(behind=None)", LIFECYCLE + "what_a_session_claims_beside_its_run_does_not_end_with_the_run"),
-    ("a swept holder is not named", "board/outcome.py", ', getattr(event, "former", None)', ",", LIFECYCLE + "D15_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was"),
+    ("a swept holder is not named", "board/outcome.py", ', getattr(event, "former", None)', ",", LIFECYCLE + "a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was"),
     ("several keys are no keys", "cli/arguments.py", ' or each.options.get("nargs") in SEVERAL', "", BAD_INPUT + "bad_input_is_refused_clearly_and_changes_nothing"),
     ("scopes: who is late is renewed", "domain/decide/tasks.py", " or (case.late and case.facts.rivals)", "", DEPENDENCIES + "a_late_renewal_is_refused_where_somebody_came_into_the_scope"),
     ("scopes: an assignment is always free", "domain/guards.py", "(case.late or case.may_bind) and not ends", "case.late and not ends", DEPENDENCIES + "an_assignment_is_not_taken_up_beside_another_session_that_has_its_paths"),
@@ -614,7 +624,7 @@ TABLE = [
     ("files: a step is told twice", "backlogs/formats/kano.py", "return any(tells(line, step) for line in lines)", "return False", KANO + "the_end_clears_the_record_and_keeps_the_owner_and_the_token"),
     ("files: an empty section is no gate", "backlogs/formats/kano.py", "if not document.section(title)", "if False", KANO + "an_empty_section_is_the_ready_gate"),
     ("files: claims of the dead stay in a graph", "backlogs/formats/workgraph.py", "heals = True", "heals = False", GRAPHS + "old_graphs_with_stale_claims_heal_with_one_summary_line"),
-    ("files: the lock of a graph is not taken", "backlogs/formats/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_graphs.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
+    ("files: the lock of a graph is not taken", "backlogs/formats/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_workgraph_sync.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
     # Installed, and removed again.
     Mutant("uninstall: any name is ours", "board/manifest.py", "if re.fullmatch(pattern, name)", "if True", f"{UNINSTALL}files_of_others_in_the_boards_folder_stay_and_are_named"),
     Mutant("uninstall: others' files are ours", "board/manifest.py", "            and found.st_uid == os.geteuid()\n", "", f"{UNINSTALL}a_file_of_another_user_beside_the_board_stays"),
@@ -657,6 +667,7 @@ TABLE = [
     Mutant("limits: unknown areas count as overlapping", "board/facts/task.py", "            if unknown:\n", "            if not ground:\n", f"{FILE_LIMITS}nobody_knows_what_an_area_stands_for_that_cannot_be_read"),
     Mutant("quoting: variation selectors", "domain/display.py", "character.isprintable() and character not in UNSEEN", "character.isprintable()", f"{DISPLAY}no_character_of_format_or_control_passes_by_itself"),
     Mutant("quoting: quotes inside", "domain/display.py", """.replace('"', '\\\\"')""", "", f"{DISPLAY}in_a_sentence_it_is_quoted_and_cut"),
+    ("a sentence may be a name", "storage/rows.py", '    if text.isprintable() and " " not in text:\n', "    if True:\n", QUOTING + "a_name_that_somebody_wrote_into_the_board_is_quoted"),
     Mutant("quoting: paths", "domain/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("quoting: the label", "integrations/harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("text: scripts of a name", "domain/checks.py", "        _check_scripts(name)\n", "        pass\n", f"{TEXT}a_name_that_mixes_scripts_is_refused_and_says_so"),

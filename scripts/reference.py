@@ -11,9 +11,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from dibs.board.agents import AGENT, Agent
-from dibs.board.identity import HARNESSES
-from dibs.board.settings import PERSONAL, SETTINGS, Settings, field_of
+from dibs.board.settings import AGENT, PERSONAL, SETTINGS, Agent, Settings, field_of
 from dibs.cli import verbs
 from dibs.domain import checks, model
 from dibs.domain.commands import TYPED
@@ -24,6 +22,7 @@ from dibs.domain.instants import exact
 from dibs.domain.rights import PARENT_ONLY, RIGHTS
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
 from dibs.domain.states import MOVES, SAME
+from dibs.harnesses import KNOWN
 from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP
 from dibs.storage.fingerprint import computed
 
@@ -80,7 +79,7 @@ def states() -> list[str]:
         "The first question that is answered with no is the refusal. The codes are in",
         "[errors.md](errors.md).",
         "",
-        *[line for group in alike() for line in asked(group)],
+        *[line for group in alike() for line in guards_of(group)],
     ]
 
 
@@ -105,7 +104,7 @@ def alike() -> list[list[str]]:
     return list(groups.values())
 
 
-def asked(group: list[str]) -> list[str]:
+def guards_of(group: list[str]) -> list[str]:
     lines = [f"### {', '.join(typed(verb) for verb in group)}", ""]
     if group[0] in ON_OWN_LEASE:
         lines += [
@@ -327,7 +326,7 @@ def settings() -> list[str]:
         "",
         *table(
             ("harness", "marks", "names the session"),
-            [(h.name, code(*h.marks), code(h.session) if h.session else "") for h in HARNESSES],
+            [(h.name, code(*h.marks), code(h.session) if h.session else "") for h in KNOWN],
         ),
         "## Limits",
         "",

@@ -152,6 +152,11 @@ class Linux:
         """The command line of a process, if this user may read it."""
         return _read(f"/proc/{pid}/cmdline").split("\0")[:-1]
 
+    def has_variable(self, pid: int, name: str) -> bool:
+        """Whether a process was started with this variable, if this user may read that."""
+        variables = _read(f"/proc/{pid}/environ").split("\0")
+        return any(one.startswith(f"{name}=") for one in variables)
+
     def is_stopped(self, pid: int) -> bool:
         stat = self._stat(pid)
         return stat is not None and stat[0] in "Tt"
@@ -250,6 +255,10 @@ class Darwin(Linux):
 
     def words(self, pid: int) -> list[str]:
         return _run("ps", "-ww", "-o", "command=", "-p", str(pid)).split()
+
+    def has_variable(self, pid: int, name: str) -> bool:
+        told = _run("ps", "-ww", "-E", "-o", "command=", "-p", str(pid)).split()
+        return any(word.startswith(f"{name}=") for word in told)
 
     def is_stopped(self, pid: int) -> bool:
         return _run("ps", "-o", "state=", "-p", str(pid)).startswith("T")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from os.path import exists, join, lexists
 
-from dibs.board.backends import load_at, settings_in, store_at
+from dibs.backlogs.places import FILE, SIGNS
 from dibs.board.limited_files import lines
-from dibs.board.locate import Place, locate
+from dibs.board.locate import Place, load_at, locate, settings_in, store_at
 from dibs.board.retry import ReadableBoard, retry_on_disconnect
 from dibs.board.settings import STRICT, Settings
 
@@ -138,7 +138,7 @@ def with_areas(board: Kind, place: Place) -> Kind:
 def wrong_in_committed(place: Place, settings: Settings) -> list[str]:
     """The problems in `dibs.toml`: what of it is ignored."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not lexists(join(root, COMMITTED)):
+    if not root or not lexists(join(root, FILE)):
         return []
     from dibs.backlogs.discover import wrong_in
 
@@ -150,7 +150,7 @@ def committed_proposals(place: Place) -> dict[str, Any]:
     effect until a user adopts them.
     """
     root = main_tree(place)
-    if not root or not exists(join(root, COMMITTED)):
+    if not root or not exists(join(root, FILE)):
         return {}
     from dibs.backlogs.discover import read_file
     from dibs.board.settings import proposals
@@ -161,7 +161,7 @@ def committed_proposals(place: Place) -> dict[str, Any]:
 def committed_areas(place: Place, settings: Settings) -> tuple[dict[str, tuple[str, ...]], str]:
     """The areas that `dibs.toml` names, and the first problem in reading them, or ""."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not lexists(join(root, COMMITTED)):
+    if not root or not lexists(join(root, FILE)):
         return {}, ""
     from dibs.backlogs.discover import stated_areas
 
@@ -170,15 +170,6 @@ def committed_areas(place: Place, settings: Settings) -> tuple[dict[str, tuple[s
 
 
 # Backlogs of item files.
-
-
-COMMITTED = "dibs.toml"
-
-
-MARKS = (
-    "_kano/backlog", ".claude/work-queue", ".wg", ".workgraph", "backlog/config.yml", COMMITTED,
-)  # fmt: skip
-"""Only where one of these exists may there be a backlog; elsewhere its code is not loaded."""
 
 
 def with_backlog(board: Kind, place: Place) -> Kind:
@@ -192,7 +183,7 @@ def with_backlog(board: Kind, place: Place) -> Kind:
 def backlog_at(place: Place, settings: Settings) -> Backlog | None:
     """The backlog that belongs to a board: in the main work tree, or where the setting says."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not any(exists(join(root, mark)) for mark in MARKS):
+    if not root or not any(exists(join(root, mark)) for mark in SIGNS):
         return None
     from dibs.backlogs.backlog import Backlog
     from dibs.backlogs.discover import dialects_at

@@ -43,8 +43,8 @@ def test_a_holder_that_gives_its_verb_again_gets_the_same_answer(repo, verb, tok
     again = repo.ok(verb, key, option, "all of it", *token, *CODEX)
     assert again.out == first.out
     assert again.err == "dibs: warning: you did this before: nothing was changed\n"
-    said = repo.json(verb, key, option, "all of it", *token, *CODEX)
-    assert (said["task"]["state"], said["task"]["holder"], said["events"]) == (state, None, [])
+    reply = repo.json(verb, key, option, "all of it", *token, *CODEX)
+    assert (reply["task"]["state"], reply["task"]["holder"], reply["events"]) == (state, None, [])
     assert (texts(repo, key), repo.json("log", key)["events"]) == (kept, events)
 
 

@@ -65,7 +65,7 @@ def test_the_end_clears_the_record_and_keeps_the_owner_and_the_token(yard, item)
     codex.claim(KEY)
     held = yard.text(item)
     codex.do(c.Complete(KEY, note="it works\nas it should"))
-    seq, said = yard.events(KEY)[-1].seq, "it works as it should"
+    seq, step = yard.events(KEY)[-1].seq, "it works as it should"
     changed = difference(held, yard.text(item))
     assert [line for line in changed if line.startswith("+")] == [
         "+ state: Done",
@@ -75,7 +75,7 @@ def test_the_end_clears_the_record_and_keeps_the_owner_and_the_token(yard, item)
         "+ lease_ttl: null",
         "+ lease_expires_at: null",
         f"+ dibs: {uid(yard)} 1.1",
-        f"+ {minute(yard)} [agent=codex] [model=unknown] Done: completed: {said} (dibs 1.1 #{seq})",
+        f"+ {minute(yard)} [agent=codex] [model=unknown] Done: completed: {step} (dibs 1.1 #{seq})",
     ]
     assert "owner: codex\n" in yard.text(item)
 

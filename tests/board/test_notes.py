@@ -164,13 +164,13 @@ def test_while_somebody_reads_an_older_state_it_is_said_where_the_text_still_is(
     with reader.read() as tx:
         assert list(tx.events())
         outcome = noted.person("ana").do(c.Redact(K, seq_of(noted, SECRET), WHY))
-        [said] = outcome.said
-        assert "somebody reads an older state" in said
+        [warnings] = outcome.said
+        assert "somebody reads an older state" in warnings
         kept = [path for path in files_of(noted) if SECRET.encode() in path.read_bytes()]
         assert kept
-        assert {str(path) for path in kept} <= {*said.split()}
+        assert {str(path) for path in kept} <= {*warnings.split()}
         with_reader = noted.person("ana").do(c.Redact(K, outcome.events[-1].of, WHY))
-        assert with_reader.said == (said,)
+        assert with_reader.said == (warnings,)
     assert noted.person("ana").do(c.Redact(K, outcome.events[-1].of, WHY)).said == ()
     assert not any(SECRET.encode() in path.read_bytes() for path in files_of(noted))
     reader.close()

@@ -15,7 +15,7 @@ from dibs.domain.refusals import Refused
 from dibs.storage.address import Address, parse, parse_untrusted
 from dibs.storage.postgres.health import is_local, tls
 from kit.boards import database_apart, new_address
-from kit.harnesses import edit, hook, said
+from kit.harnesses import claude_event, edit, hook
 from kit.listening import AsksForPassword, Listener
 from kit.postgres import PASSWORD, server
 from kit.repositories import DIBS, Repo, git
@@ -86,7 +86,7 @@ def test_the_refusal_says_how_a_person_accepts_the_server(tmp_path, listener):
 def test_a_harness_is_told_that_the_server_is_not_accepted_and_edits_go_on(tmp_path, listener):
     repo = Repo.create(tmp_path / "repo")
     beside(repo, f'url = "{listener.address}"\n')
-    begun = hook(repo, said("SessionStart", repo, source="startup"))
+    begun = hook(repo, claude_event("SessionStart", repo, source="startup"))
     edited = hook(repo, edit(repo, "a.py"))
     assert listener.connections == []
     assert "nobody has accepted" in begun.out + begun.err
@@ -364,8 +364,8 @@ def test_what_a_server_keeps_starts_nothing(tmp_path):
 
 def test_a_person_adopts_what_she_has_seen(shop):
     beside(shop, 'mirror_root = "/srv"\n' + PLANTED)
-    said = shop.fails(2, "config", "--adopt").err
-    assert 'command = ["sh", "-c", "touch $SEEN"]' in said
+    message = shop.fails(2, "config", "--adopt").err
+    assert 'command = ["sh", "-c", "touch $SEEN"]' in message
     assert not shop.config.exists()
     shop.ok("config", "--adopt", "--yes")
     ran = shop.ok("config")
@@ -391,18 +391,18 @@ def test_a_setting_is_written_where_it_counts_and_other_lines_stay(shop):
     assert text == (
         "# ours\nttl_agent = \"30m\" # two\n\n[areas]\nweb = ['web/**']\n\n[dispatch]\nmax = 4\n"
     )
-    told = shop.json("config")["settings"]
-    assert told["ttl_agent"] == {
+    settings = shop.json("config")["settings"]
+    assert settings["ttl_agent"] == {
         "value": "30m",
         "source": str(shop.folder / ".git/dibs/settings.toml"),
     }
-    assert told["agents.codex.command"]["value"] == "codex exec 'x y'"
-    assert told["agents.codex.max"]["source"].endswith(f"boards/{uid_of(shop)}.toml")
+    assert settings["agents.codex.command"]["value"] == "codex exec 'x y'"
+    assert settings["agents.codex.max"]["source"].endswith(f"boards/{uid_of(shop)}.toml")
     shop.ok("config", "--unset", "agents.codex")
     shop.ok("config", "--unset", "ttl_agent")
-    told = shop.json("config")["settings"]
-    assert told["ttl_agent"] == {"value": "2h", "source": "default"}
-    assert "agents.codex.command" not in told
+    settings = shop.json("config")["settings"]
+    assert settings["ttl_agent"] == {"value": "2h", "source": "default"}
+    assert "agents.codex.command" not in settings
 
 
 @pytest.mark.parametrize(
@@ -572,8 +572,8 @@ def test_the_user_configuration_is_found_by_the_id_of_the_board_on_every_clone(t
     first, second = (Repo.create(tmp_path / name, url) for name in ("first", "second"))
     first.ok("init")
     first.ok("config", "agents.codex.command", "true")
-    told = second.json("config")["settings"]
-    assert told["agents.codex.command"]["value"] == "true"
+    settings = second.json("config")["settings"]
+    assert settings["agents.codex.command"]["value"] == "true"
 
 
 def test_a_board_cannot_name_a_file_by_its_id(shop):
@@ -616,7 +616,7 @@ def test_what_is_on_this_machine(host, address, near):
 def test_doctor_says_the_sslmode_in_force(tmp_path):
     repo = Repo.create(tmp_path / "repo", new_address("postgres"))
     repo.ok("init")
-    told = {one["what"]: one for one in repo.json("doctor")["findings"]}
-    assert told["sslmode"]["found"] == "prefer; not encrypted, on this machine"
-    told = json.loads(repo.ok("doctor", "--json", PGSSLMODE="disable").out)["findings"]
-    assert next(one["found"] for one in told if one["what"] == "sslmode").startswith("disable")
+    findings = {one["what"]: one for one in repo.json("doctor")["findings"]}
+    assert findings["sslmode"]["found"] == "prefer; not encrypted, on this machine"
+    findings = json.loads(repo.ok("doctor", "--json", PGSSLMODE="disable").out)["findings"]
+    assert next(one["found"] for one in findings if one["what"] == "sslmode").startswith("disable")

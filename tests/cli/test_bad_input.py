@@ -173,7 +173,7 @@ class Case(NamedTuple):
     arguments: tuple[str, ...]
     exit: int
     code: str
-    says: str
+    expected: str
     environment: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -183,14 +183,16 @@ class Case(NamedTuple):
         return ascii(" ".join([*short, self.code]))[1:-1]
 
 
-def refused(line: str, exit_code: int, code: str, says: str, **environment: str) -> Case:
+def refused(line: str, exit_code: int, code: str, expected: str, **environment: str) -> Case:
     words = tuple(word.replace(HUGE, HUGE_WORD) for word in split(line))
-    return Case(words, exit_code, code, says, tuple(environment.items()))
+    return Case(words, exit_code, code, expected, tuple(environment.items()))
 
 
-def bad(line: str, says: str, **environment: str) -> Case:
+def bad(line: str, expected: str, **environment: str) -> Case:
     """Exit 2; but for what a harness calls, to which that would be a denial."""
-    return refused(line, 1 if line.startswith("hook") else 2, "bad_argument", says, **environment)
+    return refused(
+        line, 1 if line.startswith("hook") else 2, "bad_argument", expected, **environment
+    )
 
 
 WITH_KEY = {
@@ -386,8 +388,8 @@ LIKE_90S = "write it like 90s, 30m, 2h or 7d"
 TTL_RANGE = "it lies between 1 s and 30 d"
 TIMES = [
     *(
-        bad(f"claim T-1 --ttl '{ttl}' {AGENT}", says)
-        for ttl, says in {
+        bad(f"claim T-1 --ttl '{ttl}' {AGENT}", expected)
+        for ttl, expected in {
             "": LIKE_90S, " ": LIKE_90S, "abc": LIKE_90S, "5": LIKE_90S, "m": LIKE_90S,
             "5 m": LIKE_90S, "5M": LIKE_90S, "5min": LIKE_90S, "1.5h": LIKE_90S, "1h30m": LIKE_90S,
             "1w": LIKE_90S, "+5m": LIKE_90S, "0x5m": LIKE_90S, "1e3s": LIKE_90S,
@@ -609,8 +611,8 @@ REASONS = [
 
 NUMBERS = [
     *(
-        bad(f"{line}={value} {PERSON}", says)
-        for line, says in {
+        bad(f"{line}={value} {PERSON}", expected)
+        for line, expected in {
             "add t --priority": "the priority is",
             "add t --tier": "the tier is",
             "add t --max-attempts": "the number of attempts is",
@@ -691,16 +693,16 @@ BAD_NAMES = {
 }  # fmt: skip
 NAMES = [
     *(
-        bad(line.replace("=NAME", f"='{name}'"), says)
+        bad(line.replace("=NAME", f"='{name}'"), expected)
         for line in (
             "claim T-1 --agent=NAME --session s1",
             "claim T-1 --as=NAME",
             "claim T-1 --agent codex --session=NAME",
         )
-        for name, says in BAD_NAMES.items()
+        for name, expected in BAD_NAMES.items()
     ),
     *(
-        bad(line.replace("=NAME", f"='{name}'"), says)
+        bad(line.replace("=NAME", f"='{name}'"), expected)
         for line in (
             "claim T-1 --as ana --session=NAME",
             "assign T-1 --to=NAME --as ana",
@@ -712,7 +714,7 @@ NAMES = [
             "list --mine --as=NAME",
             "renew --as=NAME",
         )
-        for name, says in BAD_NAMES.items()
+        for name, expected in BAD_NAMES.items()
         if name in ("", "agent", "<name>", "a b", "a\0b", "a\ud800", HUGE)
     ),
     bad("actor set '' --tier 1 --as ana", "a name is empty"),
@@ -783,7 +785,7 @@ BAD_SCOPES = {
     "**/" * 17 + "a": "has more than 16 times **", "s" * 257: "a scope has 257 characters; the most is 256", HUGE: "a scope has 100000",
 }  # fmt: skip
 SCOPES = [
-    *(bad(f"add t --scope='{scope}' {PERSON}", says) for scope, says in BAD_SCOPES.items()),
+    *(bad(f"add t --scope='{scope}' {PERSON}", expected) for scope, expected in BAD_SCOPES.items()),
     *(
         bad(f"{line}='{scope}' {PERSON}", BAD_SCOPES[scope])
         for line in ("scope T-1 --add", "intake --channel mail --ref r --scope")
@@ -1009,29 +1011,29 @@ TABLE = [
 ]  # fmt: skip
 
 
-def is_told(case: Case, ran: Ran) -> None:
+def check_text(case: Case, ran: Ran) -> None:
     """Two lines for people: what is wrong, and what to do next."""
     assert (ran.code, ran.out) == (case.exit, ""), ran.err[:LONGEST_MESSAGE]
     assert "Traceback" not in ran.err
     assert re.fullmatch(r"dibs: [^\n]+\n  next: [^\n]+\n", ran.err), ran.err[:LONGEST_MESSAGE]
     assert ran.err.replace("\n", "").isprintable()
     message, advice = ran.err.splitlines()
-    assert case.says in message
+    assert case.expected in message
     assert len(message) <= LONGEST_MESSAGE
     assert not DESTRUCTIVE.search(advice)
 
 
-def is_told_in_json(case: Case, ran: Ran) -> None:
+def check_json(case: Case, ran: Ran) -> None:
     """One object with stable keys, and the same code."""
     assert (ran.code, ran.out) == (case.exit, ""), ran.err[:LONGEST_MESSAGE]
     assert ran.err.count("\n") == 1
-    told = json.loads(ran.err)
-    assert set(told) == {"schema", "error"}
-    assert told["schema"] == 1
-    error = told["error"]
+    reply = json.loads(ran.err)
+    assert set(reply) == {"schema", "error"}
+    assert reply["schema"] == 1
+    error = reply["error"]
     assert set(error) == {"code", "message", "advice", "facts"}
     assert error["code"] == case.code
-    assert case.says in error["message"]
+    assert case.expected in error["message"]
     assert not DESTRUCTIVE.search(error["advice"])
 
 
@@ -1040,8 +1042,8 @@ def test_bad_input_is_refused_clearly_and_changes_nothing(board, case):
     """The exit code, one message and its advice, the same in JSON; the board stays as it was."""
     before = board.snapshot()
     environment = dict(case.environment)
-    is_told(case, board.run(*case.arguments, **environment))
-    is_told_in_json(case, board.run("--json", *case.arguments, **environment))
+    check_text(case, board.run(*case.arguments, **environment))
+    check_json(case, board.run("--json", *case.arguments, **environment))
     assert board.snapshot() == before
 
 
@@ -1073,8 +1075,8 @@ def test_without_a_board_every_verb_says_so_and_makes_none(tmp_path, line):
     """`no_board`, exit 2, and nothing appears in the folder."""
     here = Here(Repo(tmp_path))
     case = refused(line, 2, "no_board", f"there is no board in {tmp_path}")
-    is_told(case, here.run(*case.arguments))
-    is_told_in_json(case, here.run("--json", *case.arguments))
+    check_text(case, here.run(*case.arguments))
+    check_json(case, here.run("--json", *case.arguments))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -1082,7 +1084,7 @@ def test_a_stated_board_that_is_not_there_is_named(fresh, tmp_path):
     """`DIBS_BOARD` leads to no board: the message names the folder that was stated."""
     nowhere = tmp_path / "nowhere" / "dibs"
     case = refused("list", 2, "no_board", str(tmp_path / "nowhere"))
-    is_told(case, fresh.run("list", DIBS_BOARD=str(nowhere)))
+    check_text(case, fresh.run("list", DIBS_BOARD=str(nowhere)))
     assert not nowhere.parent.exists()
 
 
@@ -1092,14 +1094,14 @@ def test_a_stated_board_that_is_a_file_is_no_folder(fresh, tmp_path, line):
     file = tmp_path / "file"
     file.write_text("mine")
     case = refused(line, 74, "unsafe_storage", "is not a folder")
-    is_told(case, fresh.run(*case.arguments, DIBS_BOARD=str(file)))
+    check_text(case, fresh.run(*case.arguments, DIBS_BOARD=str(file)))
     assert file.read_text() == "mine"
 
 
 def test_a_stated_board_whose_name_is_too_long_is_not_blamed_on_the_settings(fresh):
     """No such folder can exist: storage failed, exit 74."""
     case = refused("list", 74, "storage_failed", "the board cannot be used")
-    is_told(case, fresh.run("list", DIBS_BOARD="/" + "d" * 300))
+    check_text(case, fresh.run("list", DIBS_BOARD="/" + "d" * 300))
 
 
 def test_a_board_in_a_folder_whose_name_is_not_utf8_is_made_or_refused(fresh, tmp_path):
@@ -1119,7 +1121,7 @@ def test_a_folder_that_is_gone_is_no_board(fresh, tmp_path):
         ["sh", "-c", script], cwd=gone, env=clean_environment(), capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    is_told(refused("list", 2, "no_board", ""), Ran(done.returncode, done.stdout, done.stderr))
+    check_text(refused("list", 2, "no_board", ""), Ran(done.returncode, done.stdout, done.stderr))
 
 
 @pytest.mark.parametrize("pointer", ["gitdir: /nowhere/at/all", "", "\0", "rubbish"])
@@ -1130,7 +1132,7 @@ def test_a_worktree_that_points_nowhere_is_refused(tmp_path, pointer):
     for line in ("list", "init"):
         ran = here.run(line)
         assert ran.code == 2, ran.err
-        is_told(bad(line, f"{tmp_path}"), ran)
+        check_text(bad(line, f"{tmp_path}"), ran)
     assert [path.name for path in tmp_path.iterdir()] == [".git"]
 
 
@@ -1229,9 +1231,9 @@ BAD_SETTINGS = [
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "says"), BAD_SETTINGS, ids=lambda value: ascii(value[:30])
+    ("text", "code", "expected"), BAD_SETTINGS, ids=lambda value: ascii(value[:30])
 )
-def test_settings_that_cannot_be_right_stop_every_command(playground, text, code, says):
+def test_settings_that_cannot_be_right_stop_every_command(playground, text, code, expected):
     """The file and the setting are named; nothing is done with half of the settings."""
     file = playground.repo.database.parent / "settings.toml"
     if any(word in str(text) for word in ("log_dir", "notify", "agents")):
@@ -1240,9 +1242,9 @@ def test_settings_that_cannot_be_right_stop_every_command(playground, text, code
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     try:
         for line in ("list", "claim T-1 --as ana", "init"):
-            case = refused(line, 2, code, says)
-            is_told(case, playground.run(*case.arguments))
-            is_told_in_json(case, playground.run(*case.arguments, "--json"))
+            case = refused(line, 2, code, expected)
+            check_text(case, playground.run(*case.arguments))
+            check_json(case, playground.run(*case.arguments, "--json"))
     finally:
         file.unlink()
     assert playground.snapshot() == before
@@ -1258,7 +1260,7 @@ def users_file(repo):
 def test_settings_that_are_a_folder_cannot_be_read(fresh):
     """A folder in the place of the file is named."""
     (fresh.repo.database.parent / "settings.toml").mkdir()
-    is_told(refused("list", 2, "bad_setting", "settings.toml is not a file"), fresh.run("list"))
+    check_text(refused("list", 2, "bad_setting", "settings.toml is not a file"), fresh.run("list"))
 
 
 @pytest.mark.parametrize("text", ["colour = 1", "max_attempts = 0", "not toml"])
@@ -1274,14 +1276,14 @@ def test_strict_identity_asks_for_the_explicit_forms(fresh):
     """With `identity = strict` a harness's variable names no session."""
     (fresh.repo.database.parent / "settings.toml").write_text('identity = "strict"')
     ran = fresh.run("claim", "T-1", "--agent", "codex", CLAUDE_CODE_SESSION_ID="abc")
-    is_told(refused("claim", 2, "no_session", "codex has no session here"), ran)
+    check_text(refused("claim", 2, "no_session", "codex has no session here"), ran)
 
 
 # Notes from standard input.
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "expected"),
     [
         (b"", "the note is empty"),
         (b" \n\n", "the note is empty"),
@@ -1292,18 +1294,18 @@ def test_strict_identity_asks_for_the_explicit_forms(fresh):
     ],
     ids=["empty", "blank", "nul", "long", "huge", "not-utf8"],
 )
-def test_a_note_from_standard_input_is_checked_like_any_other(board, given, says):
+def test_a_note_from_standard_input_is_checked_like_any_other(board, given, expected):
     """Empty, too long, or not text: refused, and nothing is kept."""
     before = board.snapshot()
     stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
-    is_told(bad("note", says), board.run("note", "T-1", "-", "--as", "ana", stdin=stdin))
+    check_text(bad("note", expected), board.run("note", "T-1", "-", "--as", "ana", stdin=stdin))
     assert board.snapshot() == before
 
 
 def test_a_note_from_a_closed_standard_input_is_empty(board):
     """Nothing can be read: the note is empty."""
     before = board.snapshot()
-    is_told(bad("note", "the note is empty"), board.run("note", "T-1", "-", "--as", "ana"))
+    check_text(bad("note", "the note is empty"), board.run("note", "T-1", "-", "--as", "ana"))
     assert board.snapshot() == before
 
 
@@ -1374,7 +1376,7 @@ def test_the_last_value_in_range_is_accepted(fresh, line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "expected"),
     [
         ((b"add", b"caf\xe9", b"--as", b"ana"), NOT_TEXT),
         ((b"claim", b"T-\xff", b"--as", b"ana"), NOT_A_KEY),
@@ -1383,13 +1385,13 @@ def test_the_last_value_in_range_is_accepted(fresh, line):
         ((b"list", b"\xff"), "unrecognized arguments"),
     ],
 )
-def test_bytes_that_are_not_text_are_refused_by_the_real_command(repo, arguments, says):
+def test_bytes_that_are_not_text_are_refused_by_the_real_command(repo, arguments, expected):
     """What the shell passes need not be UTF-8."""
     done = subprocess.run(
         [DIBS.encode(), *arguments], cwd=repo.folder, env=clean_environment(), capture_output=True,
         check=False,
     )  # fmt: skip
-    is_told(bad("x", says), Ran(done.returncode, done.stdout.decode(), done.stderr.decode()))
+    check_text(bad("x", expected), Ran(done.returncode, done.stdout.decode(), done.stderr.decode()))
 
 
 def test_a_real_process_refuses_like_the_table(repo):
@@ -1399,7 +1401,7 @@ def test_a_real_process_refuses_like_the_table(repo):
         refused("claim T-9 --as ana", 2, "unknown_task", "there is no task T-9"),
         bad("clam", "did you mean claim?"),
     ):
-        is_told(case, repo.run(*case.arguments))
+        check_text(case, repo.run(*case.arguments))
 
 
 def test_a_closed_standard_input_is_an_empty_note_for_the_real_command(repo):
@@ -1409,7 +1411,7 @@ def test_a_closed_standard_input_is_an_empty_note_for_the_real_command(repo):
         ["sh", "-c", f'exec "{DIBS}" note T-1 - --as ana <&-'], cwd=repo.folder,
         env=clean_environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    is_told(bad("note", "the note is empty"), Ran(done.returncode, done.stdout, done.stderr))
+    check_text(bad("note", "the note is empty"), Ran(done.returncode, done.stdout, done.stderr))
 
 
 @pytest.mark.parametrize(

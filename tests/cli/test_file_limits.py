@@ -100,9 +100,9 @@ def test_nobody_knows_what_an_area_stands_for_that_cannot_be_read(repo):
     repo.ok("claim", "T-2", "--agent", "gemini", "--session", "g1")
     assert "is held by gemini" in denial(hook(repo, edit(repo, "docs/a.md")))
     (repo.folder / "dibs.toml").write_text("areas" + ".a" * 990 + " = 1\n")
-    told = context(hook(repo, edit(repo, "docs/a.md")))
-    assert 'nobody knows what "@docs" stands for' in told
-    assert DEEP in told
+    message = context(hook(repo, edit(repo, "docs/a.md")))
+    assert 'nobody knows what "@docs" stands for' in message
+    assert DEEP in message
     repo.ok("add", "Docs too", "--scope", "docs/**", *ANA)
     ran = repo.fails(4, "claim", "T-3", "--agent", "claude", "--session", "c1")
     assert 'nobody knows what "@docs" stands for, so they count as overlapping' in ran.err

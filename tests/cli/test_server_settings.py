@@ -68,9 +68,9 @@ def test_config_shows_the_address_that_a_board_moved_to(tmp_path):
 )
 def test_what_is_wrong_with_a_file_that_is_loaded_is_told_of_that_file(far, text):
     (far.folder / "board.toml").write_text(text)
-    said = far.fails(2, "config", "--load", "board.toml", "--as", "ana").err
-    assert "dibs: board.toml" in said
-    assert "postgresql" not in said
+    message = far.fails(2, "config", "--load", "board.toml", "--as", "ana").err
+    assert "dibs: board.toml" in message
+    assert "postgresql" not in message
 
 
 NAMES = {

@@ -97,7 +97,7 @@ class Situation:
     def fact(self, **changes) -> None:
         self.facts = self.facts.but(**changes)
 
-    def say(self, **changes) -> None:
+    def option(self, **changes) -> None:
         self.command = self.command.but(**changes)
 
 
@@ -125,8 +125,8 @@ TO_CLAIM = [
 ]
 TO_HOLD = [
     ("parent_only", lambda s: s.fact(caller=Caller(CODEX, "s1"))),
-    ("token_ahead", lambda s: s.say(token=Token(1, 2))),
-    ("lease_lost", lambda s: s.say(token=Token(1, 3))),
+    ("token_ahead", lambda s: s.option(token=Token(1, 2))),
+    ("lease_lost", lambda s: s.option(token=Token(1, 3))),
     ("lease_lost", lambda s: s.fact(former=None)),
     ("final", lambda s: s.task(state="failed")),
     ("wrong_state", lambda s: s.task(state="in_progress")),
@@ -141,7 +141,7 @@ def not_held(situation: Situation) -> None:
 
 
 def forget_token(situation: Situation) -> None:
-    situation.say(token=None)
+    situation.option(token=None)
 
 
 HELD_BY_NOBODY = [("lease_lost", forget_token), ("not_held", not_held)]
@@ -155,7 +155,7 @@ CASES = {
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA.but(tier=1), "", "CLAUDECODE"))),
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="stuck")),
+            ("reason_missing", lambda s: s.option(reason="stuck")),
             ("final", lambda s: s.task(state="failed")),
             (
                 "wrong_state",
@@ -191,21 +191,21 @@ CASES = {
     ),
     "fail": (
         c.Fail(K, token=AHEAD),
-        [*TO_HOLD, *HELD_BY_NOBODY, ("reason_missing", lambda s: s.say(reason="no luck"))],
+        [*TO_HOLD, *HELD_BY_NOBODY, ("reason_missing", lambda s: s.option(reason="no luck"))],
     ),
     "block": (
         c.Block(K, token=AHEAD),
         [
             *TO_HOLD,
             ("lease_lost", forget_token),
-            ("reason_missing", lambda s: s.say(reason="waits")),
+            ("reason_missing", lambda s: s.option(reason="waits")),
         ],
     ),
     "release": (
         c.Release(K, token=AHEAD),
         [
             ("parent_only", lambda s: s.fact(caller=Caller(CODEX, "s1"))),
-            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("token_ahead", lambda s: s.option(token=Token(1, 2))),
             ("lease_lost", lambda s: (forget_token(s), s.fact(former=None))),
             ("held", lambda s: s.task(lease=None)),
         ],
@@ -231,13 +231,13 @@ CASES = {
         [
             ("final", lambda s: s.task(state="open")),
             ("wrong_state", lambda s: s.task(state="review")),
-            ("reason_missing", lambda s: s.say(reason="not yet")),
+            ("reason_missing", lambda s: s.option(reason="not yet")),
         ],
     ),
     "drop": (
         c.Drop(K, token=AHEAD),
         [
-            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("token_ahead", lambda s: s.option(token=Token(1, 2))),
             ("lease_lost", forget_token),
             ("final", lambda s: s.task(state="open")),
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
@@ -252,13 +252,13 @@ CASES = {
             ("bound", lambda s: s.task(lease=None, assignee=None)),
             ("not_assigned", lambda s: s.task(lease=OTHERS_LEASE.but(session=None))),
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="changed my mind")),
+            ("reason_missing", lambda s: s.option(reason="changed my mind")),
         ],
     ),
     "depend": (
         c.Depend(K, token=AHEAD, on=("T-9",)),
         [
-            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("token_ahead", lambda s: s.option(token=Token(1, 2))),
             ("lease_lost", forget_token),
             ("final", lambda s: s.task(state="open")),
             ("held", lambda s: (s.task(lease=None), s.fact(cycle=(K, "T-9", K)))),
@@ -282,7 +282,7 @@ CASES = {
             ("wrong_state", lambda s: s.task(state="in_progress", attempts=3)),
             ("held", lambda s: s.task(lease=None, state="failed")),
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(force=False)),
+            ("reason_missing", lambda s: s.option(force=False)),
             ("used_up", lambda s: s.task(attempts=2)),
         ],
     ),
@@ -291,8 +291,8 @@ CASES = {
         [
             ("unknown_actor", lambda s: s.fact(receiver=CODEX, many=(WORST, EASY_TASK.but(id=2)))),
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="begin anew")),
-            ("unconfirmed", lambda s: s.say(yes=True)),
+            ("reason_missing", lambda s: s.option(reason="begin anew")),
+            ("unconfirmed", lambda s: s.option(yes=True)),
             ("wrong_kind", lambda s: s.fact(many=(EASY_TASK,))),
             ("scope_held", lambda s: s.fact(rivals=())),
         ],
@@ -301,30 +301,30 @@ CASES = {
         c.AddStint(K, NOW + 20, NOW + 10, actor="ana"),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="forgotten")),
+            ("reason_missing", lambda s: s.option(reason="forgotten")),
             ("unknown_actor", lambda s: s.fact(receiver=ANA)),
-            ("bad_period", lambda s: s.say(ended=NOW + 20)),
-            ("bad_period", lambda s: s.say(started=NOW - 10)),
-            ("bad_period", lambda s: s.say(ended=NOW)),
-            ("stint_overlaps", lambda s: s.say(started=NOW - 5)),
+            ("bad_period", lambda s: s.option(ended=NOW + 20)),
+            ("bad_period", lambda s: s.option(started=NOW - 10)),
+            ("bad_period", lambda s: s.option(ended=NOW)),
+            ("stint_overlaps", lambda s: s.option(started=NOW - 5)),
             ("stint_overlaps", lambda s: s.task(lease=None)),
             ("approved", lambda s: s.fact(period=None)),
-            ("unconfirmed", lambda s: s.say(yes=True)),
+            ("unconfirmed", lambda s: s.option(yes=True)),
         ],
     ),
     "amend_stint": (
         c.AmendStint(7),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="forgotten")),
+            ("reason_missing", lambda s: s.option(reason="forgotten")),
             ("already_amended", lambda s: s.fact(stints=STINTS.but(replaced_by=None))),
-            ("bad_argument", lambda s: s.say(ended=NOW - 11)),
-            ("bad_period", lambda s: s.say(ended=NOW + 1)),
-            ("bad_period", lambda s: s.say(ended=NOW)),
-            ("stint_overlaps", lambda s: s.say(started=NOW - 5)),
+            ("bad_argument", lambda s: s.option(ended=NOW - 11)),
+            ("bad_period", lambda s: s.option(ended=NOW + 1)),
+            ("bad_period", lambda s: s.option(ended=NOW)),
+            ("stint_overlaps", lambda s: s.option(started=NOW - 5)),
             ("stint_overlaps", lambda s: s.task(lease=None)),
             ("approved", lambda s: s.fact(period=None)),
-            ("unconfirmed", lambda s: s.say(yes=True)),
+            ("unconfirmed", lambda s: s.option(yes=True)),
         ],
     ),
     "report_usage": (
@@ -353,10 +353,10 @@ CASES = {
     "edit": (
         c.Edit(K, token=AHEAD, title="x", charge_code="ACME-1"),
         [
-            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("token_ahead", lambda s: s.option(token=Token(1, 2))),
             ("lease_lost", forget_token),
             ("final", lambda s: s.task(state="open")),
-            ("held", lambda s: (s.task(lease=None), s.say(tier=1))),
+            ("held", lambda s: (s.task(lease=None), s.option(tier=1))),
             ("people_only", lambda s: s.task(creator=1)),
             ("file_says_it", lambda s: s.task(item=None)),
             ("bad_charge_code", lambda s: s.fact(rules=Rules(charge_codes=("ACME-1",)))),
@@ -365,7 +365,7 @@ CASES = {
     "scope": (
         c.Scope(K, token=AHEAD, add=("a",)),
         [
-            ("token_ahead", lambda s: s.say(token=Token(1, 2))),
+            ("token_ahead", lambda s: s.option(token=Token(1, 2))),
             ("lease_lost", forget_token),
             ("final", lambda s: s.task(state="open")),
             ("held", lambda s: s.task(lease=None)),
@@ -375,7 +375,7 @@ CASES = {
         c.Allow(K, ("src/a",), to="nobody", span=60_000_000),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="a hotfix")),
+            ("reason_missing", lambda s: s.option(reason="a hotfix")),
             ("unknown_actor", lambda s: s.fact(receiver=ANA)),
             ("final", lambda s: s.task(state="review")),
             ("wrong_state", lambda s: s.task(state="open", lease=None)),
@@ -394,7 +394,7 @@ CASES = {
         c.Redact(K, 7),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="a secret")),
+            ("reason_missing", lambda s: s.option(reason="a secret")),
             ("unknown_note", lambda s: s.fact(noted="text")),
         ],
     ),
@@ -402,8 +402,8 @@ CASES = {
         c.SetActor("dora"),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("unknown_actor", lambda s: (s.fact(receiver=CODEX), s.say(kind="human"))),
-            ("kind_is_fixed", lambda s: s.say(kind="service")),
+            ("unknown_actor", lambda s: (s.fact(receiver=CODEX), s.option(kind="human"))),
+            ("kind_is_fixed", lambda s: s.option(kind="service")),
         ],
     ),
     "approve": (
@@ -412,7 +412,7 @@ CASES = {
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
             ("unknown_actor", lambda s: s.fact(receiver=ANA)),
             ("own_timesheet", lambda s: s.fact(receiver=CODEX)),
-            ("period_not_over", lambda s: s.say(until=NOW)),
+            ("period_not_over", lambda s: s.option(until=NOW)),
             ("stint_open", lambda s: s.fact(period=Period((), (APPROVAL,)))),
             ("approved", lambda s: s.fact(period=Period())),
         ],
@@ -421,7 +421,7 @@ CASES = {
         c.Reopen("codex", 0, NOW, "a week"),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="a mistake")),
+            ("reason_missing", lambda s: s.option(reason="a mistake")),
             ("unknown_actor", lambda s: s.fact(receiver=CODEX)),
             ("not_approved", lambda s: s.fact(period=Period((), (APPROVAL.but(until=NOW),)))),
         ],
@@ -438,14 +438,14 @@ CASES = {
         c.RestoreBoard(),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="a mistake")),
+            ("reason_missing", lambda s: s.option(reason="a mistake")),
         ],
     ),
     "set_clock": (
         c.SetClock(),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("reason_missing", lambda s: s.say(reason="battery")),
+            ("reason_missing", lambda s: s.option(reason="battery")),
         ],
     ),
 }
@@ -492,7 +492,7 @@ def test_the_callers_own_lease_goes_on_before_all_gates(verb):
     situation.task(waits_on=0)
     if verb == "force":
         assert situation.code() == "reason_missing"
-        situation.say(reason="mine")
+        situation.option(reason="mine")
     else:
         assert situation.code() == "gate_not_met"
         situation.task(item=situation.facts.task.item.but(gate=""))

@@ -59,8 +59,8 @@ def test_a_comment_is_an_ask_of_its_own(payload):
 
 
 def test_an_issue_that_was_moved_names_what_it_was(payload):
-    ask = read("issues", payload("issues_opened_after_transfer.json"))
-    assert (ask.ref, ask.formerly) == ("lamp-works/web#3", "lamp-works/shop#12")
+    request = read("issues", payload("issues_opened_after_transfer.json"))
+    assert (request.ref, request.formerly) == ("lamp-works/web#3", "lamp-works/shop#12")
 
 
 @pytest.mark.parametrize("name", [ISSUE, COMMENT, "issues_opened_after_transfer.json"])
@@ -78,21 +78,27 @@ def test_no_character_of_any_text_is_kept(text):
         for part in ("issue", "comment"):
             if part in fields:
                 fields[part]["body"] = text
-        ask = read("", json.dumps(fields, ensure_ascii=False).encode())
-        assert not set(repr(ask)) & set(text)
+        request = read("", json.dumps(fields, ensure_ascii=False).encode())
+        assert not set(repr(request)) & set(text)
 
 
 def test_the_same_issue_has_the_same_ref_whatever_happens_to_it(payload):
     data = payload(ISSUE)
-    told = [
+    requests = [
         read("issues", data, "one"),
         read("issues", data, "two"),
         read("issues", changed(data, action="edited", issue__title="Login fails"), "three"),
         read("issues", changed(data, action="reopened", issue__body="more"), "four"),
         read("issues", changed(data, repository__full_name="lamp-works/SHOP"), "five"),
     ]
-    assert {ask.ref for ask in told} == {"lamp-works/shop#12"}
-    assert [told[0].digest == ask.digest for ask in told] == [True, True, False, False, False]
+    assert {request.ref for request in requests} == {"lamp-works/shop#12"}
+    assert [requests[0].digest == request.digest for request in requests] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 ASKS = {("issues", "opened"), ("issues", "edited"), ("issues", "reopened"), ("issue_comment", "created")}  # fmt: skip

@@ -47,7 +47,7 @@ class Changed(NamedTuple):
     """What is different: the keys of the block, and the lines that the Worklog has more."""
 
     keys: frozenset[str]
-    told: list[re.Match[str]]
+    steps: list[re.Match[str]]
 
 
 def cut(data: bytes) -> Parts:
@@ -109,11 +109,11 @@ def changes(before: bytes, after: bytes, dialect: str) -> Changed:
     assert new.opening == old.opening, "the opening line, with its BOM, is kept"
     keys = changed_keys(old.block, new.block, owned)
     assert others(after, owned) == others(before, owned), "another key reads differently"
-    told = added_lines(old.rest, new.rest)
-    assert not told or dialect == "kano", "only kano has a Worklog"
+    added = added_lines(old.rest, new.rest)
+    assert not added or dialect == "kano", "only kano has a Worklog"
     assert after.endswith(b"\n") == before.endswith(b"\n"), "the final newline is kept"
     same_newlines(before, after)
-    return Changed(keys, told)
+    return Changed(keys, added)
 
 
 def changed_keys(old: list[str], new: list[str], owned: frozenset[str]) -> frozenset[str]:

@@ -13,11 +13,11 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dibs.board.identity import HARNESSES
+from dibs.harnesses import KNOWN
 from kit import forked
 from kit.forked import DIBS, PATIENCE
 
-NOT_INHERITED = {mark for harness in HARNESSES for mark in (*harness.marks, harness.session)} | {
+NOT_INHERITED = {mark for harness in KNOWN for mark in (*harness.marks, harness.home)} | {
     "DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL", "DIBS_DEBUG", "DIBS_RUN", "DIBS_TASK",
     "DIBS_TOKEN", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
 }  # fmt: skip

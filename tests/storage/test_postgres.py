@@ -383,7 +383,7 @@ def test_a_connection_does_not_cross_a_fork(bench):
 
 
 def test_settings_on_a_server_are_the_same_for_everybody(bench):
-    from dibs.board.backends import settings_in
+    from dibs.board.locate import settings_in
 
     bench.store.save_settings('ttl_agent = "3h"\nself_review = true\n')
     seen = settings_in(bench.store.another(), Settings(), USER)
@@ -391,7 +391,7 @@ def test_settings_on_a_server_are_the_same_for_everybody(bench):
 
 
 def test_a_wrong_setting_on_a_server_is_told(bench):
-    from dibs.board.backends import settings_in
+    from dibs.board.locate import settings_in
 
     bench.store.save_settings("no_such = 1\n")
     assert (
@@ -411,7 +411,7 @@ STREAMING = ("b", "streaming", "sync")
 
 
 @pytest.mark.parametrize(
-    ("names", "commit", "standbys", "level", "told"),
+    ("names", "commit", "standbys", "level", "message"),
     [
         ("", "on", [], "note", "none: a claim survives"),
         ("", "on", [("b", "streaming", "async")], "note", "b streaming async"),
@@ -424,10 +424,10 @@ STREAMING = ("b", "streaming", "sync")
         ("b", "on", [("b", None, None)], "note", "b hidden"),
     ],
 )
-def test_doctor_says_when_every_change_hangs(names, commit, standbys, level, told):
+def test_doctor_says_when_every_change_hangs(names, commit, standbys, level, message):
     found = standbys_found(standbys, names, commit)
     assert (found.what, found.level) == ("standbys", level)
-    assert told in found.found
+    assert message in found.found
 
 
 def test_a_standby_that_is_asked_for_and_not_there_is_found(bench):

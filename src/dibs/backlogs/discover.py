@@ -9,6 +9,7 @@ import os
 from os.path import exists, isabs, isdir, join, lexists, normpath, samefile
 
 from dibs.backlogs.item import Problem
+from dibs.backlogs.places import FILE, FOLDERS, MARKS, ROOT_CONFIG
 from dibs.board.settings import PERSONAL, areas_of
 from dibs.domain import checks
 from dibs.domain.refusals import Refused
@@ -19,18 +20,8 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.item import Dialect
 
-FILE = "dibs.toml"
 LEFT = "it is not followed"
 SESSION_STATE = "session_state"
-FOLDERS = {
-    "kano": "_kano/backlog",
-    "wrk": ".claude/work-queue",
-    "workgraph": ".wg",
-    "backlog_md": "backlog",
-}
-OLDER = {"workgraph": ".workgraph"}
-MARKS = {"workgraph": "graph.jsonl", "backlog_md": "config.yml"}
-"""A file that a backlog folder must contain; otherwise a folder of that name is something else."""
 
 
 def dialects_at(root: str) -> tuple[Dialect, ...]:
@@ -45,11 +36,16 @@ def dialects_at(root: str) -> tuple[Dialect, ...]:
 
 
 def folder_of(root: str, name: str, stated: dict[str, str]) -> str | None:
-    candidates = (stated[name],) if name in stated else (FOLDERS[name], OLDER.get(name, ""))
-    for folder in filter(None, candidates):
+    candidates = (stated[name],) if name in stated else FOLDERS[name]
+    for folder in candidates:
         mark = MARKS.get(name)
         if exists(join(root, folder, mark)) if mark else isdir(join(root, folder)):
             return folder
+    if name == "backlog_md" and exists(join(root, ROOT_CONFIG)):
+        from dibs.backlogs.formats.backlog_md import directory_in
+
+        folder = stated.get(name) or directory_in(root, ROOT_CONFIG)
+        return folder if not wrong_path(name, folder) and isdir(join(root, folder)) else None
     return None
 
 
@@ -69,7 +65,7 @@ def dialect(root: str, name: str, folder: str, stated: dict[str, str]) -> Dialec
         return Workgraph.at(root, folder)
     from dibs.backlogs.formats.backlog_md import BacklogMd
 
-    return BacklogMd.at(root, folder)
+    return BacklogMd.at(root, folder, ROOT_CONFIG)
 
 
 def stated_in(root: str) -> dict[str, str]:
@@ -83,12 +79,14 @@ def wrong_in(root: str) -> list[Problem]:
     They stop nobody, since anybody can write that file.
     """
     stated, wrong = read_stated(root)
-    return wrong + [two for name in OLDER if name not in stated for two in both_of(root, name)]
+    return wrong + [two for name in FOLDERS if name not in stated for two in both_of(root, name)]
 
 
 def both_of(root: str, name: str) -> list[Problem]:
-    """A problem if the folder of the older name exists beside that of the newer one."""
-    newer, older, mark = FOLDERS[name], OLDER[name], MARKS[name]
+    """A problem if a backlog has two folders."""
+    if len(FOLDERS[name]) == 1:
+        return []
+    (newer, older), mark = FOLDERS[name], MARKS[name]
     places = [join(root, folder, mark) for folder in (newer, older)]
     if not all(map(exists, places)) or samefile(*places):
         return []

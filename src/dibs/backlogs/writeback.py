@@ -120,7 +120,8 @@ def is_behind(root: str, path: str, dialect: Dialect, records: dict[str, Record]
 def in_step(dialect: Dialect, path: str, data: bytes, records: dict[str, Record]) -> bytes:
     """The file with the records. A lease that was only renewed is written when half of it is over."""
     items, _ = dialect.read(path, data, next(iter(records.values())).now)
-    stated = {item.ref: item for item in items} | {item.id: item for item in items}
+    only = items[0] if len(items) == 1 else None
+    stated = dict.fromkeys(records, only) | {ref: item for item in items for ref in item.refs}
     lagging = {ref: as_stated(record, stated.get(ref)) for ref, record in records.items()}
     same = dialect.written(path, data, lagging)
     if same != data or lagging == records:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.board.identity import Identity
-from dibs.board.settings import Settings
+from dibs.board.identity import CallerEnvironment, Identity, IdentityOptions, agents_run, identify
+from dibs.board.settings import STRICT, Settings
 from dibs.domain import commands as c
 from dibs.domain import refusals
 from dibs.domain.decide.tasks import Decision
@@ -14,9 +14,58 @@ from dibs.domain.refusals import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
+    from dibs.board.execute import Board
+    from dibs.board.locate import Repository
+    from dibs.board.sessions import Registry
+    from dibs.domain.model import Process
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
+
+
+class CallerContext:
+    """Where a caller comes from: one board, its environment, repository and terminal.
+
+    The command line, the library and the hooks identify their callers with it.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        environment: Mapping[str, str],
+        repository: Repository | None,
+        *,
+        on_terminal: bool,
+    ) -> None:
+        self._board = board
+        machine = board.store.machine
+        self._around = CallerEnvironment(environment, machine, repository, on_terminal)
+
+    def identify(self, given: IdentityOptions) -> Identity:
+        """The identity by options, environment, harness and process tree."""
+        strict = self._board.settings.identity == STRICT
+        return identify(
+            given,
+            self._around,
+            strict=strict,
+            registered=self._session_of,
+            registry=self._registry,
+        )
+
+    def agents_run(self) -> str:
+        """Names the agent's harness or `dibs run` that this process is part of, or ""."""
+        return agents_run(self._around, self._registry)
+
+    def _session_of(self, name: str, process: Process) -> str | None:
+        from dibs.board.queries import session_of_process
+
+        return session_of_process(self._board, name, process)
+
+    def _registry(self) -> Registry:
+        from dibs.board.sessions import Registry
+
+        return Registry(self._board)
 
 
 def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[Caller, bool]:

@@ -55,7 +55,7 @@ def setting_named(name: str) -> Setting:
 
 def setting_of_agent(name: str, rest: str) -> Setting:
     """`agents.NAME.KEY`, or the whole table `agents.NAME`. A name may contain dots."""
-    from dibs.board.agents import AGENT, agent_of
+    from dibs.board.settings import AGENT, agent_of
 
     agent, _, key = rest.rpartition(".")
     if agent and key in AGENT:

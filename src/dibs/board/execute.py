@@ -138,9 +138,9 @@ class Board(ReadableBoard):
 
     def _scrubbed(self, outcome: Outcome) -> Outcome:
         """Also removes redacted text from what the store itself leaves behind."""
-        from dibs.board.transfer.move import scrub
+        from dibs.board.locate import scrub
 
-        return outcome.but(said=scrub(self))
+        return outcome.but(said=scrub(self.store))
 
     def _execute(
         self, who: Identity, command: c.Command, light: bool, asked: PendingRequest

@@ -13,6 +13,7 @@ from dibs.domain import checks
 from dibs.domain.model import LeaseProcess, Process, Session, folded_name
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
+from dibs.harnesses import KNOWN
 from dibs.machine import Machine
 
 TYPE_CHECKING = False
@@ -45,6 +46,9 @@ ANCESTORS = 4096
 """How many ancestor processes are searched. A caller below more of them counts as an agent."""
 
 
+LOOKED_AT = 5
+"""Leading words of a command line that may name dibs: interpreter, its options, script."""
+
 RUN = "DIBS_RUN"
 """The environment variable of everything below a `dibs run`: PID.STARTED of the run."""
 
@@ -55,43 +59,6 @@ class KnownRun(Value):
     actor: str
     person: bool
     behind: LeaseProcess
-
-
-class Harness(Value):
-    """An agent harness: the variables by which it is detected, and the one with the session id."""
-
-    name: str
-    marks: tuple[str, ...]
-    session: str = ""
-    root: str = ""
-    """The variable with the id of the parent session, if the harness has subsessions."""
-
-
-HARNESSES = (
-    Harness(
-        "claude", ("CLAUDECODE", "CLAUDE_CODE", "CLAUDE_CODE_SESSION_ID"), "CLAUDE_CODE_SESSION_ID"
-    ),
-    Harness(
-        "codex",
-        (
-            "CODEX_THREAD_ID",
-            "CODEX_SESSION_ID",
-            "CODEX_SANDBOX",
-            "CODEX_CI",
-            "CODEX_SANDBOX_NETWORK_DISABLED",
-        ),
-        "CODEX_THREAD_ID",
-        "CODEX_SESSION_ID",
-    ),
-    Harness("gemini", ("GEMINI_CLI", "GEMINI_SESSION_ID"), "GEMINI_SESSION_ID"),
-    Harness("cursor", ("CURSOR_AGENT",)),  # CURSOR_TRACE_ID is set in a person's terminal too
-    Harness("cline", ("CLINE_ACTIVE",)),
-    Harness("augment", ("AUGMENT_AGENT",)),
-    Harness("opencode", ("OPENCODE", "OPENCODE_CLIENT")),
-    Harness("antigravity", ("ANTIGRAVITY_AGENT",)),
-    Harness("junie", ("JUNIE_DATA",)),
-    Harness("any", ("AI_AGENT",)),
-)
 
 
 class IdentityOptions(Value):
@@ -177,7 +144,7 @@ def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity
 
 def harness_of(environment: Mapping[str, str]) -> str:
     """The variable that shows that this runs inside a harness, or ""."""
-    for harness in HARNESSES:
+    for harness in KNOWN:
         for mark in harness.marks:
             if environment.get(mark):
                 return mark
@@ -202,8 +169,8 @@ def agents_run(around: CallerEnvironment, registry: Callable[[], Registry] | Non
     agent, whatever it claims.
 
     A harness is found by its process, which its hooks registered. A run is found by
-    ancestor processes, by the process session, or by the variable, which may belong to
-    another board. A person's own run makes nobody an agent.
+    ancestor processes, by the process session, or by the variable. That of another board is found
+    by its command line too. A person's own run makes nobody an agent.
     """
     marked, machine = marked_run(around), around.machine
     parents = ancestors(machine)
@@ -225,7 +192,20 @@ def agents_run(around: CallerEnvironment, registry: Callable[[], Registry] | Non
             return f"dibs run of {run.actor}, process {run.behind.process.pid}"
     agent = around.environment.get("DIBS_AGENT")
     is_known = any(run.behind.process == marked for run in found)
-    return f"dibs run of {agent}, as {RUN} says" if marked and agent and not is_known else ""
+    if marked and agent and not is_known:
+        return f"dibs run of {agent}, as {RUN} says"
+    other = next((one.pid for one in parents if is_agents_run(machine, one.pid)), 0)
+    return f"dibs run of an agent, process {other}" if other else ""
+
+
+def is_agents_run(machine: Machine, pid: int) -> bool:
+    """Whether a process is an agent's `dibs run`, of whichever board. Its command cannot change its words."""
+    words = machine.words(pid)
+    own = words[: words.index("--")] if "--" in words else words
+    if "run" not in own or "dibs" not in map(os.path.basename, own[:LOOKED_AT]):
+        return False
+    named = {word.partition("=")[0] for word in own} & {"--agent", "--as"}
+    return "--agent" in named or (not named and machine.has_variable(pid, "DIBS_AGENT"))
 
 
 def marked_run(around: CallerEnvironment) -> Process | None:
@@ -248,9 +228,10 @@ def hooked(around: CallerEnvironment, known: Registry) -> tuple[str, str] | None
     Found by the harness's own variable, which may name a subsession of the
     registered one; else by the nearest ancestor process that is tied to a session.
     """
-    for harness in HARNESSES:
+    for harness in KNOWN:
         own, root = (
-            session_in(around.environment, name) for name in (harness.session, harness.root)
+            session_in(around.environment, name)
+            for name in (harness.session, harness.parent_session)
         )
         if own and known.known(harness.name, own):
             return harness.name, own
@@ -298,7 +279,7 @@ def _session(
     if stated is not None:
         return stated
     if not strict:
-        for harness in HARNESSES:
+        for harness in KNOWN:
             if harness.session and around.environment.get(harness.session):
                 return around.environment[harness.session]
         for process in ancestors(around.machine):

@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
-    from dibs.board.agents import Agent
     from dibs.board.execute import Board
+    from dibs.board.settings import Agent
     from dibs.domain.model import Caller, Task, TaskKey
     from dibs.domain.scopes.overlap import StepBudget
     from dibs.storage.transaction import ReadTransaction

@@ -113,7 +113,7 @@ def follow(board: ReadableBoard, moved: BoardMoved) -> None:
     """Switches to the store where the board is now. The first client there confirms
     the arrival of the move, if it is certain that the board left its old place.
     """
-    from dibs.board.backends import settings_in, store_of_record
+    from dibs.board.locate import settings_in, store_of_record
 
     store = store_of_record(moved, board.store, board.settings, board.user)
     try:
@@ -131,7 +131,7 @@ def check_is_there(source: Store, store: Store, moved: BoardMoved) -> None:
     """Refuses a wrong target: another machine has other folders, and a different
     board may be there by now.
     """
-    from dibs.board.backends import copier
+    from dibs.board.locate import copier
     from dibs.storage.copy import id_of
 
     uid = str(moved.refusal.facts["board"])

@@ -1,20 +1,24 @@
-"""Verbs about the board itself: init, actor, doctor."""
+"""The board verbs: init, actor, doctor, board."""
 
 from __future__ import annotations
 
-from dibs.board import queries
-from dibs.cli.arguments import argument
+from dibs.board import queries, server_boards
+from dibs.board.command_builder import build
+from dibs.board.transfer import move as moving
+from dibs.cli import text
+from dibs.cli.arguments import argument, refuse_inapplicable
 from dibs.cli.call import REASON, Call, Verb, VerbResult
-from dibs.cli.output import text
+from dibs.cli.text import count, progress_bar
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.instants import iso
+from dibs.domain.instants import SECOND, iso, rough_duration
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -80,18 +84,23 @@ def actor_list(call: Call) -> VerbResult:
 def actor_set(call: Call) -> VerbResult:
     if call["name"] is None:
         raise bad_argument("dibs actor set NAME: who?")
-    capabilities = call["capability"]
+    zone, capabilities = call["zone"], call["capability"]
+    if zone is not None:
+        from dibs.timesheets import zones
+
+        zones.zone(zone)
     if capabilities is not None:
-        capabilities = checks.capabilities(tuple(name for name in capabilities if name))
-    command = c.SetActor(
-        actor=checks.actor_name(call["name"]),
-        name=None if call["rename"] is None else checks.actor_name(call["rename"]),
-        kind=None if call["kind"] is None else checks.kind(call["kind"]),
-        tier=None if call["tier"] is None else checks.tier(call["tier"]),
+        capabilities = [name for name in capabilities if name]
+    command = build(
+        c.SetActor,
+        actor=call["name"],
+        name=call["rename"],
+        kind=call["kind"],
+        tier=call["tier"],
         capabilities=capabilities,
-        zone=None if call["zone"] is None else zone(call["zone"]),
-        add_aliases=tuple(checks.actor_name(name) for name in call["alias"] or ()),
-        remove_aliases=tuple(checks.actor_name(name) for name in call["no_alias"] or ()),
+        zone=zone,
+        add_aliases=call["alias"] or (),
+        remove_aliases=call["no_alias"] or (),
     )
     outcome = call.execute(command)
     assert outcome.actor is not None, "an actor was set"
@@ -101,18 +110,6 @@ def actor_set(call: Call) -> VerbResult:
     skills = f", {', '.join(changed.capabilities)}" if changed.capabilities else ""
     line = f"{changed.name}: {changed.kind}, tier {changed.tier}{skills}, {changed.zone}{also}"
     return call.render_with(outcome, (line,), actor=payloads.actor(changed, aliases))
-
-
-def zone(name: str) -> str:
-    from zoneinfo import ZoneInfo
-
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, KeyError):
-        raise bad_argument(
-            f"{checks.quoted(name)} is no time zone; one looks like Europe/Berlin"
-        ) from None
-    return name
 
 
 def doctor(call: Call) -> VerbResult:
@@ -131,7 +128,7 @@ def doctor(call: Call) -> VerbResult:
 
 def of_board(call: Call) -> list[Any]:
     """Findings about the board and its files. An unreachable server is a finding, not an error."""
-    from dibs.board.doctor import findings, of_server, of_settings
+    from dibs.board.verify import findings, of_server, of_settings
     from dibs.opening import wrong_in_committed
 
     try:
@@ -177,10 +174,109 @@ def of_harnesses(call: Call) -> list[Any]:
 
 
 def set_clock(call: Call) -> VerbResult:
-    outcome = call.execute(c.SetClock(reason=call.reason))
+    outcome = call.execute(call.build(c.SetClock))
     now = iso(outcome.now)
     line = f"the board's clock is set to {now}; running leases moved with it"
     return call.render_with(outcome, (line,), now=now, event=outcome.entries[0].seq)
+
+
+# board: lists, moves, backs up and restores whole boards, and grants access to them.
+
+
+def board(call: Call) -> VerbResult:
+    action = ACTIONS.get(call["action"])
+    if action is None:
+        known = ", ".join(ACTIONS)
+        raise bad_argument(f"{checks.quoted(call['action'])}: say one of {known}")
+    refuse_inapplicable(call.arguments, VERBS["board"].arguments, HOMES, f"board {call['action']}")
+    return action(call)
+
+
+def list_boards(call: Call) -> VerbResult:
+    nothing_more(call)
+    found = server_boards.all_boards(call.board_or_none())
+    rows = [(b.name, b.uid, str(b.tasks), str(b.events), b.state) for b in found]
+    told = [each.named() for each in found]
+    head = ("NAME", "BOARD", "TASKS", "EVENTS", "")
+    return VerbResult(payloads.answer(boards=told), text.table(rows, head))
+
+
+def move(call: Call) -> VerbResult:
+    if not call["to"]:
+        raise bad_argument("dibs board move --to postgresql://host/database#board, or a folder")
+    nothing_more(call)
+    dry = bool(call["check"])
+    moved = moving.move(call.board, call["to"], call.who(), progress_bar("rows"), dry=dry)
+    carried = ", ".join(
+        (count(moved.tasks, "task"), count(moved.events, "event"), count(moved.rows, "row"))
+    )
+    role = f"everybody follows as {moved.role}, which the address names: leave it out if others have a role of their own"
+    told = (role,) if moved.role else ()
+    if dry:
+        line = f"the board can be moved from {moved.source} to {moved.target}: {carried}"
+        if moved.source == moved.target:
+            line = f"the board is in {moved.target} already"
+        return VerbResult(payloads.answer(moved=False, **moved.named()), (line, *told))
+    done = f"the board is in {moved.target} now" + (f": {carried}" if moved.rows else "")
+    off = f"lease times moved by {rough_duration(moved.shifted)}, as the clocks differ"
+    lines = (done, off) if abs(moved.shifted) >= SECOND else (done,)
+    return VerbResult(payloads.answer(moved=True, **moved.named()), (*lines, *told))
+
+
+def backup(call: Call) -> VerbResult:
+    if not call["what"]:
+        raise bad_argument("dibs board backup FILE: to which file?")
+    saved = moving.backup(call.board, call["what"], progress_bar("rows"))
+    line = (
+        f"saved {count(saved.tasks, 'task')} and {count(saved.events, 'event')} to {saved.target}"
+    )
+    return VerbResult(payloads.answer(file=saved.target, **saved.named()), (line,))
+
+
+def restore(call: Call) -> VerbResult:
+    if bool(call["what"]) == bool(call["in_place"]):
+        raise bad_argument("dibs board restore FILE, or dibs board restore --in-place")
+    call.refuse_request_id()
+    if call["in_place"]:
+        done = moving.restore_in_place(call.board, call.who(), call.reason)
+        line = f"every lease has ended; tokens begin with {done.epoch} from now on"
+    else:
+        done = moving.restore(
+            call.board_or_none(), call["what"], call.who(), call.reason, progress_bar("rows")
+        )
+        line = f"{done.target} is as it was in {done.source}; every lease has ended, and tokens begin with {done.epoch}"
+    return VerbResult(payloads.answer(**done.named()), (line,))
+
+
+def grant(call: Call) -> VerbResult:
+    if not call["what"]:
+        raise bad_argument("dibs board grant ROLE: to whom?")
+    server_boards.grant(call.board, call["what"])
+    line = f"{call['what']} may use the boards of this database; it cannot change the ledger or the schema"
+    return VerbResult(payloads.answer(role=call["what"]), (line,))
+
+
+def nothing_more(call: Call) -> None:
+    if call["what"] is not None:
+        what = checks.quoted(call["what"])
+        raise bad_argument(f"{what}: dibs board {call['action']} goes with nothing else")
+
+
+HOMES: dict[str, tuple[str, ...]] = {
+    "to": ("board move",),
+    "check": ("board move",),
+    "in_place": ("board restore",),
+    "reason": ("board restore",),
+}
+"""The action that each option goes with."""
+
+ACTIONS: dict[str, Callable[[Call], VerbResult]] = {
+    "list": list_boards,
+    "move": move,
+    "backup": backup,
+    "restore": restore,
+    "grant": grant,
+}
 
 
 VERBS = {
@@ -218,6 +314,21 @@ VERBS = {
         (
             argument(
                 "--set-clock", action="store_true", help="believe this machine's clock: people only"
+            ),
+            REASON,
+        ),
+    ),
+    "board": Verb(
+        board,
+        (
+            argument("action", metavar="|".join(ACTIONS), help="what to do"),
+            argument("what", nargs="?", metavar="FILE|ROLE", help="the file, or the role"),
+            argument("--to", metavar="ADDRESS", help="where to move: an address, or a folder"),
+            argument("--check", action="store_true", help="only say whether it can be moved"),
+            argument(
+                "--in-place",
+                action="store_true",
+                help="the server itself was restored: end every lease",
             ),
             REASON,
         ),

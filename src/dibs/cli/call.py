@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.board.identity import CallerEnvironment, Identity, IdentityOptions, agents_run, identify
+from dibs.board.command_builder import build
+from dibs.board.identity import Identity, IdentityOptions
 from dibs.board.locate import Place, locate
 from dibs.cli.arguments import Argument, argument
 from dibs.domain import checks
@@ -16,12 +17,15 @@ from dibs.domain.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, TypeVar
 
+    from dibs.board.callers import CallerContext
     from dibs.board.execute import Board
     from dibs.board.outcome import Outcome
     from dibs.domain.commands import Command
-    from dibs.domain.model import TaskKey, Token
+    from dibs.domain.model import TaskKey
+
+    Kind = TypeVar("Kind", bound=Command)
 
 
 class VerbResult(Value):
@@ -82,6 +86,9 @@ REASON = argument("--reason", metavar="TEXT", default="", help="why")
 NOTE = argument("--note", metavar="TEXT", default="", help="a note, kept with the task")
 WAIT = argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m")
 MOST = argument("--most", metavar="N", help="not if you hold as many tasks already")
+ARGUMENT_OF = {"task": "key", "tasks": "keys"}
+"""The argument of a command's field, where their names differ."""
+
 LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (100)")
 
 
@@ -194,20 +201,8 @@ class Call:
         return checks.task_key(self["key"])
 
     @property
-    def ttl(self) -> Duration | None:
-        return None if self["ttl"] is None else checks.ttl(self["ttl"])
-
-    @property
     def wait(self) -> Duration | None:
         return None if self["wait"] is None else checks.duration(self["wait"], "the wait")
-
-    @property
-    def most(self) -> int | None:
-        return None if self["most"] is None else checks.whole(self["most"], "the most", 1, 10_000)
-
-    @property
-    def token(self) -> Token | None:
-        return None if self["token"] is None else checks.token(self["token"])
 
     @property
     def reason(self) -> str:
@@ -221,36 +216,28 @@ class Call:
     def limit(self) -> int:
         return checks.whole(self["limit"], "the limit", 1, 100_000)
 
+    def build(self, kind: type[Kind], **more: Any) -> Kind:
+        """Builds a command from the arguments of the same names, and those given here."""
+        given = {field: ARGUMENT_OF.get(field, field) for field in kind.fields if field not in more}
+        typed = {field: self[name] for field, name in given.items() if name in self.arguments}
+        return build(kind, **typed, **more)
+
     # Identity and execution.
 
     def who(self) -> Identity:
-        board = self.board
-
-        def registered(name: str, process: Any) -> str | None:
-            from dibs.board.queries import session_of_process
-
-            return session_of_process(board, name, process)
-
-        return identify(
-            IdentityOptions(self["agent"], self["person"], self["session"]),
-            self._around(),
-            strict=board.settings.identity == "strict",
-            registered=registered,
-            registry=self._registry,
+        return self._context().identify(
+            IdentityOptions(self["agent"], self["person"], self["session"])
         )
 
     def agents_run(self) -> str:
-        """Names the agent's `dibs run` that this process is part of, or ""."""
-        return agents_run(self._around(), self._registry)
+        """Names the agent's harness or `dibs run` that this process is part of, or ""."""
+        return self._context().agents_run()
 
-    def _around(self) -> CallerEnvironment:
-        machine = self.board.store.machine
-        return CallerEnvironment(os.environ, machine, self.place.repository, on_terminal())
+    def _context(self) -> CallerContext:
+        from dibs.board.callers import CallerContext
 
-    def _registry(self) -> Any:
-        from dibs.board.sessions import Registry
-
-        return Registry(self.board)
+        repository = self.place.repository
+        return CallerContext(self.board, os.environ, repository, on_terminal=on_terminal())
 
     @property
     def request_id(self) -> str | None:
@@ -266,7 +253,7 @@ class Call:
 
     def do(self, command: Command) -> VerbResult:
         """Executes a command and renders its outcome."""
-        return self.told(self.execute(command))
+        return self.render(self.execute(command))
 
     def execute(self, command: Command) -> Outcome:
         return self.board.execute(self.caller(command), command, self.request_id)
@@ -281,8 +268,8 @@ class Call:
                 self.board.log_refusal(impostor, command, problem.refusal)
             raise
 
-    def told(self, outcome: Outcome) -> VerbResult:
-        from dibs.cli.output import text
+    def render(self, outcome: Outcome) -> VerbResult:
+        from dibs.cli import text
 
         warnings = text.warnings(outcome)
 
@@ -293,11 +280,16 @@ class Call:
 
         return VerbResult(payload, text.outcome(outcome), warnings)
 
-    def render_with(self, outcome: Outcome, lines: tuple[str, ...], **told: Any) -> VerbResult:
+    def render_with(self, outcome: Outcome, lines: tuple[str, ...], **fields: Any) -> VerbResult:
         """Renders an outcome that is not about a task: with these lines and payload fields."""
-        from dibs.cli.output import text
+        from dibs.cli import text
         from dibs.output import payloads
 
         warnings = text.warnings(outcome)
-        payload = payloads.answer(**told, replayed=outcome.replayed, warnings=list(warnings))
+        payload = payloads.answer(**fields, replayed=outcome.replayed, warnings=list(warnings))
         return VerbResult(payload, lines, warnings)
+
+
+def executes(kind: type[Command]) -> Callable[[Call], VerbResult]:
+    """The function of a verb that only executes one command."""
+    return lambda call: call.do(call.build(kind))

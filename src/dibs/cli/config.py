@@ -9,9 +9,9 @@ from dibs.board import configure, settings
 from dibs.board.identity import CallerEnvironment, agents_run, harness_of
 from dibs.board.settings import Settings
 from dibs.board.toml_files import parse
+from dibs.cli import text as say
 from dibs.cli.arguments import argument
 from dibs.cli.call import Call, Verb, VerbResult
-from dibs.cli.output import text as say
 from dibs.domain.display import safe
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.machine import this_machine
@@ -143,18 +143,19 @@ def each_setting(values: Settings, sources: dict[str, str]) -> Iterator[tuple[st
         value = setting.show(getattr(values, field))
         yield name, value, sources.get(field, DEFAULT), setting.means
     if values.agents:
-        from dibs.board.agents import rows
+        from dibs.board.settings import agent_rows
 
-        for name, value, is_stated, means in rows(values.agents):
+        for name, value, is_stated, means in agent_rows(values.agents):
             yield name, value, sources["agents"] if is_stated else DEFAULT, means
 
 
 def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str, str, str]]:
     """The globs of each area and their source; the board's own settings take precedence."""
-    from dibs.opening import COMMITTED, committed_areas
+    from dibs.backlogs.places import FILE
+    from dibs.opening import committed_areas
 
     committed, _ = committed_areas(call.place, values)
-    areas = {name: (globs, COMMITTED) for name, globs in committed.items()}
+    areas = {name: (globs, FILE) for name, globs in committed.items()}
     own = {name: globs for name, globs in values.areas.items() if committed.get(name) != globs}
     areas |= {name: (globs, source) for name, globs in own.items()}
     return [

@@ -16,7 +16,7 @@ from errno import ENOSPC
 
 from dibs.cli.arguments import argument
 from dibs.cli.call import Call, Verb, VerbResult
-from dibs.cli.output.text import table
+from dibs.cli.text import table
 from dibs.demo.crew import AGENTS, PEOPLE, Crew, person_environment
 from dibs.demo.fate import FaultInjector
 from dibs.demo.story import Story, at_once, double_owners, verbs, worked

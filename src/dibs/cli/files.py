@@ -8,8 +8,7 @@ from dibs.board import queries
 from dibs.board.locate import Place
 from dibs.cli.arguments import argument
 from dibs.cli.call import REASON, Call, OutputFailed, Verb, VerbResult
-from dibs.cli.output.progress import bar
-from dibs.cli.output.text import count
+from dibs.cli.text import count, progress_bar
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.display import safe
@@ -79,13 +78,14 @@ def backlog_of(call: Call) -> Backlog:
 
 
 def backlog_here(call: Call) -> Backlog:
+    from dibs.backlogs.places import SIGNS
     from dibs.opening import backlog_here as found_here
 
     found = found_here(call.place)
     if found is None:
         raise refused(
             "no_backlog",
-            "there is no backlog here: no _kano/backlog, .claude/work-queue, .wg or backlog",
+            f"there is no backlog here: none of {', '.join(SIGNS)}",
         )
     return found
 
@@ -134,7 +134,7 @@ def options(call: Call) -> Options:
     from dibs.backlogs.report import Options
 
     everything = call["check"] or bool(call["report"])
-    return Options(call["check"], everything, call["strict"], bar("items", at_least=200))
+    return Options(call["check"], everything, call["strict"], progress_bar("items", at_least=200))
 
 
 def watch(call: Call, backlog: Backlog) -> Iterator[VerbResult | None]:
@@ -159,10 +159,11 @@ def watch(call: Call, backlog: Backlog) -> Iterator[VerbResult | None]:
 
 
 def sync_result(report: Report, *, check: bool) -> VerbResult:
-    payload = report.named() | {
+    payload = report.but(skipped=(), finished=()).named() | {
         "problems": [problem.named() for problem in report.problems],
         "checked": check,
     }
+    del payload["skipped"], payload["finished"]  # the report file has them
     failed = 1 if report.unwritten else 0
     return VerbResult(payloads.answer(sync=payload), tuple(lines(report, check=check)), exit=failed)
 
@@ -194,10 +195,18 @@ def problem_lines(
         yield f"  and {len(problems) - SHOWN} more: {more}"
 
 
+def report_lines(report: Report) -> Iterator[str]:
+    """What was odd, what was skipped, and, apart, what is finished."""
+    yield from map(str, (*report.problems, *report.skipped, *report.proposals))
+    if report.finished:
+        yield f"\nfinished: {count(len(report.finished), 'item')}"
+        yield from (f"  {line}" for line in report.finished)
+
+
 def write_report(path: str, report: Report) -> None:
     try:
         with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(f"{line}\n" for line in (*report.problems, *report.proposals))
+            file.writelines(f"{line}\n" for line in report_lines(report))
     except OSError as error:
         what = f"the files are in step, but the report cannot be written to {path}"
         raise refused("output_lost", f"{what}: {error.strerror}") from None
@@ -224,7 +233,7 @@ def import_(call: Call) -> VerbResult:
     except Unreadable as error:
         raise bad_argument(f"{path} cannot be read as {call['format']}: {error}") from None
     items = [known_by(item) for item in items]
-    progress = bar("items", at_least=200)
+    progress = progress_bar("items", at_least=200)
     done = import_items(call.board, call.who(), items, progress, check=call["check"])
     problems = [*problems, *done.problems]
     would = "would be " if call["check"] else ""
@@ -262,7 +271,7 @@ def import_board(call: Call) -> VerbResult:
             f"{name} is no export of dibs; say --format beads, github or taskwarrior"
         )
     place = call.board_or_none()
-    done = run(place, name, call.who(), call.reason, bar("rows"), stream)
+    done = run(place, name, call.who(), call.reason, progress_bar("rows"), stream)
     line = (
         f"{done.target} is as it was in {done.source}; every lease has ended, and tokens begin "
         f"with {done.epoch}"
@@ -299,7 +308,7 @@ def export(call: Call) -> VerbResult | Iterator[VerbResult | None]:
         raise bad_argument("the following arguments are required: FILE")
     if call["file"] == "-":
         return export_here(call)
-    done = run(call.board, call["file"], bar("rows"))
+    done = run(call.board, call["file"], progress_bar("rows"))
     line = f"{count(done.tasks, 'task')} and {count(done.events, 'event')} written to {done.target}"
     return VerbResult(payloads.answer(file=done.target, **done.named()), (line,))
 

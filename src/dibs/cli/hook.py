@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.identity import Identity
     from dibs.domain.refusals import Refusal
-    from dibs.integrations.harness.harnesses import Harness
+    from dibs.harnesses import Harness
 
 BLOCKS, FAILS = 2, 1
 """Exit codes that every harness reads as: denied; failed without blocking."""
@@ -83,7 +83,7 @@ def complain(text: str) -> None:
 
 
 def harness_named(name: str) -> Harness:
-    from dibs.integrations.harness.harnesses import HARNESSES
+    from dibs.harnesses import HARNESSES
 
     if name not in HARNESSES:
         raise bad_argument(f"{quoted(name)} is no harness that dibs knows: {', '.join(HARNESSES)}")

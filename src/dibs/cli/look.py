@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from dibs.board import queries
+from dibs.cli import pages
 from dibs.cli.arguments import argument
 from dibs.cli.call import KEY, LIMIT, Call, Verb, VerbResult
-from dibs.cli.output import pages
-from dibs.cli.output.text import count
+from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refused, bad_argument
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dibs.board.ledger_head import Head
+    from dibs.board.verify import Head
     from dibs.domain.instants import Instant
 
 KEPT_MAX = 1_000_000
@@ -55,9 +55,9 @@ def status_again(call: Call, seconds: float) -> Iterator[VerbResult]:
 def typed(call: Call, name: str) -> Instant | None:
     if call[name] is None:
         return None
-    from dibs.cli import times
+    from dibs.cli import typed_times
 
-    return times.instant(call[name], f"--{name}", queries.now(call.board))
+    return typed_times.instant(call[name], f"--{name}", queries.now(call.board))
 
 
 def log(call: Call) -> VerbResult:
@@ -95,9 +95,9 @@ def echoed(name: str, at: Instant | None) -> tuple[str, ...]:
     """A typed time in UTC and local time, to show how it was understood."""
     if at is None:
         return ()
-    from dibs.cli import times
+    from dibs.cli import typed_times
 
-    return (f"{name} {times.both(at)}",)
+    return (f"{name} {typed_times.both(at)}",)
 
 
 FILTERS = ("key", "forced", "refused", "actor", "since", "until")
@@ -106,17 +106,17 @@ NOT_WITH = {"head": ("verify", "against"), "verify": ("head",)}
 
 def head(call: Call) -> VerbResult:
     """Prints the head digest of the ledger as one line, to be saved."""
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    found = ledger_head.head(call.board)
+    found = verify.head(call.board)
     payload = payloads.answer(board=queries.uid(call.board), head=str(found), **found.named())
     return VerbResult(payload, (str(found),))
 
 
 def verify(call: Call) -> VerbResult:
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    proof = ledger_head.prove(call.board, kept_heads(call["against"]))
+    proof = verify.prove(call.board, kept_heads(call["against"]))
     found, faults = proof.found, proof.faults
     summary = f"{count(found.events, 'event')}, {count(found.tasks, 'task')}"
     against = [
@@ -145,9 +145,9 @@ def kept_heads(given: str | None) -> tuple[Head, ...]:
     """Ledger heads to compare with: one head, a file of them, or standard input (`-`)."""
     if given is None:
         return ()
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    return ledger_head.parsed(given if ledger_head.is_head(given) else kept_text(given))
+    return verify.parse_heads(given if verify.is_head(given) else kept_text(given))
 
 
 def kept_text(path: str) -> str:

@@ -5,61 +5,48 @@ from __future__ import annotations
 import os
 
 from dibs.cli.arguments import argument
-from dibs.cli.call import KEY, NOTE, REASON, TOKEN, Call, Verb, VerbResult
-from dibs.domain import checks
+from dibs.cli.call import KEY, NOTE, REASON, TOKEN, Call, Verb, VerbResult, executes
 from dibs.domain import commands as c
-from dibs.domain.refusals import bad_argument
+from dibs.domain.refusals import Refused, bad_argument
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dibs.board.execute import Plan
+    from dibs.board.outcome import Outcome
+    from dibs.cli.text import Actors
+    from dibs.domain.events import tasks as e
+    from dibs.domain.instants import Instant
+    from dibs.domain.model import TaskKey
 
-def block(call: Call) -> VerbResult:
-    on = checks.optional_text(call["on"], "the cause", checks.NAME_LENGTH)
-    return call.do(
-        c.Block(call.key, token=call.token, reason=call.reason, on=on, keep=call["keep"])
-    )
-
-
-def unblock(call: Call) -> VerbResult:
-    return call.do(c.Unblock(call.key, note=call.note))
-
-
-def submit(call: Call) -> VerbResult:
-    return call.do(c.Submit(call.key, token=call.token, note=call.note))
+    Changes = list[tuple[TaskKey, e.Event]]
 
 
 def accept(call: Call) -> VerbResult:
-    return tidied(call, call.do(c.Accept(call.key, note=call.note)))
-
-
-def reject(call: Call) -> VerbResult:
-    return call.do(c.Reject(call.key, reason=call.reason))
+    return finish(call, call.build(c.Accept))
 
 
 def complete(call: Call) -> VerbResult:
-    return tidied(call, call.do(c.Complete(call.key, token=call.token, note=call.note)))
+    return finish(call, call.build(c.Complete))
 
 
-def tidied(call: Call, told: VerbResult) -> VerbResult:
-    """Removes the work trees of finished tasks, and adds a line for each to the result."""
+def finish(call: Call, command: c.Command) -> VerbResult:
+    """Executes the command, then removes the work trees of finished tasks, with a line for each."""
+    result = call.do(command)
     repository = call.place.repository
     if repository is None or not os.path.isdir(os.path.join(repository.common_dir, "worktrees")):
-        return told
+        return result
     from dibs.workers.worktrees import tidy
 
     removed = tidy(call.board, repository)
-    return told.but(lines=(*told.lines, *(f"removed the work tree {path}" for path in removed)))
-
-
-def fail(call: Call) -> VerbResult:
-    return call.do(c.Fail(call.key, token=call.token, reason=call.reason))
+    return result.but(lines=(*result.lines, *(f"removed the work tree {path}" for path in removed)))
 
 
 def drop(call: Call) -> VerbResult:
-    return tidied(call, call.do(c.Drop(call.key, token=call.token, reason=call.reason)))
+    return finish(call, call.build(c.Drop))
 
 
 def retry(call: Call) -> VerbResult:
-    command = c.Retry(call.key, force=call["force"], reason=call.reason)
-    return many(call, command)
+    return many(call, call.build(c.Retry))
 
 
 def reset(call: Call) -> VerbResult:
@@ -68,33 +55,60 @@ def reset(call: Call) -> VerbResult:
         raise bad_argument(f"--{kept[0]} and --{kept[1]} are both given; whose is it to be?")
     if call["only"] and call["downstream"]:
         raise bad_argument("--only and --downstream are both given; which one?")
-    return many(
-        call,
-        c.Reset(
-            tuple(checks.task_key(key) for key in call["keys"]),
-            only=call["only"],
-            redo=call["redo"],
-            to=checks.actor_name(call["assign"]) if call["assign"] else "",
-            mine=call["mine"],
-            park=call["park"],
-            yes=call["yes"],
-            reason=call.reason,
-        ),
-    )
+    return many(call, call.build(c.Reset, to=call["assign"]))
 
 
 def many(call: Call, command: c.Retry | c.Reset) -> VerbResult:
     """Executes the command; with --dry-run only prints the plan."""
-    from dibs.cli.output import many_tasks
+    return plan(call, command) if call["dry_run"] else execute(call, command)
 
-    return many_tasks.planned(call, command) if call["dry_run"] else many_tasks.done(call, command)
+
+def execute(call: Call, command: c.Retry | c.Reset | c.Sweep) -> VerbResult:
+    outcome = call.execute(command)
+    return render_changes(of_outcome(outcome), outcome.actors, outcome.now, outcome)
+
+
+def plan(call: Call, command: c.Retry | c.Reset | c.Sweep) -> VerbResult:
+    found = call.board.plan(call.who(), command)
+    if found.decision.refusal is not None:
+        raise Refused(found.decision.refusal)
+    answer = render_changes(of_plan(found), found.facts.actors, found.now, None)
+    return answer.but(lines=("nothing was done; this would be:", *answer.lines))
+
+
+def of_outcome(outcome: Outcome) -> Changes:
+    from dibs.board.outcome import task_events
+
+    return [(key, event) for key, _, event in task_events(outcome)]
+
+
+def of_plan(plan: Plan) -> Changes:
+    task = plan.facts.task
+    own = [(task.key, event) for event in plan.decision.events] if task else []
+    return own + [(change.key, e) for change in plan.decision.others for e in change.events]
+
+
+def render_changes(
+    many: Changes, actors: Actors, now: Instant, outcome: Outcome | None
+) -> VerbResult:
+    from dibs.cli import pages
+    from dibs.output import payloads
+
+    lines = tuple(f"{key} {pages.change(event, actors, now)}" for key, event in many)
+    payload = payloads.answer(
+        dry_run=outcome is None,
+        changes=payloads.changes(many, actors),
+        events=[entry.seq for entry in outcome.entries] if outcome else [],
+        replayed=outcome is not None and outcome.replayed,
+    )
+    return VerbResult(payload, lines or ("nothing to do",))
 
 
 DRY_RUN = argument("--dry-run", action="store_true", help="only say what would be done")
 
 VERBS = {
     "block": Verb(
-        block,
+        executes(c.Block),
         (
             KEY,
             REASON,
@@ -105,12 +119,12 @@ VERBS = {
             TOKEN,
         ),
     ),
-    "unblock": Verb(unblock, (KEY, NOTE)),
-    "submit": Verb(submit, (KEY, NOTE, TOKEN)),
+    "unblock": Verb(executes(c.Unblock), (KEY, NOTE)),
+    "submit": Verb(executes(c.Submit), (KEY, NOTE, TOKEN)),
     "accept": Verb(accept, (KEY, NOTE)),
-    "reject": Verb(reject, (KEY, REASON)),
+    "reject": Verb(executes(c.Reject), (KEY, REASON)),
     "complete": Verb(complete, (KEY, NOTE, TOKEN)),
-    "fail": Verb(fail, (KEY, REASON, TOKEN)),
+    "fail": Verb(executes(c.Fail), (KEY, REASON, TOKEN)),
     "retry": Verb(
         retry,
         (

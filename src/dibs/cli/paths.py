@@ -5,6 +5,7 @@ from __future__ import annotations
 from os.path import dirname
 
 from dibs.board import path_access
+from dibs.board.command_builder import build
 from dibs.board.locate import Repository
 from dibs.cli.call import Call, VerbResult, current_directory
 from dibs.domain import checks
@@ -45,7 +46,7 @@ def in_the_tree(call: Call, typed: list[str]) -> dict[str, list[str]]:
 def owners(call: Call, tasks: list[str], typed: list[str]) -> VerbResult:
     """Prints the owner of each task, and the holders of each path or of what it links to."""
     from dibs.board import queries
-    from dibs.cli.output import pages
+    from dibs.cli import pages
 
     found = [queries.who(call.board, checks.task_key(key)) for key in tasks]
     told, lines = [], [pages.owner(owner) for owner in found]
@@ -87,7 +88,7 @@ def allow(call: Call, typed: list[str]) -> VerbResult:
             f"--for is {exact(span)}; it lies between {exact(SHORTEST)} and {exact(LONGEST)}"
         )
     own = call.who().name
-    to = checks.actor_name(call["to"]) if call["to"] is not None else own
+    to = own if call["to"] is None else checks.actor_name(call["to"])
     forms = [form for all_ in in_the_tree(call, typed).values() for form in all_]
     found, _, now = path_access.holders(call.board, forms)
     by_task: dict[TaskKey, tuple[Actor, list[str]]] = {}
@@ -102,7 +103,9 @@ def allow(call: Call, typed: list[str]) -> VerbResult:
         receiver = (
             "" if to == own else to
         )  # the caller may be new: executing the command registers it
-        command = c.Allow(key, tuple(paths), receiver, span, call.reason)
+        command = build(
+            c.Allow, task=key, paths=tuple(paths), to=receiver, span=span, reason=call["reason"]
+        )
         outcome = call.execute(command)
         until = later(outcome.now, span)
         told.append({"task": key, "holder": holder.name, "paths": paths, "until": iso(until)})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from dibs.cli import text as say
 from dibs.cli.arguments import argument, refuse_inapplicable
 from dibs.cli.call import Call, Verb, VerbResult
-from dibs.cli.output import text as say
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import bad_argument
 from dibs.output import payloads

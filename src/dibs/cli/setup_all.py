@@ -6,8 +6,8 @@ import os
 import sys
 
 from dibs.board.file_changes import FileChanges
+from dibs.cli import text
 from dibs.cli.call import Call, VerbResult
-from dibs.cli.output import text
 from dibs.cli.setup_harness import (
     RESTART,
     board_folder,
@@ -18,8 +18,8 @@ from dibs.cli.setup_harness import (
     shown,
 )
 from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.harnesses import HARNESSES
 from dibs.integrations.harness import text_edit
-from dibs.integrations.harness.harnesses import HARNESSES
 from dibs.integrations.harness.install import INSTALLED, MISSING, PROJECT, USER, is_found, stage
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from dibs.cli import text as say
 from dibs.cli.call import Call, VerbResult
-from dibs.cli.output import text as say
 from dibs.domain.refusals import bad_argument
-from dibs.integrations.harness.harnesses import HARNESSES
+from dibs.harnesses import HARNESSES
 from dibs.integrations.harness.install import INSTALLED, PROJECT, USER, HarnessSetup, apply
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from dibs.board import command_builder
+from dibs.cli import text as say
 from dibs.cli.arguments import argument
 from dibs.cli.call import KEY, LIMIT, REASON, TOKEN, Call, Verb, VerbResult
-from dibs.cli.output import text as say
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.instants import Instant
@@ -52,38 +53,30 @@ TERMS = (
 )  # fmt: skip
 
 
-def each(values: list[str] | None) -> tuple[str, ...]:
-    return tuple(values or ())
-
-
-def terms(call: Call, title: str) -> Terms:
-    wanted = Terms(checks.title(title), max_attempts=call.board.settings.max_attempts)
-    changes = {field: value for field, value in changed(call).items() if value is not None}
-    if changes.get("not_before") == 0:
-        del changes["not_before"]
-    return wanted.but(**changes)
-
-
-def changed(call: Call) -> dict[str, object]:
-    """The terms given on the command line; `None` for those that were not."""
-
-    def given(name: str, check: Callable[..., object]) -> object:
-        value = call[name]
-        if isinstance(value, list):
-            return check(tuple(part for part in value if part))
-        return None if value is None else check(value)
-
+def given_terms(call: Call) -> dict[str, Any]:
+    """The terms as given on the command line; `None` for those that were not."""
     return {
-        "priority": given("priority", checks.priority),
-        "audience": given("audience", checks.audience),
-        "tier": given("tier", checks.tier),
-        "capabilities": given("needs", checks.capabilities),
-        "constraints": given("allow", checks.constraints),
-        "max_attempts": given("max_attempts", checks.attempts),
-        "not_before": given("not_before", lambda typed: instant(call, typed)),
+        "priority": call["priority"],
+        "audience": call["audience"],
+        "tier": call["tier"],
+        "capabilities": without_empty(call["needs"]),
+        "constraints": without_empty(call["allow"]),
+        "max_attempts": call["max_attempts"],
+        "not_before": not_before(call),
         "billable": billable(call),
-        "charge_code": given("charge_code", lambda code: code and checks.charge_code(code)),
+        "charge_code": call["charge_code"],
     }
+
+
+def without_empty(values: list[str] | None) -> list[str] | None:
+    """The values of an option where `''` stands for none."""
+    return None if values is None else [value for value in values if value]
+
+
+def new_terms(call: Call, title: str) -> Terms:
+    given = given_terms(call)
+    given["not_before"] = given["not_before"] or None
+    return command_builder.terms(title, call.board.settings.max_attempts, **given)
 
 
 def billable(call: Call) -> bool | None:
@@ -93,54 +86,52 @@ def billable(call: Call) -> bool | None:
     return True if call["billable"] else False if call["not_billable"] else None
 
 
-def instant(call: Call, typed: str) -> Instant:
+def not_before(call: Call) -> Instant | None:
     """Parses a future time; `''` clears it."""
+    typed = call["not_before"]
     if not typed:
-        return Instant(0)
+        return None if typed is None else Instant(0)
     from dibs.board import queries
-    from dibs.cli import times
+    from dibs.cli import typed_times
 
-    return times.future_instant(typed, "--not-before", queries.now(call.board))
+    return typed_times.future_instant(typed, "--not-before", queries.now(call.board))
 
 
 def add(call: Call) -> VerbResult:
-    key = None if call["key"] is None else checks.task_key(call["key"])
-    after = tuple(dict.fromkeys(checks.task_key(one) for one in each(call["after"])))
+    terms = new_terms(call, call["title"])
     return call.do(
-        c.Add(terms(call, call["title"]), checks.scope(each(call["scope"])), key, after=after)
+        call.build(c.Add, terms=terms, scope=call["scope"] or (), after=call["after"] or ())
     )
 
 
 def depend(call: Call) -> VerbResult:
-    on, not_on = (
-        tuple(checks.task_key(key) for key in each(call[name])) for name in ("on", "not_on")
-    )
+    command = call.build(c.Depend, on=call["on"] or (), not_on=call["not_on"] or ())
+    on, not_on = command.on, command.not_on
     if not on and not not_on:
         raise bad_argument("say --on KEY or --not-on KEY")
     if both := {key.casefold() for key in on} & {key.casefold() for key in not_on}:
         raise bad_argument(f"{min(both).upper()} is given with --on and with --not-on; which one?")
-    return call.do(c.Depend(call.key, token=call.token, on=on, not_on=not_on))
+    return call.do(command)
 
 
 def why(call: Call) -> VerbResult:
     from dibs.board import explain
-    from dibs.cli.output import pages
+    from dibs.cli import pages
 
     steps, now = explain.why(call.board, call.key)
     return VerbResult(payloads.why(steps, now), pages.why(steps))
 
 
 def edit(call: Call) -> VerbResult:
-    title = None if call["title"] is None else checks.title(call["title"])
-    wanted = changed(call)
-    if title is None and not any(value is not None for value in wanted.values()):
+    given = given_terms(call)
+    if call["title"] is None and not any(value is not None for value in given.values()):
         raise bad_argument("nothing to change is given")
-    return call.do(c.Edit(task=call.key, token=call.token, title=title, **wanted))  # type: ignore[arg-type]
+    return call.do(call.build(c.Edit, **given))
 
 
 def show(call: Call) -> VerbResult:
     from dibs.board import queries
-    from dibs.cli.output import pages
+    from dibs.cli import pages
 
     seen = queries.show(call.board, call.key)
     return VerbResult(payloads.view(seen), pages.task(seen))
@@ -190,11 +181,9 @@ def listed(found: Listing) -> VerbResult:
 
 
 def scope(call: Call) -> VerbResult:
-    add, remove = each(call["add"]), each(call["remove"])
-    if add or remove:
-        gone = tuple(checks.text(path, "a scope", checks.SCOPE_LENGTH) for path in remove)
-        command = c.Scope(call.key, token=call.token, add=checks.scope(add), remove=gone)
-        return rescoped(call, command, not_there(call, gone))
+    if call["add"] or call["remove"]:
+        command = call.build(c.Scope, add=call["add"] or (), remove=call["remove"] or ())
+        return rescoped(call, command, not_there(call, command.remove))
     if call["token"] is not None:
         raise bad_argument("--token goes with --add or --remove")
     from dibs.board import queries
@@ -220,7 +209,7 @@ def not_there(call: Call, gone: tuple[str, ...]) -> str:
 def rescoped(call: Call, command: c.Scope, warning: str) -> VerbResult:
     """Executes the command. A replayed request gets no warning: its paths were removed the first time."""
     outcome = call.execute(command)
-    return call.told(
+    return call.render(
         outcome.but(said=(*outcome.said, warning)) if warning and not outcome.replayed else outcome
     )
 
@@ -233,20 +222,19 @@ def note(call: Call) -> VerbResult:
     if call["text"] is None:
         raise bad_argument("the following arguments are required: TEXT")
     text = from_stdin() if call["text"] == "-" else call["text"]
-    return call.do(c.Note(call.key, checks.text(text, "the note", checks.NOTE_LENGTH)))
+    return call.do(call.build(c.Note, note=text))
 
 
 def redact(call: Call) -> VerbResult:
     if call["text"] is not None:
         raise bad_argument("a note is either added or redacted: TEXT does not go with --redact")
-    most = 10**checks.NUMBER_DIGITS - 1
-    seq = checks.whole(call["redact"], "the number of the event", 1, most)
-    outcome = call.execute(c.Redact(call.key, seq, call.reason))
-    answer = call.told(outcome)
+    command = call.build(c.Redact, seq=call["redact"])
+    outcome = call.execute(command)
+    answer = call.render(outcome)
     if outcome.events or outcome.task is None:
         return answer
     # It was redacted before; now the store has overwritten what was left of its text.
-    return answer.but(lines=(f"{outcome.task.key} has no text of event {seq} any more",))
+    return answer.but(lines=(f"{outcome.task.key} has no text of event {command.seq} any more",))
 
 
 def from_stdin() -> str:

@@ -86,10 +86,8 @@ GROUPS: dict[str, dict[str, str]] = {
 ALIASES = {"done": "complete"}
 
 APART = {
-    "approve": "approval", "reopen": "approval", "board": "board_admin", "config": "config", "demo": "demo",
-    "dispatch": "dispatch", "guard": "guard", "hook": "hook", "intake": "intake", "prime": "hook",
-    "setup": "setup", "statusline": "hook", "stint": "stint", "sweep": "output.many_tasks",
-    "uninstall": "uninstall",
+    "config": "config", "demo": "demo", "guard": "guard", "hook": "hook", "intake": "intake", "prime": "hook",
+    "setup": "setup", "statusline": "hook", "uninstall": "uninstall",
 }  # fmt: skip
 """Verbs whose module is not named after their group."""
 

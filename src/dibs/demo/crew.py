@@ -149,8 +149,8 @@ class Crew:
 
 def person_environment() -> dict[str, str]:
     """This environment without the variables that mark an agent: the people are simulated."""
-    from dibs.board.identity import HARNESSES
+    from dibs.harnesses import KNOWN
 
-    marks = {mark for harness in HARNESSES for mark in harness.marks}
+    marks = {mark for harness in KNOWN for mark in harness.marks}
     left_out = marks | {"DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL"}
     return {name: value for name, value in os.environ.items() if name not in left_out}

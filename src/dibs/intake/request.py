@@ -20,6 +20,7 @@ from dibs.domain.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 PAYLOAD_MAX = 1024 * 1024
 """An issue has at most 65,536 characters, and an edited one comes with its former text."""
@@ -98,6 +99,18 @@ def build_request(
         untitled=not line,
         cut=len(line) > checks.TITLE_LENGTH,
     )
+
+
+def add_arguments(request: IntakeRequest) -> dict[str, Any]:
+    """The arguments of the command `Add` that a request determines, apart from its terms."""
+    return {
+        "channel": request.channel,
+        "origin_ask_ref": request.ref,
+        "url": request.url,
+        "digest": request.digest,
+        "delivery": request.delivery,
+        "formerly": request.formerly,
+    }
 
 
 def check_size(payload: bytes, most: int = PAYLOAD_MAX) -> None:

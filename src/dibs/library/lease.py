@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 
 from dibs.board.callers import caller_of
+from dibs.board.command_builder import build
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Identity
 from dibs.board.outcome import Outcome, actors_named
@@ -224,18 +225,18 @@ class Lease:
     def release(self, note: str = "") -> Answer:
         """Releases the task. For a lost lease this succeeds, too: it acknowledges the loss."""
         try:
-            return self._end(c.Release(self._key, token=self._stated, note=checks.note(note)))
+            return self._end(build(c.Release, task=self.key, token=self.token or None, note=note))
         except LeaseLost:
             return self._acknowledge()
 
     def complete(self, note: str = "") -> Answer:
-        return self._end(c.Complete(self._key, token=self._stated, note=checks.note(note)))
+        return self._end(build(c.Complete, task=self.key, token=self.token or None, note=note))
 
     def submit(self, note: str = "") -> Answer:
-        return self._end(c.Submit(self._key, token=self._stated, note=checks.note(note)))
+        return self._end(build(c.Submit, task=self.key, token=self.token or None, note=note))
 
     def fail(self, reason: str) -> Answer:
-        return self._end(c.Fail(self._key, token=self._stated, reason=checks.reason(reason)))
+        return self._end(build(c.Fail, task=self.key, token=self.token or None, reason=reason))
 
     @property
     def _kept(self) -> Keeper:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
-    from dibs.storage.transaction import BoardRow, WriteTransaction
+    from dibs.storage.rows import BoardRow
+    from dibs.storage.transaction import WriteTransaction
 
     Progress = Callable[[int], None]
     Finish = Callable[[WriteTransaction], None]

@@ -9,7 +9,7 @@ from dibs.storage.queries import NEWEST
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.domain.refusals import Refusal
-    from dibs.storage.transaction import BoardRow
+    from dibs.storage.rows import BoardRow
 
 
 class Interrupted(Refused):

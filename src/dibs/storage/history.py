@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dibs.domain.events.base import Event
     from dibs.domain.instants import Duration, Instant
-    from dibs.storage.transaction import BoardRow
+    from dibs.storage.rows import BoardRow
 
 
 CLOCK_SET = ClockSet.verb

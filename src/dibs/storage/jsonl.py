@@ -19,7 +19,7 @@ from dibs.domain.instants import Instant
 from dibs.storage import errors
 from dibs.storage.copy import TABLES, RowDigest
 from dibs.storage.queries import NEWEST, migrations
-from dibs.storage.transaction import BoardRow
+from dibs.storage.rows import BoardRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -112,7 +112,9 @@ class ReadinessQueries:
     def held_scopes(self) -> list[ScopeReservation]:
         """Scopes of all leases that have not ended."""
         return [
-            ScopeReservation(id_, key, holder, session, expires, rows.texts(scope))
+            ScopeReservation(
+                id_, key, holder, session and rows.name_of(session), expires, rows.texts(scope)
+            )
             for id_, key, holder, session, expires, scope in self._ask("held_scopes")
         ]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from dibs.board.agents import Agent
+    from dibs.board.settings import Agent
 
     Tell = Callable[["DispatchEvent"], None]
 

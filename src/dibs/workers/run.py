@@ -29,8 +29,7 @@ from dibs.domain.model import Lease, LeaseProcess, Task, Token
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
 from dibs.domain.values import Value
 from dibs.machine import UNKNOWN
-from dibs.workers.child import Child
-from dibs.workers.inbox import ENDING, INTERRUPTING, PASSED_ON, Inbox
+from dibs.workers.child import ENDING, INTERRUPTING, PASSED_ON, Child, Inbox
 from dibs.workers.keeper import TRY_AGAIN, Keeper
 
 TYPE_CHECKING = False

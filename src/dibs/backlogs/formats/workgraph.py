@@ -15,6 +15,7 @@ from dibs.backlogs.formats.words import Words
 from dibs.backlogs.formats.workgraph_fields import (
     STATES,
     WORDS,
+    begin_of,
     cleaned,
     gate_of,
     ids,
@@ -78,6 +79,7 @@ class Workgraph(BaseDialect):
     channel = "workgraph"
     words = Words(STATES, WORDS)
     heals = True
+    single = True
     largest = GRAPH_LIMIT
 
     def __init__(
@@ -161,6 +163,7 @@ class Workgraph(BaseDialect):
             task.line,
             tuple([Problem(path, what, choice, task.line) for what, choice in odd]),
             lock is None and self._is_agent(owner),
+            begin_of(fields),
         )
 
     def _is_agent(self, name: str) -> bool:

@@ -12,9 +12,9 @@ import os
 import shutil
 from os.path import abspath, exists, join, samefile
 
-from dibs.board.backends import copier, is_folder, store_at_address, store_to
 from dibs.board.callers import caller_of, register
 from dibs.board.epochs import RESTORE, begin_epoch
+from dibs.board.locate import copier, is_folder, store_at_address, store_to
 from dibs.board.retry import ReadableBoard
 from dibs.board.transfer.scratch import new_file, scratch_directory
 from dibs.board.verify import verified
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from dibs.domain.model import Caller
     from dibs.storage.copy import Snapshot
     from dibs.storage.postgres.store import PostgresStore
+    from dibs.storage.rows import BoardRow
     from dibs.storage.store import Store
-    from dibs.storage.transaction import BoardRow, ReadTransaction, WriteTransaction
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
     Progress = Callable[[int, int], None]
 
@@ -64,13 +65,6 @@ class TransferReport(Value):
 
 def transfer_report(board: BoardRow, source: str, target: str, rows: int = 0) -> TransferReport:
     return TransferReport(board.uid, source, target, rows, board.seq, board.tasks)
-
-
-def scrub(board: Board) -> tuple[str, ...]:
-    """Overwrites what the store still has of removed data; returns warnings about what it could not reach."""
-    store = board.store
-    left = copier(store).scrub(store) if isinstance(store, SqliteStore) else ""
-    return (left,) if left else ()
 
 
 # Moving.

@@ -7,8 +7,8 @@ from os.path import exists
 
 from dibs.board.identity import harness_of
 from dibs.domain.refusals import Refused
+from dibs.harnesses import HARNESSES
 from dibs.integrations.harness import text_edit
-from dibs.integrations.harness.harnesses import HARNESSES
 from dibs.integrations.harness.install import INSTALLED, PROJECT, USER, HarnessSetup
 from dibs.storage.store import Finding
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dibs.integrations.harness.harnesses import Harness
+    from dibs.harnesses import Harness
 
 
 def findings(

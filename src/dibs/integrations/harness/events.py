@@ -10,7 +10,7 @@ from dibs.domain import checks
 from dibs.domain.jsontext import read
 from dibs.domain.refusals import Refused
 from dibs.domain.values import Value
-from dibs.integrations.harness.harnesses import END, PATCH, STOP, Harness
+from dibs.harnesses import END, PATCH, STOP, Harness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ class HookEvent(Value):
 
     @property
     def session(self) -> str:
-        return self._first(self.harness.session)
+        return self._first(self.harness.session_fields)
 
     @property
     def subagent(self) -> str:
-        return self._first(self.harness.agent)
+        return self._first(self.harness.subagent_fields)
 
     def said(self, field: str) -> str:
         """A string field; "" if it is missing or of another type."""

@@ -16,16 +16,8 @@ from dibs.domain.jsontext import written
 from dibs.domain.refusals import Refused, refused, several
 from dibs.domain.scopes.policy import hook_timeout
 from dibs.domain.values import Value
+from dibs.harnesses import BEFORE, DECISION, END, PERMISSION, SPECIFIC, START, STOP
 from dibs.integrations.harness.events import actor_in, parse_event
-from dibs.integrations.harness.harnesses import (
-    BEFORE,
-    END,
-    START,
-    STOP,
-    denied,
-    session_context,
-    warned,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +30,8 @@ if TYPE_CHECKING:
     from dibs.board.retry import ReadableBoard
     from dibs.domain.model import Task, TaskKey
     from dibs.domain.refusals import Refusal
+    from dibs.harnesses import Harness
     from dibs.integrations.harness.events import HookEvent
-    from dibs.integrations.harness.harnesses import Harness
 
 BLOCKS, FAILS = 2, 1
 """Exit codes for every harness: the action is blocked; a failure that does not block."""
@@ -114,7 +106,7 @@ class Hooks:
 
     def reply(self, said: dict[str, Any] | None) -> Reply:
         if not said:
-            return Reply(self.harness.nothing, is_empty=True)
+            return Reply(self.harness.empty_reply, is_empty=True)
         return Reply(written(said), denial=self._denial)
 
     def denied(self, event: HookEvent, reason: str) -> dict[str, Any]:
@@ -137,7 +129,7 @@ class Hooks:
         """
         told = BOARD_UNREADABLE.format(problem)
         if event is None:
-            return Reply(self.harness.nothing, told, FAILS, is_empty=True)
+            return Reply(self.harness.empty_reply, told, FAILS, is_empty=True)
         is_gone = problem.code == "no_board"
         if event.means == BEFORE:
             return self.reply(self.unasked_edit(event, problem, told, is_gone=is_gone))
@@ -146,7 +138,7 @@ class Hooks:
             return self.reply(
                 session_context(self.harness, event.event, labelled(f"{told}. {follows}."))
             )
-        nothing = Reply(self.harness.nothing, is_empty=True)
+        nothing = Reply(self.harness.empty_reply, is_empty=True)
         return nothing if is_gone else nothing.but(err=told, exit=FAILS)
 
     def unasked_edit(
@@ -448,3 +440,32 @@ def nearest(folder: str) -> str:
     while not isdir(folder) and folder != dirname(folder):
         folder = dirname(folder)
     return folder
+
+
+# Replies, all with exit code 0: then the harness parses stdout as JSON.
+
+
+def denied(harness: Harness, event: str, reason: str) -> dict[str, Any]:
+    """The reply that denies a tool call; the model reads the reason."""
+    if harness.reply_format == PERMISSION:
+        return {"permission": "deny", "user_message": reason, "agent_message": reason}
+    if harness.reply_format == DECISION:
+        return {"decision": "deny", "reason": reason}
+    decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    return {SPECIFIC: {"hookEventName": event, **decision}}
+
+
+def warned(harness: Harness, event: str, text: str) -> dict[str, Any]:
+    """The reply that allows a tool call with a warning to the model (or to the person, if it cannot)."""
+    if harness.reply_format == PERMISSION:
+        return {"permission": "allow", "user_message": text, "agent_message": text}
+    if harness.reply_format == DECISION:
+        return {"systemMessage": text}
+    return {SPECIFIC: {"hookEventName": event, "additionalContext": text}}
+
+
+def session_context(harness: Harness, event: str, text: str) -> dict[str, Any]:
+    """The reply that gives the model its context at session start."""
+    if harness.reply_format == PERMISSION:
+        return {"additional_context": text}
+    return {SPECIFIC: {"hookEventName": event, "additionalContext": text}}

@@ -12,8 +12,8 @@ from os.path import basename, dirname, exists, isdir, join, realpath
 from dibs.board.file_changes import FileChanges
 from dibs.domain.refusals import Refused, bad_argument
 from dibs.domain.values import Value
+from dibs.harnesses import FLAT, HARNESSES, TIMEOUT, Harness
 from dibs.integrations.harness import json_edit, text_edit
-from dibs.integrations.harness.harnesses import FLAT, HARNESSES, TIMEOUT, Harness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -241,22 +241,22 @@ class HarnessSetup(Value):
         """Yields each event with the item for its list."""
         harness = self.harness
         for hook in harness.hooks:
-            handler = self.handler(aside=hook.aside and harness.aside)
+            handler = self.handler(in_background=hook.in_background and harness.background_hooks)
             matcher = {"matcher": hook.matcher} if hook.matcher else {}
             flat = harness.layout == FLAT
             yield hook.event, {**handler, **matcher} if flat else {**matcher, HOOKS: [handler]}
 
-    def handler(self, *, aside: bool) -> dict[str, Any]:
+    def handler(self, *, in_background: bool) -> dict[str, Any]:
         harness = self.harness
         words = [self.dibs, "hook", harness.name]
         called: Mapping[str, Any] = (
             {"command": words[0], "args": words[1:]}
-            if harness.words
+            if harness.argument_lists
             else {"command": joined(words)}
         )
         kind = {} if harness.layout == FLAT else {"type": "command"}
-        later = {"async": True} if aside else {}
-        return {**kind, **called, "timeout": TIMEOUT * harness.second, **later}
+        later = {"async": True} if in_background else {}
+        return {**kind, **called, "timeout": TIMEOUT * harness.timeout_second, **later}
 
 
 def words_of(command: str) -> list[str]:

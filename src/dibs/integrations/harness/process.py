@@ -10,7 +10,7 @@ from dibs.domain.model import ActorId, Session
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.domain.model import Process
-    from dibs.integrations.harness.harnesses import Harness
+    from dibs.harnesses import Harness
     from dibs.machine import Machine
 
 SHELLS = ("sh", "ash", "bash", "dash", "fish", "ksh", "zsh")

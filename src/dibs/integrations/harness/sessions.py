@@ -17,9 +17,9 @@ from dibs.board.settings import KEEP, STRICT
 from dibs.domain import commands as c
 from dibs.domain.model import Session
 from dibs.domain.refusals import Refused
+from dibs.harnesses import CLEAR
 from dibs.integrations.harness.context import prime
 from dibs.integrations.harness.events import is_ours_to_end
-from dibs.integrations.harness.harnesses import CLEAR
 from dibs.integrations.harness.process import at_work
 
 TYPE_CHECKING = False
@@ -77,7 +77,7 @@ def is_known_in_shell(
     """
     has_process = who.place is not None and who.place.process is not None
     is_stated = "DIBS_AGENT" in environment and "DIBS_SESSION" in environment
-    return is_stated or (not strict and (has_process or event.harness.names_session))
+    return is_stated or (not strict and (has_process or event.harness.session_in_shells))
 
 
 def name_in_shell(event: HookEvent, who: Identity, environment: Mapping[str, str]) -> bool:

@@ -19,13 +19,39 @@ from psycopg.adapt import Transformer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
     from psycopg.abc import RV, PQGen
     from psycopg.pq.abc import PGresult
 
+    from dibs.storage.address import Address
+
     Params = dict[str, Any]
     Rows = list[tuple[Any, ...]]
+
+    class Server(Protocol):
+        """The part of a `PostgresStore` that its transactions and notifications use."""
+
+        where: str
+        address: Address
+        number: int
+        queries: dict[str, str]
+        wait: float
+        lock_wait: float
+        hinted: float
+
+        def borrow(self) -> ServerConnection: ...
+
+        def give_back(self, connection: ServerConnection) -> None: ...
+
+        def patience(self) -> str: ...
+
+        def blocker(self) -> tuple[str, int, str, str, int | None] | None: ...
+
+        def instant(self, stamp: int) -> int: ...
+
+        def actors_at(self, head: str) -> dict[Any, Any]: ...
+
 
 RESPONSE_TIMEOUT = 30.0
 """Response timeout, in addition to a lock wait; a stopped server would never respond."""

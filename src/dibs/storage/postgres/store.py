@@ -130,7 +130,7 @@ class PostgresStore:
 
     def migrate(self, connection: psycopg.Connection[Any]) -> None:
         """Runs the missing migrations in the caller's transaction, one process at a time."""
-        from dibs.storage.definitions import definition
+        from dibs.storage.dialect import definition
 
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
@@ -180,7 +180,7 @@ class PostgresStore:
 
     def check_contents(self, connection: psycopg.Connection[Any]) -> int:
         """The schema version; refuses a schema that contains objects not created by dibs."""
-        from dibs.storage.definitions import definition, made_by
+        from dibs.storage.dialect import definition, made_by
 
         [(known, made)] = connection.execute(self.queries["schema"])
         self.check_schema(known, made)

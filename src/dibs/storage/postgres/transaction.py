@@ -19,18 +19,17 @@ from dibs.storage.copy import REPLACED_SUFFIX, id_of
 from dibs.storage.postgres import notifications as hints
 from dibs.storage.postgres.pipeline import NOT_PREPARED, STALE, PendingResult, Pipeline
 from dibs.storage.queries import FINGERPRINTS, NEWEST
-from dibs.storage.transaction import BoardRow, ReadTransaction, WriteTransaction
+from dibs.storage.rows import BoardRow
+from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
     from typing import Any
 
     from dibs.domain.model import TaskKey
     from dibs.domain.refusals import Refused
-    from dibs.storage.postgres.pipeline import Params, ServerConnection
-    from dibs.storage.postgres.store import PostgresStore
+    from dibs.storage.postgres.pipeline import Params, Server, ServerConnection
     from dibs.storage.store import Question
 
 
@@ -53,19 +52,14 @@ BATCH_MAX = 8
 class PostgresErrorMap:
     """Maps errors of the server and the network to refusals."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: Server) -> None:
         self._store = store
         self.committing = False
 
     def __enter__(self) -> Any:
         return None
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, psycopg.Error):
             raise refusal_of_error(error, self._store, self.committing) from error
 
@@ -76,7 +70,7 @@ class ReadContext(PostgresErrorMap):
     begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     changes = False
 
-    def __init__(self, store: PostgresStore, ahead: tuple[Question, ...] = ()) -> None:
+    def __init__(self, store: Server, ahead: tuple[Question, ...] = ()) -> None:
         super().__init__(store)
         self._session: ServerConnection | None = None
         self._line: Pipeline | None = None
@@ -99,12 +93,7 @@ class ReadContext(PostgresErrorMap):
             self.__exit__(type(error), error, None)
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self._end(error)
         except psycopg.Error as cut:
@@ -263,7 +252,7 @@ class WriteContext(ReadContext):
 class RenewalContext(WriteContext):
     """Takes the board's lock shared, then the task's row: renewals run in parallel, but not with a claim."""
 
-    def __init__(self, store: PostgresStore, task: TaskKey) -> None:
+    def __init__(self, store: Server, task: TaskKey) -> None:
         super().__init__(store)
         self._task = task
 
@@ -280,7 +269,7 @@ def was_not_replicated(notice: psycopg.errors.Diagnostic) -> bool:
 
 
 @contextmanager
-def replicated_commit(store: PostgresStore, connection: psycopg.Connection[Any]) -> Iterator[None]:
+def replicated_commit(store: Server, connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Refuses unreplicated commits outside a `WriteContext`, as that does."""
     warned: list[bool] = []
     connection.add_notice_handler(lambda notice: warned.append(was_not_replicated(notice)))
@@ -289,14 +278,14 @@ def replicated_commit(store: PostgresStore, connection: psycopg.Connection[Any])
         raise errors.not_replicated(store.where)
 
 
-def board_and_clock(store: PostgresStore, row: tuple[Any, ...]) -> tuple[BoardRow, int]:
+def board_and_clock(store: Server, row: tuple[Any, ...]) -> tuple[BoardRow, int]:
     """The board and the clock from a row of `look_at_board`; refuses a newer schema."""
     *fields, version, stamp = row
     errors.too_new(store.where, version)
     return BoardRow(*fields), stamp
 
 
-def active_board(store: PostgresStore, board: BoardRow, *, changes: bool = False) -> BoardRow:
+def active_board(store: Server, board: BoardRow, *, changes: bool = False) -> BoardRow:
     """The board, unless it moved away. A replaced board can be read under its own name, not changed."""
     aside = f"{REPLACED_SUFFIX}{store.number}"
     if not (board.uid.endswith(aside) and store.address.board.endswith(aside)):
@@ -325,7 +314,7 @@ def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> 
     return "promotion" if timeline != timeline_now else ""
 
 
-def refusal_of_error(error: psycopg.Error, store: PostgresStore, committing: bool) -> Refused:
+def refusal_of_error(error: psycopg.Error, store: Server, committing: bool) -> Refused:
     """Maps an error of the server or the network to a refusal."""
     where = store.where
     state = error.sqlstate or ""
@@ -348,7 +337,7 @@ def refusal_of_error(error: psycopg.Error, store: PostgresStore, committing: boo
     return errors.storage_failed(where, detail)
 
 
-def busy(store: PostgresStore) -> Refused:
+def busy(store: Server) -> Refused:
     """Lock timeout: names the blocker, if it can still be found."""
     waited = round(store.lock_wait, 1)
     found = None

@@ -324,6 +324,12 @@ UPDATE lease_process SET over = 1
 WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_number = :token_number
 AND pid = :pid AND pid_started = :pid_started
 
+-- name: prune_lease_processes
+DELETE FROM lease_process WHERE board = :board AND EXISTS (
+    SELECT 1 FROM ended_lease AS ended WHERE ended.board = lease_process.board
+    AND ended.task = lease_process.task AND ended.token_epoch = lease_process.token_epoch
+    AND ended.token_number = lease_process.token_number AND ended.ended < :before)
+
 -- name: tasks_expired
 SELECT {task} FROM task WHERE board = :board AND holder IS NOT NULL AND expires < :now
 ORDER BY expires, id LIMIT :limit

@@ -13,16 +13,11 @@ from dibs.domain.instants import Instant
 from dibs.domain.refusals import Refused
 from dibs.storage import errors
 from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
+from dibs.storage.rows import BoardRow, is_elsewhere, move_token_hash
 from dibs.storage.sqlite.clock import read_clock, wall_clock_anchor
 from dibs.storage.sqlite.store import BOARD, UNSAFE_FILE_SYSTEMS, SqliteErrorMap, SqliteStore
 from dibs.storage.sqlite.write_lock import acquire_write_lock
-from dibs.storage.transaction import (
-    BoardRow,
-    ReadTransaction,
-    WriteTransaction,
-    is_elsewhere,
-    move_token_hash,
-)
+from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

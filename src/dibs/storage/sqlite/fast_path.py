@@ -73,9 +73,7 @@ def begin_fast(store: SqliteStore, *, writes: bool = False) -> FastTransaction:
     row, stored = store.row_and_anchor()
     _uid, _created, _epoch, floor, seq, *_counted, moved_to, _arriving, _by, _why, _ticket = row
     if moved_to:
-        from dibs.storage.transaction import BoardRow
-
-        errors.refuse_moved(BoardRow(*row), store.where)
+        errors.refuse_moved(rows.BoardRow(*row), store.where)
     reading = read_clock(store.machine, stored, floor)
     if writes and reading.anchor != stored:
         store.save_anchor(reading.anchor)

@@ -19,18 +19,18 @@ from dibs.domain.refusals import Refused, unreadable
 from dibs.machine import Machine, this_machine
 from dibs.storage import errors, owners, queries
 from dibs.storage.queries import FINGERPRINTS, NEWEST, migrations
+from dibs.storage.rows import BoardRow
 from dibs.storage.sqlite.clock import Anchor, read_clock, wall_clock_anchor
 from dibs.storage.sqlite.write_lock import WriteLock, acquire_write_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
     from typing import Any
 
     from dibs.domain.model import TaskKey
     from dibs.storage.store import Finding, Question
-    from dibs.storage.transaction import BoardRow, ReadTransaction, WriteTransaction
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
     Files = tuple[tuple[int, int] | None, ...]
 
@@ -346,8 +346,6 @@ class SqliteStore:
 
     def board_and_anchor(self) -> tuple[BoardRow, Anchor | None]:
         """The board's row and the clock anchor, which every transaction needs first, in one query."""
-        from dibs.storage.transaction import BoardRow
-
         row, known = self.row_and_anchor()
         board = BoardRow(*row)
         errors.refuse_moved(board, self.where)
@@ -397,12 +395,7 @@ class SqliteErrorMap:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, apsw.Error | OSError | UnicodeDecodeError):
             raise refusal_of_error(error, self._path, self._wait) from error
 
@@ -422,12 +415,7 @@ class ReadContext(SqliteErrorMap):
             self.__exit__(type(error), error, None)
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             with SqliteErrorMap(self._store):
                 self._end(commit=error is None)

@@ -203,7 +203,8 @@ CREATE TABLE ended_lease (
 CREATE INDEX lost_lease ON ended_lease (board, actor, session) WHERE lost = 1 AND acknowledged = 0;
 
 -- The process behind a lease: a `dibs run`, a `hold`, or the one that a claim states. By lease, since a session
--- may hold several. A row stays when its lease ends: whatever the process started is known by it.
+-- may hold several. A row stays for 30 days after its lease ended: whatever the process
+-- started is known by it.
 CREATE TABLE lease_process (
     board           INTEGER NOT NULL,
     task            INTEGER NOT NULL,
