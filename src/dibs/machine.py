@@ -171,8 +171,7 @@ class Linux:
     def in_session(self, leader: int, started: int, forks: int) -> list[Process]:
         """The processes of the session led by `leader`, which was started at `started`.
 
-        Empty if the session id may have been reused: an id is free once its last process is gone, and is
-        reused
+        Empty if the session id may have been reused: an id is free once its last process is gone, and is reused
         when all other ids were. `forks` is the fork counter at that time.
         """
         known = self.started(leader)
@@ -264,9 +263,9 @@ class Darwin(Linux):
         return _run("ps", "-o", "state=", "-p", str(pid)).startswith("T")
 
     def carrying(self, mark: str) -> list[Process]:
-        told = _run("ps", "-axww", "-E", "-o", "pid=,command=").splitlines()
+        lines = _run("ps", "-axww", "-E", "-o", "pid=,command=").splitlines()
         return self._alive(
-            int(line.split()[0]) for line in told if f"DIBS_RUN={mark}" in line.split()
+            int(line.split()[0]) for line in lines if f"DIBS_RUN={mark}" in line.split()
         )
 
     def started(self, pid: int) -> int | None:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 from os.path import exists, join, lexists
 
-from dibs.backlogs.places import FILE, SIGNS
 from dibs.board.limited_files import lines
-from dibs.board.locate import Place, load_at, locate, settings_in, store_at
+from dibs.board.locate import (
+    BACKLOG_SIGNS,
+    COMMITTED,
+    Place,
+    load_at,
+    locate,
+    settings_in,
+    store_at,
+)
 from dibs.board.retry import ReadableBoard, retry_on_disconnect
 from dibs.board.settings import STRICT, Settings
+from dibs.storage.owners import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +146,7 @@ def with_areas(board: Kind, place: Place) -> Kind:
 def wrong_in_committed(place: Place, settings: Settings) -> list[str]:
     """The problems in `dibs.toml`: what of it is ignored."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not lexists(join(root, FILE)):
+    if not root or not lexists(join(root, COMMITTED)):
         return []
     from dibs.backlogs.discover import wrong_in
 
@@ -150,7 +158,7 @@ def committed_proposals(place: Place) -> dict[str, Any]:
     effect until a user adopts them.
     """
     root = main_tree(place)
-    if not root or not exists(join(root, FILE)):
+    if not root or not exists(join(root, COMMITTED)):
         return {}
     from dibs.backlogs.discover import read_file
     from dibs.board.settings import proposals
@@ -161,7 +169,7 @@ def committed_proposals(place: Place) -> dict[str, Any]:
 def committed_areas(place: Place, settings: Settings) -> tuple[dict[str, tuple[str, ...]], str]:
     """The areas that `dibs.toml` names, and the first problem in reading them, or ""."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not lexists(join(root, FILE)):
+    if not root or not lexists(join(root, COMMITTED)):
         return {}, ""
     from dibs.backlogs.discover import stated_areas
 
@@ -183,7 +191,7 @@ def with_backlog(board: Kind, place: Place) -> Kind:
 def backlog_at(place: Place, settings: Settings) -> Backlog | None:
     """The backlog that belongs to a board: in the main work tree, or where the setting says."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not any(exists(join(root, mark)) for mark in SIGNS):
+    if not root or not any(exists(join(root, mark)) for mark in BACKLOG_SIGNS):
         return None
     from dibs.backlogs.backlog import Backlog
     from dibs.backlogs.discover import dialects_at
@@ -223,10 +231,7 @@ def keep_uid(place: Place, uid: str) -> None:
     if kept(path) == uid:
         return
     os.makedirs(place.folder, mode=0o700, exist_ok=True)
-    own = f"{path}.{os.getpid()}"
-    with open(own, "w", encoding="utf-8") as file:
-        file.write(f"{uid}\n")
-    os.replace(own, path)
+    replace(path, f"{uid}\n")
 
 
 def kept_uid(place: Place) -> str:

@@ -126,7 +126,7 @@ def test_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(
     assert [key for key in keys if f"started {key} with codex" in output] == keys[:2], output
     ran = ground.repo.ok("config")
     assert "evil" not in output + ran.out
-    assert "dibs.toml: agents: what starts programs" in ran.err
+    assert "dibs.toml: agents: programs and servers" in ran.err
     assert "dibs config --adopt" in ran.err
 
 
@@ -138,7 +138,7 @@ def test_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(ground
     ground.settings("[agents.codex]\ncommand = ['/nowhere/to/be/found']\n")
     key = ground.add()
     dispatch = ground.start()
-    dispatch.prints("codex ended with 2", "cannot be started", "codex rests for 2 s")
+    dispatch.prints("codex ended with 2", "cannot be started", "next attempt of codex in 2 s")
     assert (ground.task(key).attempts, ground.events("claimed")) == (0, [])
 
 
@@ -253,7 +253,7 @@ def test_who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers(ground
     until(lambda: ground.begun() == [first])
     dispatch.prints(f"started {first}")
     dispatch.send(signal.SIGTERM)
-    dispatch.prints(f"draining: nothing more is started; waits for {first}")
+    dispatch.prints(f"draining: no new workers are started; waits for {first}")
     second = ground.add()
     ground.go()
     assert dispatch.ends() == 0
@@ -283,10 +283,10 @@ def test_settings_are_read_anew_when_told_and_wrong_ones_change_nothing(ground):
     if not ground.repo.around:  # a server takes no wrong settings in the first place
         (ground.repo.database.parent / "settings.toml").write_text("colour = 1")
         dispatch.send(signal.SIGHUP)
-        dispatch.prints("the settings stay as they were", "there is no setting 'colour'")
+        dispatch.prints("settings not reloaded", "there is no setting 'colour'")
     ground.agents(claude=BEGIN)
     dispatch.send(signal.SIGHUP)
-    dispatch.prints("the settings are read anew", "dispatches claude")
+    dispatch.prints("settings reloaded", "dispatches claude")
     key = ground.add()
     dispatch.prints(f"started {key} with claude")
 
@@ -390,9 +390,9 @@ def test_in_json_each_thing_that_happens_is_one_object(ground):
     [
         (("--tick", "0s"), "--tick '0s': it lies between 1s and 1h"),
         (("--max", "0"), "--max '0': it is 0; it lies between 1 and 1000"),
-        (("--once", "--pause"), "--once and --pause are two different things"),
-        (("--reason", "x"), "--reason goes with --pause"),
-        (("--request-id", "r1"), "--request-id belongs to one change"),
+        (("--once", "--pause"), "--once and --pause do not combine"),
+        (("--reason", "x"), "--reason requires --pause"),
+        (("--request-id", "r1"), "--request-id requires --pause or --resume"),
     ],
 )
 def test_what_makes_no_sense_is_refused(ground, words, message):

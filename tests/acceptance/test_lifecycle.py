@@ -128,7 +128,7 @@ def test_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_wa
     assert shown(repo, key)["state"] == "in_progress"
     ran = repo.ok("next", *OTHER)
     assert f"{key} was held by dead" in ran.err
-    assert f'its work lies in "{repo.folder}" on branch "main"' in ran.err
+    assert f'its work is in "{repo.folder}" on branch "main"' in ran.err
     task = shown(repo, key)
     assert (task["assignee_agent"], task["token"], task["attempts"]) == ("other", "1.2", 2)
     assert task["handoff_reason"] == "process gone"

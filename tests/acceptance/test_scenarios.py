@@ -118,7 +118,7 @@ def test_a_stopped_process_that_continues_is_refused(repo, key):
     zombie.send_signal(signal.SIGCONT)
     _, err = zombie.communicate(timeout=60)
     assert zombie.returncode == 5
-    assert "claude holds it now; your text was kept as a late note" in err
+    assert "claude holds it now; your text was saved as a late note" in err
     shown = repo.json("show", key)
     assert shown["task"]["assignee_agent"] == "claude"
     assert [(note["kind"], note["text"], note["actor"]) for note in shown["notes"]] == [
@@ -133,7 +133,7 @@ def test_a_zombie_that_renews_everything_is_told_of_its_loss(repo, key):
     repo.ok("claim", key, *B)
     assert repo.run("renew", *A).code == 5
     repo.ok("release", key, *A)
-    assert repo.ok("renew", *A).out == "nothing is held\n"
+    assert repo.ok("renew", *A).out == "no leases held\n"
 
 
 def test_a_board_that_was_killed_while_it_was_made_can_be_made_again(tmp_path):
@@ -181,8 +181,8 @@ def test_a_takeover_names_worktree_branch_and_uncommitted_files(repo, key):
     repo.await_expiry(key)
     taken = repo.ok("claim", key, *B)
     assert "codex (session s1), last seen" in taken.err
-    assert f'its work lies in "{topic.folder}" on branch "topic"' in taken.err
-    assert 'not committed there: "half-done.py"' in taken.err
+    assert f'its work is in "{topic.folder}" on branch "topic"' in taken.err
+    assert 'uncommitted there: "half-done.py"' in taken.err
     event = next(e for e in repo.json("log", key)["events"] if e["verb"] == "taken_over")
     assert event["facts"]["ending"]["uncommitted"] == ["half-done.py"]
     assert event["facts"]["reason"] == "expired"

@@ -286,7 +286,7 @@ def test_the_lock_that_another_sessions_script_wrote_is_not_given_back(queue, st
 def test_the_lock_that_an_old_script_of_this_session_wrote_is_given_back(queue, session):
     path = queue.put(locked_by=session, locked_at=ago(60))
     ran = queue.sh("release_wrk WRK-157", session=session)
-    assert (ran.code, ran.out) == (0, "WRK-157 is given back\n"), ran.err
+    assert (ran.code, ran.out) == (0, "WRK-157 is released\n"), ran.err
     assert lock(path) == ("", "")
     get = f"session_get() {{ echo {session}; }}\n"
     queue.put(locked_by=session, locked_at=ago(60))

@@ -79,8 +79,8 @@ def test_a_takeover_points_to_the_former_holders_worktree_and_never_to_ones_own(
     repo.ok("claim", other, *CODEX)
     (tree.folder / "half.py").write_text("x = 1\n")
     ran = repo.ok("takeover", key, "--force", "--reason", "urgent", *ANA)
-    assert f'its work lies in "{tree.folder}" on branch "tree"' in ran.err
-    assert 'not committed there: "half.py"' in ran.err
+    assert f'its work is in "{tree.folder}" on branch "tree"' in ran.err
+    assert 'uncommitted there: "half.py"' in ran.err
     assert place(repo, key) == at(repo)
 
 
@@ -106,7 +106,7 @@ def test_what_a_sweep_freed_still_says_where_its_work_lies(repo, tree):
     for _ in range(2):
         repo.ok("sweep", "--grace", "0s", *ANA)
     ran = repo.ok("claim", key, *CLAUDE)
-    assert f'its work lies in "{tree.folder}" on branch "tree"' in ran.err
+    assert f'its work is in "{tree.folder}" on branch "tree"' in ran.err
 
 
 # A release by hand is no attempt.

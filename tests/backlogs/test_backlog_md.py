@@ -222,7 +222,7 @@ def test_a_file_without_a_title_is_called_by_its_id_and_that_is_told():
 def test_a_status_that_the_config_does_not_have_is_told_and_the_item_is_not_offered():
     item, [problem] = item_of(with_line("To Do", "Somewhere"))
     assert (item.state, item.said, "Somewhere" in item.gate) == (OPEN, "Somewhere", True)
-    assert "cannot be begun" in problem.choice
+    assert "cannot be started" in problem.choice
 
 
 def test_what_lies_in_the_archive_is_not_wanted_any_more_unless_it_was_done():

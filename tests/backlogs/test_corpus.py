@@ -89,6 +89,7 @@ class Life:
         self.codex, self.ana = yard.agent("codex-9", "kx-1"), yard.person("ana")
         self.word = str(values(self.data).get(self.state_field) or "")
         """What the file said before anybody began."""
+        self.first = values(self.data)
 
     @property
     def data(self) -> bytes:
@@ -102,7 +103,7 @@ class Life:
         """A step, and the file after it."""
         before, was = self.data, self.yard.task(self.key)
         outcome = who.do(command)
-        assert all("its lock by" in warning for warning in outcome.said), outcome.said
+        assert all("its lock by" in warning for warning in outcome.warnings), outcome.warnings
         if not outcome.entries and self.yard.task(self.key).lease is None:
             assert self.data == before, "nothing happened"
             return
@@ -177,19 +178,32 @@ class Life:
     def of_kano(self, old, task, holder) -> dict[str, object]:
         if not task.token.number:
             return {}
-        wanted: dict[str, object] = dict.fromkeys(RECORD)
-        wanted |= {"scope": list(task.scope), "constraints": list(task.terms.constraints)}
+        wanted = {key: None if key in self.first else ABSENT for key in (*RECORD, "owner")}
+        for key, allowed in (("scope", task.scope), ("constraints", task.terms.constraints)):
+            if allowed or key in old:
+                wanted[key] = list(allowed) or old.get(key)
+        before = self.first.get("owner")
+        wanted["dibs_owner"] = ABSENT
+        if holder is None and task.state == "open":
+            return wanted | ({"owner": before} if before else {})
+        owner = holder.name if holder else old.get("owner")
+        if before and before != owner:
+            wanted["dibs_owner"] = before
         if holder is None:
-            return wanted | {"owner": None if task.state == "open" else old.get("owner") or None}
-        return wanted | {
-            "owner": holder.name,
-            "assignee_agent": holder.name,
-            "assignee_tier": 1,
-            "assigned_at": iso(task.lease.acquired // 1_000_000 * 1_000_000),
-            "lease_ttl": "2h" if holder.kind == "agent" else "7d",
-            "lease_expires_at": iso(task.lease.expires // 1_000_000 * 1_000_000),
-            "handoff_reason": task.lease.reason or None,
-        }
+            return wanted | ({"owner": owner} if owner else {})
+        stated = {"handoff_reason": task.lease.reason} if task.lease.reason else {}
+        return (
+            wanted
+            | stated
+            | {
+                "owner": owner,
+                "assignee_agent": holder.name,
+                "assignee_tier": 1,
+                "assigned_at": iso(task.lease.acquired // 1_000_000 * 1_000_000),
+                "lease_ttl": "2h" if holder.kind == "agent" else "7d",
+                "lease_expires_at": iso(task.lease.expires // 1_000_000 * 1_000_000),
+            }
+        )
 
     def of_wrk(self, old, task) -> dict[str, object]:
         if task.lease is not None:
@@ -529,7 +543,7 @@ def test_what_cannot_be_written_with_certainty_costs_no_claim_and_is_said(quick)
     before = quick.text(path)
     outcome = quick.agent("codex", "kx-1").claim(key)
     assert outcome.task.state == "in_progress"
-    assert "code or a comment that does not end" in outcome.said[0]
+    assert "code or a comment that does not end" in outcome.warnings[0]
     assert quick.text(path) == before
     quick.put(path, before + "```\n")
     assert quick.sync().written == 1

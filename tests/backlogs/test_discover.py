@@ -42,7 +42,7 @@ def test_a_committed_file_may_say_where_one_is(yard):
 
 WRONG = {
     "[backlogs": "cannot be read",
-    "[agents.evil]\ncommand = 'true'": "agents: what starts programs or names servers counts only in your own configuration",
+    "[agents.evil]\ncommand = 'true'": "agents: programs and servers are only read from your own configuration",
     "backlogs = 3": "backlogs is a table",
     "[backlogs]\njira = 'x'": "there is no backlog 'jira'",
     "[backlogs]\nkano = '../x'": "a path below the repository",

@@ -120,7 +120,7 @@ def test_nothing_but_the_title_is_kept_of_the_texts(name):
     [
         ("open", OPEN, False),
         ("in_progress", IN_PROGRESS, False),
-        ("hooked", IN_PROGRESS, False),
+        ("hooked", OPEN, True),
         ("blocked", BLOCKED, False),
         ("deferred", OPEN, True),
         ("pinned", OPEN, True),

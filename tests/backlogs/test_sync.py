@@ -444,7 +444,7 @@ def test_who_holds_an_item_finishes_it_whatever_became_of_its_file(yard):
     os.remove(yard.root / path)
     done = codex.do(c.Complete(KEY))
     assert done.task.state == "complete"
-    assert "was not written" in done.said[-1]
+    assert "was not written" in done.warnings[-1]
     assert yard.sync().unwritten == 0
 
 
@@ -456,7 +456,7 @@ def test_a_file_that_another_machine_has_bars_nobody(yard):
     os.remove(yard.root / path)
     assert yard.sync().problems == ()
     outcome = yard.agent().claim(KEY)
-    assert "cannot be read" in outcome.said[0]
+    assert "cannot be read" in outcome.warnings[0]
 
 
 def test_a_changed_id_is_told_with_the_key_that_stays(yard):
@@ -497,7 +497,7 @@ def test_a_file_that_cannot_be_written_costs_no_claim_and_is_written_later(yard)
         pytest.skip("this user may write everywhere")
     outcome = yard.agent().claim(KEY)
     assert outcome.task.state == "in_progress"
-    assert "dibs sync" in outcome.said[0]
+    assert "dibs sync" in outcome.warnings[0]
     folder.chmod(0o700)
     assert yard.sync().written == 1
 

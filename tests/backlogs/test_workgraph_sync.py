@@ -1,4 +1,4 @@
-"""A workgraph as a backlog: its claims heal, its tasks are taken in, claimed and finished."""
+"""A workgraph as a backlog: its claims heal, its tasks are imported, claimed and finished."""
 
 from __future__ import annotations
 

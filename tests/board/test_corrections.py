@@ -431,7 +431,7 @@ def test_an_amendment_shows_both_and_the_timesheet_says_corrected(done):
     assert shown.code == 2
     assert "becomes" in shown.err
     output = done.ok("stint", "amend", str(number), "--from", "2h", *BERLIN, "--yes").out
-    assert f"counts in the place of {number}" in output
+    assert f"replaces stint {number}" in output
     sheet = done.json("timesheet", "--from", "2026-01-01", "--to", "2090-01-01")["timesheet"]
     assert sheet["total"]["corrected"] == 1
     assert sheet["total"]["effort_us"] > 7_000 * SECOND

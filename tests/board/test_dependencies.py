@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dibs.board.explain import status, why
-from dibs.board.facts.queue import is_ready
 from dibs.board.queries import ready
 from dibs.domain import commands as c
 from dibs.domain.instants import HOUR
@@ -337,7 +336,7 @@ def test_a_release_by_hand_is_no_try(bench, codex):
 
 
 def test_ready_is_one_predicate(bench, codex, ana):
-    """What the list shows, what `next` gives, and what the predicate says are the same."""
+    """What the list shows, what `next` gives, what `why` says and the predicate are the same."""
     for number in range(6):
         add(bench, after=(A,) if number == 5 else ())
     add(bench, not_before=bench.now() + HOUR), add(bench), add(bench)
@@ -351,6 +350,8 @@ def test_ready_is_one_predicate(bench, codex, ana):
     for _ in range(2):
         ana.do(c.Sweep(grace=0))
     with bench.board.read() as tx:
-        output = [key for key in tx.task_keys() if is_ready(tx, tx.task(key))]
+        keys = [*tx.task_keys()]
+        output = [key for key in keys if tx.is_ready(tx.task(key).id)]
     assert output == offered(bench) == ["T-1", "T-5"]
+    assert [key for key in keys if why(bench.board, key)[0][0].why == "ready"] == output
     assert [codex.do(c.Next()).task.key for _ in output] == output

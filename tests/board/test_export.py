@@ -480,11 +480,11 @@ def whole(lines: list[bytes]) -> bytes:
 
 
 ALIEN = "does not begin like an export"
-CUT = "cut off"
-CHANGED = "its digest is another"
+CUT = "truncated"
+CHANGED = "the digest differs"
 UNSOUND = "is not sound"
 UNSTORED = "cannot be stored"
-COLUMNS = "has not the columns"
+COLUMNS = "does not have the columns"
 
 DAMAGE = {
     "empty": (lambda lines: b"", CUT),
@@ -504,17 +504,17 @@ DAMAGE = {
     "a refusal changed": (lambda lines: whole(lines).replace(b'"held"', b'"hexd"'), CHANGED),
     "a line gone": (lambda lines: whole([*lines[:9], *lines[10:]]), CHANGED),
     "a line twice": (lambda lines: whole([*lines[:9], lines[8], *lines[9:]]), ""),
-    "rows exchanged": (lambda lines: sealed([*lines[:2], lines[3], lines[2], *lines[4:]]), "not what was sent"),
-    "tables exchanged": (lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]), "none belongs"),
+    "rows exchanged": (lambda lines: sealed([*lines[:2], lines[3], lines[2], *lines[4:]]), "differ from the rows that were sent"),
+    "tables exchanged": (lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]), "is out of order"),
     "the board later": (lambda lines: sealed([lines[0], lines[2], lines[1], *lines[3:]]), "not the row of the board"),
-    "no row": (lambda lines: whole([*lines[:2], b'["secrets", {}]', *lines[2:]]), "no row of a table"),
-    "more at the end": (lambda lines: whole([*lines, b"{}"]), "more follows"),
-    "two of them": (lambda lines: whole(lines) * 2, "more follows"),
-    "other counts": (in_last(counts={}), "counts other rows"),
-    "another total": (lambda lines: sealed(lines, rows=5), "counts other rows"),
+    "no row": (lambda lines: whole([*lines[:2], b'["secrets", {}]', *lines[2:]]), "not a row of a table"),
+    "more at the end": (lambda lines: whole([*lines, b"{}"]), "more after its last line"),
+    "two of them": (lambda lines: whole(lines) * 2, "more after its last line"),
+    "other counts": (in_last(counts={}), "row counts are wrong"),
+    "another total": (lambda lines: sealed(lines, rows=5), "row counts are wrong"),
     "an older schema": (in_head(schema=0), "its schema is 0"),
     "a strange schema": (in_head(schema=[1]), "its schema is [1]"),
-    "no time": (in_head(at="noon"), "does not say of which board"),
+    "no time": (in_head(at="noon"), "lacks the board, the time"),
     "another board's head": (in_head(board="0199-other"), "row of another board"),
     "no board": (without("board"), "not the row of the board"),
     "no actor": (without("actor"), UNSOUND),

@@ -147,7 +147,9 @@ def taken_from(repo: Repo, worktree: str, *, host: str | None = None) -> dict[st
     former = ran.json["lease"]["taken_over_from"]
     assert event["facts"]["ending"]["uncommitted"] == former["uncommitted"]
     assert event["facts"]["ending"]["not_looked_at"] == (former["not_looked_at"] or "")
-    warned = [text for text in ran.json["warnings"] if "did not look for uncommitted files" in text]
+    warned = [
+        text for text in ran.json["warnings"] if "uncommitted files there are unknown" in text
+    ]
     assert [text.partition(": ")[2] for text in warned] == (
         [former["not_looked_at"]] if former["not_looked_at"] else []
     )
@@ -167,8 +169,8 @@ def test_what_a_person_is_told_of_a_folder_that_nobody_looked_at(repo, foreign):
     repo.add()
     foreign.ok("claim", "T-1", *HOLDER)
     ran = repo.ok("takeover", "T-1", "--force", *ANA, *WHY)
-    assert f'its work lies in "{foreign.folder}" on branch "main"' in ran.err
-    assert f"dibs did not look for uncommitted files there: {NOT_OURS}" in ran.err
+    assert f'its work is in "{foreign.folder}" on branch "main"' in ran.err
+    assert f"uncommitted files there are unknown: {NOT_OURS}" in ran.err
 
 
 def test_a_work_tree_of_ours_is_looked_at_without_its_filters(repo, topic, canaries):
@@ -275,5 +277,5 @@ def test_variables_of_git_lead_nowhere_else(repo, foreign, canaries):
     repo.add()
     topic.ok("claim", "T-1", *HOLDER)
     ran = repo.ok("takeover", "T-1", "--force", *ANA, *WHY, **around)
-    assert 'not committed there: "new.py"\n' in ran.err
+    assert 'uncommitted there: "new.py"\n' in ran.err
     assert canaries.sang == []

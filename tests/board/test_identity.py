@@ -14,7 +14,8 @@ from dibs.board.identity import (
     harness_of,
     identify,
 )
-from dibs.board.queries import actors, session_of_process
+from dibs.board.queries import actors
+from dibs.board.session_lookup import session_of_process
 from dibs.board.verify import verify
 from dibs.domain import checks
 from dibs.domain import commands as c
@@ -433,7 +434,8 @@ def test_a_variable_that_cannot_name_a_session_names_nobody(value):
 
 
 def test_the_board_itself_tells_which_sessions_it_knows_and_never_a_persons(bench):
-    from dibs.board.sessions import Registry, register_session
+    from dibs.board.session_lookup import Registry
+    from dibs.board.sessions import register_session
 
     process = Process("boot-1", "pid:[1]", 4242, 100)
     registry = Registry(bench.board)

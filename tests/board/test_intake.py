@@ -206,14 +206,14 @@ def test_many_lines_are_taken_in_and_a_bad_one_is_told(repo):
 BAD = {
     "intake --as ana": "required: --channel, --ref",
     "intake --channel x --as ana": "required: --ref",
-    "intake --github --email --as ana": "do not go together",
-    "intake --email --event issues --as ana": "--event goes with --github",
-    "intake --map ref=a --as ana": "--map needs --channel",
+    "intake --github --email --as ana": "do not combine",
+    "intake --email --event issues --as ana": "--event is for --github",
+    "intake --map ref=a --as ana": "--map requires --channel",
     "intake --channel x --map ref --as ana": "write it like ref=data.id",
     "intake --github --signature x --as ana": "go together",
     "intake --from nowhere --as ana": "cannot be read",
     "intake --from asks --title x --as ana": "not with --from",
-    "intake --channel x --ref y --url javascript:x --as ana": "cannot be taken in",
+    "intake --channel x --ref y --url javascript:x --as ana": "this request is invalid",
 }
 
 
@@ -268,7 +268,7 @@ def test_many_requests_say_which_came_with_another_payload(repo, tmp_path):
     reply = repo.ok("intake", "--from", str(path), "--as", "ana", "--json").json["intake"]
     assert (reply["added"], reply["known"], reply["differing"]) == (1, 1, ["T-1"])
     output = repo.ok("intake", "--from", str(path), "--as", "ana").out
-    assert "came with another payload than before: T-1" in output
+    assert "differ from their earlier payload: T-1" in output
     wrong = ("intake", "--from", str(path), "--request-id", "r", "--as", "ana", "--json")
     assert repo.run(*wrong).error["code"] == "bad_argument"
 
@@ -279,7 +279,7 @@ def test_a_delivery_with_another_title_says_so(repo):
     assert fed(repo, github(title="Login is slow"), *command).json["differences"] == ["title"]
     assert fed(repo, github(body="more"), *command).json["differences"] == ["payload"]
     output = fed(repo, github(title="Login is slow"), *command[:-1]).out
-    assert output == "T-1 has this origin already; it differs in: title\n"
+    assert output == "T-1 already has this origin; it differs in: title\n"
     assert repo.json("show", "T-1")["task"]["title"] == "Login fails"
 
 
@@ -298,9 +298,9 @@ def test_a_title_from_elsewhere_that_is_too_long_is_cut_and_that_is_said(repo, t
     command = ("intake", "--github", "--event", "issues", "--as", "ana")
     ran = fed(repo, github(title=LONG), *command, "--json")
     assert ran.json["task"]["title"] == "x" * 199 + "…"
-    assert ran.json["warnings"] == ["the title is longer than 200 characters: it is cut"]
-    assert "it is cut" in fed(repo, github(number=8, title=LONG), *command).err
-    assert "it is cut" not in fed(repo, github(number=9, title="y" * 200), *command).err
+    assert ran.json["warnings"] == ["the title is longer than 200 characters and was cut"]
+    assert "was cut" in fed(repo, github(number=8, title=LONG), *command).err
+    assert "was cut" not in fed(repo, github(number=9, title="y" * 200), *command).err
     path = tmp_path / "asks.jsonl"
     lines = [{"channel": "mail", "ref": str(n), "title": "x" * (199 + n)} for n in range(3)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -337,9 +337,9 @@ def test_who_stops_a_long_intake_is_told_what_was_taken_in(repo, how, code, form
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (code, b"")
     if form == "text":
-        assert out.decode().splitlines()[0] == "1000 requests: 1000 new, 0 known already"
+        assert out.decode().splitlines()[0] == "1000 requests: 1000 new, 0 already known"
         assert "line 601: " in out.decode()
-        assert "it was stopped: the rest was not taken in" in out.decode()
+        assert "stopped early: the rest was not read" in out.decode()
     else:
         reply = json.loads(out)["intake"]
         assert (reply["requests"], reply["added"], reply["complete"]) == (1000, 1000, False)

@@ -263,7 +263,7 @@ def test_the_text_of_whoever_lost_the_task_is_kept_with_every_verb_that_ends_a_l
         codex.do(command)
     except Refused as problem:
         assert (problem.code, problem.refusal.facts["late_note"]) == ("lease_lost", True)
-        assert "your text was kept as a late note" in str(problem)
+        assert "your text was saved as a late note" in str(problem)
     else:
         assert (verb, stated) == ("release", None)
         assert bench.verbs()[-2] == "acknowledged"

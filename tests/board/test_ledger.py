@@ -15,7 +15,7 @@ from dibs.domain import ledger
 from dibs.domain.events import tasks as e
 from dibs.domain.instants import DAY, HOUR, SECOND
 from dibs.domain.model import TaskKey, Terms, Token
-from dibs.storage.transaction import FORGETS_EVERY
+from dibs.storage.transaction import EXPIRES_REQUESTS_EVERY
 
 K = TaskKey("T-1")
 
@@ -349,7 +349,7 @@ def test_request_ids_are_kept_for_thirty_days(bench):
     codex.do(c.Note(K, note="a"), "r1")
     bench.advance(30 * 86400)
     assert codex.do(c.Note(K, note="a"), "r1").replayed
-    bench.advance(FORGETS_EVERY // SECOND)
+    bench.advance(EXPIRES_REQUESTS_EVERY // SECOND)
     codex.do(c.Note(K, note="x"), "r2")
     assert not codex.do(c.Note(K, note="a"), "r1").replayed
 

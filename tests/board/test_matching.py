@@ -155,8 +155,8 @@ def test_an_agent_whose_workers_cannot_begin_rests_ever_longer(bench, tmp_path, 
             time.sleep(0.01)
         crew.look()
     assert [happened.facts["seconds"] for happened in events] == [1, 2, 4]
-    assert "codex ended with 1 before it had a task; codex rests for 1 s" in events[0].line
-    assert (crew.resting(), crew.workers) == ({"codex"}, {})
+    assert "codex ended with 1 before it had a task; next attempt of codex in 1 s" in events[0].line
+    assert (crew.backing_off(), crew.workers) == ({"codex"}, {})
 
 
 def test_a_worker_that_sweeps_has_not_started_what_it_swept(bench, tmp_path):
@@ -171,7 +171,7 @@ def test_a_worker_that_sweeps_has_not_started_what_it_swept(bench, tmp_path):
     codex.do(c.Sweep(grace=0))
     crew.look()
     assert bench.verbs(left)[-1] == "lease_ended"
-    assert (crew.coming(), events) == ({"codex": 1}, [])
+    assert (crew.starting(), events) == ({"codex": 1}, [])
     codex.do(c.Claim(own))
     crew.look()
     assert [happened.line for happened in events] == [f"started {own} with codex (session s1)"]
@@ -190,7 +190,7 @@ def test_a_command_that_hangs_is_ended_and_the_rest_is_told(bench, tmp_path, mon
         bench.person("ana").do(c.Block(bench.add(), reason="no key"))
     assert told_by.catch_up()
     assert received.read_text() == "T-2\n"
-    assert "notify (blocked T-1): it took longer" in events[0].line
+    assert "notify (blocked T-1): timed out" in events[0].line
 
 
 def test_only_one_tells_at_a_time_and_what_is_told_is_not_told_again(bench, tmp_path):
@@ -200,7 +200,7 @@ def test_only_one_tells_at_a_time_and_what_is_told_is_not_told_again(bench, tmp_
         Notifier(bench.board, command, str(tmp_path), lambda line: line.key, print) for _ in "12"
     )
     bench.person("ana").do(c.Block(bench.add(), reason="no key"))
-    with one._turn() as file:
+    with one._locked_cursor() as file:
         assert file is not None
         assert not other.catch_up()
     assert other.catch_up() and one.catch_up()

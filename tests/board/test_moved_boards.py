@@ -163,7 +163,7 @@ def test_a_move_within_a_database_is_refused_with_what_to_do_instead(shop, url, 
     for check in ((), ("--check",)):
         refused = shop.fails(1, "board", "move", "--to", f"{url}#shop", *check, *ANA, **web)
         assert f"it is in this database already, {url}#web" in refused.err
-        assert "move it to a folder and from there" in refused.err
+        assert "move it to a folder, then back" in refused.err
     shop.ok("board", "move", "--to", str(tmp_path / "folder"), *ANA, **web)
     shop.ok("board", "move", "--to", f"{url}#shop", *ANA, **web)
     shop.ok("add", "one", *ANA, **at(f"{url}#shop"))

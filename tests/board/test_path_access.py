@@ -127,14 +127,14 @@ def test_a_board_may_only_warn_of_overlaps_or_not_look(bench, codex, claude):
     codex.claim(A)
     bench.board.settings = bench.board.settings.but(scope_conflict=WARN)
     outcome = claude.claim(B)
-    assert 'T-1 of codex (session s1) has "src/**"' in outcome.said[0]
+    assert 'T-1 of codex (session s1) has "src/**"' in outcome.warnings[0]
     other = bench.agent("other", "s3")
     found = path_access.check_paths(bench.board, other.identity, ["src/a.py"], EDIT)
     assert found.refusal.code == "path_held"
     assert not found.verdict.stops
     claude.do(c.Release(B))
     bench.board.settings = bench.board.settings.but(scope_conflict=OFF)
-    assert claude.claim(B).said == ()
+    assert claude.claim(B).warnings == ()
     assert path_access.check_paths(bench.board, other.identity, ["src/a.py"], EDIT).verdict.is_clear
 
 
@@ -142,7 +142,7 @@ WRONG_AREAS = {
     "areas = 3": "areas is a table",
     "[areas]\nweb = 3": "it is a list of globs",
     "[areas]\nweb = ['../x']": "leads out of the repository",
-    "[areas]\nweb = ['@api']": "not for areas",
+    "[areas]\nweb = ['@api']": "not other areas",
     "[areas]\n'a b/../c' = ['x']": "leads out of the repository",
     "scope_conflict = 'perhaps'": "it is block, warn or off",
 }
@@ -208,7 +208,7 @@ def test_an_allowance_that_nobody_gave_is_found(apart):
     ana.do(c.Allow(A, ("src/a.py",), to="codex", span=15 * MINUTE, reason="hotfix"))
     assert apart.faults() == ()
     apart.tamper("UPDATE allowance SET paths = '[\"**\"]'")
-    assert "what others may touch of it is not what the ledger says" in apart.faults()[0]
+    assert "its allowances are not those of the ledger" in apart.faults()[0]
 
 
 # Where paths lead.

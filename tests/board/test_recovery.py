@@ -367,10 +367,10 @@ def test_evidence_counts_only_for_the_lease_as_it_was_seen(bench, ana):
     codex = worker(bench)
     codex.claim(A)
     bench.machine.dead.add(100)
-    seen = bench.board._bury()
+    evidence = bench.board._first_evidence(c.Sweep())
     bench.advance(1)
     codex.do(c.Renew(A))
-    bench.board._bury = lambda: seen
+    bench.board._first_evidence = lambda _command: evidence
     assert bench.board.execute(ana.identity, c.Sweep()).entries == ()
     assert bench.task(A).lease.suspect is None
 

@@ -6,7 +6,7 @@ import pytest
 
 from dibs.board.renewal import held_by, renew
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Decision
+from dibs.domain.decision import Decision
 from dibs.domain.facts import is_plain_renewal
 from dibs.domain.instants import MINUTE
 from dibs.domain.model import Session

@@ -6,7 +6,9 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import tomllib
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from dibs.domain.refusals import Refused
 from dibs.storage.address import Address, parse, parse_untrusted
 from dibs.storage.postgres.health import is_local, tls
+from kit.backlogs import KANO, TASK
 from kit.boards import database_apart, new_address
 from kit.harnesses import claude_event, edit, hook
 from kit.listening import AsksForPassword, Listener
@@ -122,7 +125,7 @@ def test_a_local_board_is_used_though_a_file_beside_it_names_a_server(shop, list
 def test_an_address_that_a_person_set_is_used(tmp_path):
     repo, url = Repo.create(tmp_path / "repo"), new_address("postgres")
     repo.ok("config", "url", url)
-    assert "the board is made" in repo.ok("init").out
+    assert "the board was created" in repo.ok("init").out
     repo.ok("add", "x", *AS)
     assert repo.json("config")["settings"]["url"]["source"] == str(repo.config / "servers.toml")
     other = repo.worktree("other")
@@ -139,7 +142,7 @@ def test_an_address_that_a_person_adopts_is_used(tmp_path):
     assert url in error["message"]
     repo.ok("config", "--adopt", "--yes")
     ran = repo.ok("init")
-    assert "the board is made: postgresql" in ran.out
+    assert "the board was created: postgresql" in ran.out
     assert "ignored" not in ran.err
 
 
@@ -305,7 +308,7 @@ def test_a_server_from_a_file_can_ask_for_a_password_by_scram(tmp_path):
     passfile.chmod(0o600)
     repo = Repo.create(tmp_path / "repo")
     repo.ok("config", "url", f"postgresql://postgres@{known.host}:{known.port}{name}")
-    assert "the board is made" in repo.ok("init", PGPASSFILE=str(passfile)).out
+    assert "the board was created" in repo.ok("init", PGPASSFILE=str(passfile)).out
     repo.fails(2, "list", PGPASSFILE=os.devnull)
 
 
@@ -344,6 +347,53 @@ def test_what_an_agent_writes_beside_the_board_starts_nothing(shop, tmp_path):
     assert "agents.evil, notify.command ignored" in ran.err
     assert "dibs config --adopt" in ran.err
     assert not (tmp_path / "seen").exists()
+
+
+def pids_to_come() -> range:
+    """The numbers that the next processes get."""
+    last = int(Path("/proc/loadavg").read_text().split()[-1])
+    return range(last, last + 3000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it guesses the number of a process")
+@pytest.mark.parametrize("name", ["backlog-index.json", "board.id", "on-server"])
+def test_a_link_that_an_agent_plants_beside_the_board_is_not_written_through(shop, tmp_path, name):
+    """Its sandbox can write there. What dibs then writes elsewhere has names of the repository in it."""
+    mine, folder = tmp_path / "profile", shop.database.parent
+    mine.write_text("mine\n")
+    items = shop.folder / KANO
+    items.mkdir(parents=True)
+    (items / "KABSD-TSK-0001.md").write_text(TASK)
+    for end in ("", *(f".{pid}" for pid in pids_to_come())):
+        (folder / f"{name}{end}").symlink_to(mine)
+    shop.ok("sync", *AS)
+    shop.ok("config", "url", "postgresql://127.0.0.1:1/x")
+    assert mine.read_text() == "mine\n"
+    assert (folder / name).is_file() and not (folder / name).is_symlink()
+
+
+def test_settings_that_are_a_link_are_not_written_through(shop, tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('ttl_agent = "1h"\n')
+    beside(shop, "")
+    (shop.database.parent / "settings.toml").unlink()
+    (shop.database.parent / "settings.toml").symlink_to(mine)
+    assert "settings.toml is a symbolic link" in shop.fails(74, "config", "ttl_agent", "3h").err
+    assert mine.read_text() == 'ttl_agent = "1h"\n'
+
+
+@pytest.mark.parametrize("planted", ["dispatch", "dispatch/notify.log", "dispatch/T-1-1.1.log"])
+def test_a_link_among_the_logs_beside_the_board_is_not_written_through(shop, tmp_path, planted):
+    shop.add("x", "--max-attempts", "1")
+    shop.ok("config", "agents.codex.command", "false", *AS)
+    shop.ok("config", "notify.command", "cat", *AS)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = shop.database.parent / planted
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside if planted == "dispatch" else outside / "profile")
+    shop.run("dispatch", "--once", *AS)
+    assert list(outside.iterdir()) == []
 
 
 def test_beside_a_refusal_in_json_there_is_no_warning(shop):

@@ -104,8 +104,8 @@ def test_what_was_answered_before_is_marked_where_it_is_not_about_a_task(worked,
     again = worked.ok(*command, "--json")
     assert again.json["replayed"] is True
     [warning] = again.json["warnings"]
-    assert "this was answered before" in warning
-    assert "this was answered before" in worked.ok(*command).err
+    assert "this request id was answered before" in warning
+    assert "this request id was answered before" in worked.ok(*command).err
     marks = {"replayed": 0, "warnings": 0}
     assert {**again.json, **marks} == {**first, **marks}
 
@@ -117,4 +117,4 @@ def test_a_pause_that_is_asked_for_again_after_it_is_over_has_the_same_answer(wo
     worked.ok("dispatch", "--resume", *ANA)
     again = worked.json(*pause, "--request-id", "r1")
     assert (again["by"], again["reason"]) == (first["by"], first["reason"]) == ("bo", "lunch")
-    assert "nobody has paused it any more" in worked.ok(*pause, "--request-id", "r2").out
+    assert "no longer paused" in worked.ok(*pause, "--request-id", "r2").out

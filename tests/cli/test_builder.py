@@ -12,8 +12,8 @@ import pytest
 
 from dibs import Refused, open_board
 from dibs.board.command_builder import CHECKS, build
-from dibs.cli import verbs
 from dibs.domain import commands as c
+from dibs.domain.verbs import typed_verbs
 from kit.repositories import Repo
 
 READING = {"show", "list", "why"}
@@ -118,7 +118,7 @@ class _Same:
 
 def test_every_verb_of_both_is_compared():
     compared = {typed.split()[0] for typed, _ in STEPS}
-    of_tasks = {verb for group in ("tasks", "own", "move") for verb in verbs.GROUPS[group]}
+    of_tasks = {spec.name for spec in typed_verbs() if spec.group in ("tasks", "own", "move")}
     assert of_tasks - READING == compared
 
 

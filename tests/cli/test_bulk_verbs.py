@@ -73,7 +73,7 @@ def test_reset_names_everyone_whom_it_interrupts(repo):
     assert (reply["dry_run"], reply["changes"][0]["from"]["session"]) == (True, "s1")
     assert repo.json("show", first)["task"]["state"] == "in_progress"
     ran = repo.ok("reset", first, "--reason", "wrong", *ANA)
-    assert "T-1 begins anew; it was held by codex (session s1)" in ran.out
+    assert "T-1 is reset; it was held by codex (session s1)" in ran.out
     repo.fails(5, "complete", first, *A)
 
 

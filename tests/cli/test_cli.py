@@ -17,9 +17,8 @@ from dibs.cli import verbs
 from dibs.cli.arguments import COMMON, parse_arguments, parse_fast, parser
 from dibs.cli.main import main
 from dibs.domain import commands, refusals
-from dibs.domain.decide.tasks import OF_MANY, OF_PERIODS, OF_STINTS, OF_THE_BOARD
-from dibs.domain.guard_order import GUARDS
 from dibs.domain.refusals import Refusal
+from dibs.domain.verbs import VERBS
 from dibs.output import error_map
 from kit.boards import of_a_file
 from kit.repositories import DIBS, Repo
@@ -44,31 +43,15 @@ def test_every_verb_of_the_list_is_written_and_every_written_verb_is_listed():
 
 
 def test_every_command_of_the_core_is_reached_by_a_verb():
-    typed = {
-        "force": "takeover", "allow": "guard", "set_actor": "actor", "set_clock": "doctor", "set_settings": "config",
-        "move_board": "board", "restore_board": "board", "pause": "dispatch", "resume": "dispatch",
-        "add_stint": "stint", "amend_stint": "stint", "report_usage": "stint",
-        "redact": "note",
-    }  # fmt: skip
-    reached = {typed.get(verb, verb) for verb in GUARDS}
-    assert reached <= set(verbs.MODULES)
-    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {
-        "add",
-        "next",
-        "intake",
-        "sync",
-        *OF_MANY,
-        *OF_STINTS,
-        *OF_PERIODS,
-        *OF_THE_BOARD,
-    }
-    assert classes == set(GUARDS)
+    assert {spec.typed.split()[0] for spec in VERBS.values()} == set(verbs.MODULES)
+    given = {kind.verb for kind in vars(commands).values() if hasattr(kind, "verb")}
+    assert given == {spec.name for spec in VERBS.values() if spec.facts}
 
 
 @pytest.mark.parametrize("name", sorted(verbs.MODULES))
 def test_every_verb_has_a_help_that_names_its_arguments(name, tmp_path):
     output = Repo(tmp_path).ok(name, "--help").out
-    made = parser(name, verbs.meaning(name), loaded()[name].arguments)
+    made = parser(name, VERBS[name].title, loaded()[name].arguments)
     for action in made._actions:
         assert (action.option_strings or [action.metavar])[0] in output
         assert action.help, f"{name} {action.dest}"
@@ -119,7 +102,7 @@ def test_the_plain_case_is_read_as_argparse_reads_it(name, words):
     arguments = loaded()[name].arguments
     quick = parse_fast((*arguments, *COMMON), words)
     if quick is not None:
-        made = parser(name, verbs.meaning(name), arguments)
+        made = parser(name, VERBS[name].title, arguments)
         assert quick == vars(made.parse_intermixed_args(words))
 
 
@@ -262,7 +245,7 @@ def test_renewing_all_treats_each_task_by_itself(repo):
     reply = repo.json("renew", *A, "--ttl", "1h")
     assert [one["task"]["key"] for one in reply["renewed"]] == keys
     assert {one["task"]["lease_ttl"] for one in reply["renewed"]} == {"1h"}
-    assert repo.ok("renew", "--agent", "other", "--session", "s").out == "nothing is held\n"
+    assert repo.ok("renew", "--agent", "other", "--session", "s").out == "no leases held\n"
 
 
 def test_who_answers_for_now_and_for_then_and_echoes_local_times_in_both(repo):
@@ -469,7 +452,7 @@ def test_claim_loads_only_what_it_needs(repo):
     ours = {name for name in modules if name.startswith("dibs")}
     assert len(ours) <= 60  # 11 of them are the empty files of packages
     assert {name for name in ours if name.startswith("dibs.board")} <= {
-        "dibs.board", "dibs.board.lease_processes", "dibs.board.limited_files", "dibs.board.callers", "dibs.board.command_builder", "dibs.board.execute", "dibs.board.identity", "dibs.board.facts", "dibs.board.facts.task", "dibs.board.former_work", "dibs.board.locate",
+        "dibs.board", "dibs.board.evidence", "dibs.board.limited_files", "dibs.board.callers", "dibs.board.command_builder", "dibs.board.execute", "dibs.board.identity", "dibs.board.facts", "dibs.board.facts.task", "dibs.board.former_work", "dibs.board.locate",
         "dibs.board.outcome", "dibs.board.retry",
         "dibs.board.settings", "dibs.board.user_config",
     }  # fmt: skip

@@ -20,7 +20,7 @@ import pytest
 from dibs import open_board
 from dibs.cli.demo import Screen, progress
 from dibs.demo.crew import AGENTS, Crew, CrewReport
-from dibs.demo.fate import FaultInjector
+from dibs.demo.faults import FaultInjector
 from dibs.demo.story import Story, at_once, double_owners, worked
 from dibs.library.records import Event
 from kit.repositories import clean_environment
@@ -121,7 +121,7 @@ def test_a_line_takes_one_row_of_the_terminal(monkeypatch):
         monkeypatch.setattr(sys, "stderr", terminal)
         screen = Screen(quiet=False)
         screen.draw("x" * 200, 0)
-        screen.tell("y" * 200)
+        screen.report("y" * 200)
         output = ""
         while output.count("x") < 2 * 39:
             output += os.read(ours, 10_000).decode()
@@ -153,12 +153,12 @@ def fate(repo, monkeypatch):
 def test_a_victim_has_worked_a_bit_and_holds_its_task(fate, monkeypatch):
     fate, repo, news = fate
     victim = fate._to_kill[0]
-    monkeypatch.setattr("dibs.demo.fate.WORKED_SECONDS", 3_600)
+    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 3_600)
     fate.record(CrewReport(victim, "holds", "T-1"))
     repo.ok("claim", "T-1", "--agent", victim, "--session", "s")
     fate.inject()
     assert news == []
-    monkeypatch.setattr("dibs.demo.fate.WORKED_SECONDS", 0)
+    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 0)
     fate.inject()
     assert news == [f"kill {victim}", f"{victim} is killed at work on T-1"]
     fate.record(CrewReport(fate._to_kill[0], "holds", "T-1"))
@@ -167,8 +167,8 @@ def test_a_victim_has_worked_a_bit_and_holds_its_task(fate, monkeypatch):
 
 
 def test_what_happens_is_told_as_it_happens(fate, monkeypatch):
-    monkeypatch.setattr("dibs.demo.fate.WORKED_SECONDS", 0)
-    monkeypatch.setattr("dibs.demo.fate.ZOMBIE_SLEEPS_SECONDS", 0)
+    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 0)
+    monkeypatch.setattr("dibs.demo.faults.ZOMBIE_SLEEPS_SECONDS", 0)
     fate, repo, news = fate
     zombie = fate.zombie
     repo.ok("claim", "T-1", "--agent", zombie, "--session", "s")
@@ -187,7 +187,7 @@ def test_what_happens_is_told_as_it_happens(fate, monkeypatch):
         f"{zombie} is stopped at work on T-1",
         "ben, a person, takes T-1 by force",
         f"wake {zombie}",
-        f"{zombie} wakes up, and is refused: T-1 is not its task any more",
+        f"{zombie} wakes up and is refused: T-1 is no longer its task",
         "agent-2 takes over T-3: its holder's lease has expired",
     ]
     assert (fate.zombie_knows, fate.takeovers, fate.refusals) == (True, 1, 2)
@@ -204,7 +204,7 @@ def test_what_happens_is_told_as_it_happens(fate, monkeypatch):
     [
         ("fatal: cannot mkdir: No space left on device", 74, "No space left on device"),
         ("fatal: cannot mkdir: Permission denied", 2, "Permission denied"),
-        ("", 2, "git says: exit 128"),
+        ("", 2, "git failed: exit 128"),
         (None, 2, "the demo needs git"),
     ],
     ids=["full disk", "not allowed", "silent", "no git"],

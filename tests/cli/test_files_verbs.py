@@ -67,7 +67,7 @@ def shop(tmp_path) -> Repo:
 def test_a_sync_says_what_it_did_in_one_line_and_in_one_object(repo):
     graph(repo, node("a"), node("b", after=["a"]))
     assert (
-        repo.ok("sync", *ANA).out == "2 items in 1 file: 2 taken in, 0 changed, 0 files written\n"
+        repo.ok("sync", *ANA).out == "2 items in 1 file: 2 imported, 0 changed, 0 files written\n"
     )
     graph(repo, node("a", title="other"), node("b", after=["a"]))
     reply = repo.json("sync", *ANA)
@@ -119,7 +119,7 @@ def test_a_check_says_what_would_be_and_changes_nothing(repo):
     assert (reply["added"], reply["changed"], reply["written"], reply["checked"]) == (1, 1, 1, True)
     assert reply["healed"] == ["a (agent-9)"]
     output = repo.ok("sync", "--check", *ANA).out
-    assert "1 would be taken in, 1 would be changed, 1 file would be written" in output
+    assert "1 would be imported, 1 would be changed, 1 file would be written" in output
     assert (text(repo), repo.json("log")["events"]) == (before, events)
     assert sorted(path.name for path in (repo.folder / ".git/dibs").iterdir()) == beside
     done = repo.json("sync", *ANA)["sync"]
@@ -128,7 +128,7 @@ def test_a_check_says_what_would_be_and_changes_nothing(repo):
 
 def test_a_check_without_a_board_says_what_would_be_and_makes_nothing(shop):
     graph(shop, node("a"))
-    assert "1 would be taken in" in shop.ok("sync", "--check").out
+    assert "1 would be imported" in shop.ok("sync", "--check").out
     assert not (shop.folder / ".git/dibs").exists()
 
 
@@ -162,7 +162,7 @@ def test_twenty_problems_are_shown_and_a_report_has_them_all(repo, tmp_path):
     lines = repo.ok("sync", *ANA).out.splitlines()
     assert lines[-1] == "  and 11 more: dibs sync --report FILE lists them all"
     report = tmp_path / "report.txt"
-    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read any more")
+    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read")
     repo.ok("sync", "--report", str(report), *ANA)
     listed = report.read_text().splitlines()
     assert [line.split(": ")[0] for line in listed] == [f"{GRAPH}:{n}" for n in range(1, 31)]
@@ -340,7 +340,7 @@ def test_an_export_may_go_to_standard_output(shop):
 
 def test_an_export_of_another_tool_is_told_apart(shop):
     put(shop, "beads.jsonl", '{"id": "bd-1", "title": "x", "status": "open"}\n')
-    assert "say --format beads" in shop.fails(2, "import", "beads.jsonl", *ANA).err
+    assert "use --format beads" in shop.fails(2, "import", "beads.jsonl", *ANA).err
 
 
 def test_in_another_clone_a_board_of_its_own_follows_no_lease_of_the_first(shop):
@@ -469,10 +469,10 @@ def test_every_format_is_read_from_standard_input_and_a_second_time_changes_noth
     repo, name, data
 ):
     check = fed(repo, data, "--format", name, "--check")
-    assert check.stdout == "1 item: 1 would be taken in, 0 known already\n"
+    assert check.stdout == "1 item: 1 would be imported, 0 already known\n"
     assert titles(repo) == []
     first = fed(repo, data, "--format", name)
-    assert (first.returncode, first.stdout) == (0, "1 item: 1 taken in, 0 known already\n")
+    assert (first.returncode, first.stdout) == (0, "1 item: 1 imported, 0 already known\n")
     events = repo.json("log")["events"]
     again = json.loads(fed(repo, data, "--format", name, "--json").stdout)
     assert again == {
@@ -503,8 +503,8 @@ def test_a_difference_is_told_and_the_task_stays_as_it_is(repo):
         (("--format", "github"), "{", "it is not JSON"),
         (("--format", "beads"), GITHUB, "cannot be read as beads"),
         (("--format", "taskwarrior"), "\0\0", "cannot be read as taskwarrior"),
-        (("--format", "beads", "--reason", "x"), beads(1), "--reason goes with --format dibs"),
-        (("--check",), "", "--check does not go with --format dibs"),
+        (("--format", "beads", "--reason", "x"), beads(1), "--reason requires --format dibs"),
+        (("--check",), "", "--check does not combine with --format dibs"),
     ],
 )
 def test_what_cannot_be_imported_is_a_usage_error_and_leaves_nothing(repo, words, data, why):
@@ -546,7 +546,7 @@ def test_an_export_is_read_from_standard_input_too(repo, shop):
         for cut in ("", "{}\n", lines[: len(lines) // 2], lines.replace("Fix", "Mix")):
             refused = shop.run("import", "-", *words, *ANA, "--json", fed=cut)
             assert (refused.code, refused.error["code"]) == (2, "bad_argument"), cut
-            assert "standard input is no export" in refused.error["message"]
+            assert "standard input is not an export" in refused.error["message"]
         assert shop.run("show", key).code == 2
     done = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
     assert done.code == 0, done.err

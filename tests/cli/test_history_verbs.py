@@ -84,7 +84,7 @@ def test_a_person_redacts_a_note_and_everybody_is_told_who_and_why(busy):
     busy.fails(1, *redact, "--agent", "codex", "--session", "s1")
     for _ in range(2):  # run again, it says the same: what could not be overwritten then is now
         ran = busy.ok(*redact, "--as", "ana")
-        assert ran.out == f"T-1 has no text of event {note['event']} any more\n"
+        assert ran.out == f"T-1 no longer has the text of event {note['event']}\n"
     assert "    redacted by ana: a secret\n" in busy.ok("show", "T-1").out
     [gone] = busy.json("show", "T-1")["notes"]
     assert (gone["text"], gone["redacted"]["by"], gone["redacted"]["reason"]) == (

@@ -247,7 +247,7 @@ def test_a_status_is_told_again_when_its_time_is_over(repo, listen):
     """Blocks with a blank line between, and nothing that only a terminal understands."""
     status = listen("status", "--watch", "--every", "1s")
     lines = [status.line() for _ in range(4)]
-    assert lines == ["no tasks yet: dibs add TITLE\n", "\n"] * 2
+    assert lines == ["no tasks yet: add one with dibs add TITLE\n", "\n"] * 2
 
 
 def test_on_a_terminal_a_status_takes_the_place_of_the_one_before(repo):

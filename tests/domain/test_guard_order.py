@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import decide
-from dibs.domain.facts import Facts, Period, Rules, ScopeReservation, Stints
-from dibs.domain.guard_order import GUARDS, ON_OWN_LEASE
+from dibs.domain import facts as f
+from dibs.domain.decide import decide
+from dibs.domain.facts import Rules, ScopeReservation, Stints
 from dibs.domain.model import (
     Actor,
     Approval,
@@ -27,6 +27,7 @@ from dibs.domain.model import (
     Token,
 )
 from dibs.domain.stints import WorkedStint
+from dibs.domain.verbs import VERBS, commands
 
 K = TaskKey("T-1")
 NOW = 10_000_000_000
@@ -54,7 +55,7 @@ RIVAL = ScopeReservation(7, TaskKey("T-7"), 2, "s2", NOW + HOUR, ("src/**",))
 RUN = LeaseProcess(Process("boot", "pid:[1]", 100, 7), runs=True)
 RUNNING = KeptProcess(Token(1, 3), LeaseProcess(RUN.process.but(pid=99), runs=True), 1, "s1")
 
-CLOSED = Period((), (Approval(5, 3, 0, NOW, "UTC", "a week", 0, 0, 0, ""),))
+CLOSED = ((Approval(5, 3, 0, NOW, "UTC", "a week", 0, 0, 0, "")),)
 APPROVAL = Approval(5, 1, 0, NOW - 1, "UTC", "a week", 0, 0, 0, "")
 
 WORST = Task(
@@ -67,11 +68,25 @@ WORST = Task(
 EASY_TASK = WORST.but(terms=EASY)
 
 
+KINDS = {
+    "task": f.TaskFacts, "claim": f.ClaimFacts, "depend": f.DependFacts, "drop": f.DropFacts, "redact": f.RedactFacts,
+    "retry": f.RetryFacts, "reset": f.ResetFacts, "sweep": f.SweepFacts, "next": f.NextFacts, "add": f.AddFacts,
+    "intake": f.IntakeFacts, "sync": f.SyncFacts, "stint": f.StintFacts, "approval": f.ApprovalFacts,
+    "actor": f.ActorFacts, "clock": f.ClockFacts, "board": f.BoardFacts,
+}  # fmt: skip
+
+
+def offer(**changes):
+    """What `next` may find: the facts of a claim of a task that is free, but for the changes."""
+    task = Task(1, "u", K, EASY, 0, 0, 3, **changes)
+    caller = Caller(CODEX, "s1")
+    return f.ClaimFacts(caller, Rules(), 1, c.Claim(K), NOW, EVERYBODY, is_plan=False, task=task)
+
+
 class Situation:
     """Facts and a command, put right one thing at a time."""
 
     def __init__(self, command, **facts) -> None:
-        self.command = command
         given = {
             "caller": Caller(CODEX, "s1/sub", behind=RUN),
             "processes": (RUNNING,),
@@ -82,10 +97,13 @@ class Situation:
             "causes": {"T-9": "open"},
             "rivals": (RIVAL,),
         }
-        self.facts = Facts(rules=Rules(), epoch=1, **(given | facts))
+        kind = KINDS[command.spec.facts]
+        wanted = {name: value for name, value in (given | facts).items() if name in kind.fields}
+        basis = {"rules": Rules(), "epoch": 1, "now": NOW, "is_plan": False}
+        self.facts = kind(command=command, **basis, **wanted)
 
     def code(self):
-        refusal = decide(self.facts, self.command, NOW).refusal
+        refusal = decide(self.facts).refusal
         return refusal and refusal.code
 
     def task(self, **changes) -> None:
@@ -98,7 +116,7 @@ class Situation:
         self.facts = self.facts.but(**changes)
 
     def option(self, **changes) -> None:
-        self.command = self.command.but(**changes)
+        self.fact(command=self.facts.command.but(**changes))
 
 
 def unlocked(situation: Situation) -> None:
@@ -272,7 +290,7 @@ CASES = {
         [
             ("paused", lambda s: s.fact(paused="")),
             ("at_limit", lambda s: s.fact(held=1)),
-            ("nothing_ready", lambda s: s.fact(task=WORST.but(state="open", lease=None))),
+            ("nothing_ready", lambda s: s.fact(offers=(offer(parked_by=3), offer()))),
         ],
     ),
     "retry": (
@@ -293,7 +311,7 @@ CASES = {
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
             ("reason_missing", lambda s: s.option(reason="begin anew")),
             ("unconfirmed", lambda s: s.option(yes=True)),
-            ("wrong_kind", lambda s: s.fact(many=(EASY_TASK,))),
+            ("wrong_kind", lambda s: s.fact(many=(EASY_TASK,), targets=(EASY_TASK,))),
             ("scope_held", lambda s: s.fact(rivals=())),
         ],
     ),
@@ -308,7 +326,7 @@ CASES = {
             ("bad_period", lambda s: s.option(ended=NOW)),
             ("stint_overlaps", lambda s: s.option(started=NOW - 5)),
             ("stint_overlaps", lambda s: s.task(lease=None)),
-            ("approved", lambda s: s.fact(period=None)),
+            ("approved", lambda s: s.fact(approved=())),
             ("unconfirmed", lambda s: s.option(yes=True)),
         ],
     ),
@@ -323,7 +341,7 @@ CASES = {
             ("bad_period", lambda s: s.option(ended=NOW)),
             ("stint_overlaps", lambda s: s.option(started=NOW - 5)),
             ("stint_overlaps", lambda s: s.task(lease=None)),
-            ("approved", lambda s: s.fact(period=None)),
+            ("approved", lambda s: s.fact(approved=())),
             ("unconfirmed", lambda s: s.option(yes=True)),
         ],
     ),
@@ -402,8 +420,9 @@ CASES = {
         c.SetActor("dora"),
         [
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
-            ("unknown_actor", lambda s: (s.fact(receiver=CODEX), s.option(kind="human"))),
-            ("kind_is_fixed", lambda s: s.option(kind="service")),
+            ("unknown_actor", lambda s: (s.fact(known=CODEX), s.option(kind="human"))),
+            ("kind_is_fixed", lambda s: (s.option(kind="service"), s.fact(taken={"dora": OTHER}))),
+            ("name_taken", lambda s: s.fact(taken={})),
         ],
     ),
     "approve": (
@@ -413,8 +432,8 @@ CASES = {
             ("unknown_actor", lambda s: s.fact(receiver=ANA)),
             ("own_timesheet", lambda s: s.fact(receiver=CODEX)),
             ("period_not_over", lambda s: s.option(until=NOW)),
-            ("stint_open", lambda s: s.fact(period=Period((), (APPROVAL,)))),
-            ("approved", lambda s: s.fact(period=Period())),
+            ("stint_open", lambda s: s.fact(stints=())),
+            ("approved", lambda s: s.fact(approved=())),
         ],
     ),
     "reopen": (
@@ -423,7 +442,7 @@ CASES = {
             ("people_only", lambda s: s.fact(caller=Caller(ANA, ""))),
             ("reason_missing", lambda s: s.option(reason="a mistake")),
             ("unknown_actor", lambda s: s.fact(receiver=CODEX)),
-            ("not_approved", lambda s: s.fact(period=Period((), (APPROVAL.but(until=NOW),)))),
+            ("not_approved", lambda s: s.fact(approved=(APPROVAL.but(until=NOW),))),
         ],
     ),
     "set_settings": (
@@ -453,16 +472,20 @@ CASES = {
 
 EXTRA = {
     "add": {"key_is_taken": True, "task": None},
-    "next": {"paused": "ana", "held": 2, "task": None},
-    "add_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS), "period": CLOSED},
-    "amend_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS), "period": CLOSED},
+    "next": {"paused": "ana", "held": 2, "offers": (offer(parked_by=3),)},
     "report_usage": {"stints": STINTS},
-    "approve": {"period": Period((WorkedStint(1, 5, NOW, K, source="open"),), (APPROVAL,))},
-    "reopen": {"period": Period((), (APPROVAL,))},
+    "reset": {"targets": (WORST,)},
+    "amend_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS), "approved": CLOSED},
+    "add_stint": {"stints": STINTS, "task": WORST.but(lease=ANAS), "approved": CLOSED},
+    "approve": {
+        "stints": (WorkedStint(1, 5, NOW, K, source="open"),),
+        "approved": (APPROVAL,),
+    },
+    "reopen": {"approved": (APPROVAL,)},
 }
 
 
-@pytest.mark.parametrize("verb", sorted(GUARDS))
+@pytest.mark.parametrize("verb", sorted(spec.name for spec in commands()))
 def test_the_first_guard_that_fails_is_the_refusal(verb):
     command, steps = CASES[verb]
     extra = EXTRA.get(verb, {})
@@ -474,10 +497,10 @@ def test_the_first_guard_that_fails_is_the_refusal(verb):
 
 
 def test_every_verb_has_an_order_and_every_order_a_test():
-    assert set(CASES) == set(GUARDS)
+    assert set(CASES) == {spec.name for spec in commands()}
 
 
-@pytest.mark.parametrize("verb", sorted(ON_OWN_LEASE))
+@pytest.mark.parametrize("verb", sorted(spec.name for spec in VERBS.values() if spec.own_guards))
 def test_the_callers_own_lease_goes_on_before_all_gates(verb):
     """Parked, for people only, tier too low: who holds it already is asked none of that.
 

@@ -276,7 +276,7 @@ def test_a_deadline_ends_the_wait_for_a_silent_server(node, proxy, database):
     proxy.freeze()
     store.deadline = time.monotonic() + 0.5
     store.borrow().deadline = store.deadline
-    with pytest.raises(Refused, match="does not answer"):
+    with pytest.raises(Refused, match="is unreachable"):
         store.read().__enter__()
     assert time.monotonic() < store.deadline + 20
     proxy.thaw()
@@ -499,7 +499,7 @@ def test_nobody_waits_without_end_for_a_server_that_is_silent(
             problem = pool.submit(acts[what]).exception(20)
         finally:
             proxy.thaw()
-    assert problem.code == "unreachable" and "it keeps silent" in str(problem)
+    assert problem.code == "unreachable" and "timed out" in str(problem)
     near.store.close()
     store.close()
 
@@ -516,7 +516,7 @@ def test_a_server_that_ends_a_transaction_by_its_own_time_said_no(node, database
             other.execute("LOCK TABLE dibs.task")
             with pytest.raises(Refused) as refused:
                 board.claim(key)
-        assert refused.value.code == "unreachable" and "said no" in str(refused.value)
+        assert refused.value.code == "unreachable" and "rejected the request" in str(refused.value)
         other.execute(f"ALTER DATABASE {database} RESET transaction_timeout")
     with opened_by(node.url(database), "codex") as board:
         assert board.claim(key).token == "1.1"

@@ -142,4 +142,4 @@ def test_who_sees_no_processes_is_told_what_that_means_for_its_run(tmp_path, rep
         capture_output=True, text=True, check=False, timeout=DEADLINE,
     )  # fmt: skip
     assert ran.returncode == 0
-    assert "if this run is killed, its task is free when the lease expires" in ran.stderr
+    assert "if this run is killed, its task becomes free only when the lease expires" in ran.stderr

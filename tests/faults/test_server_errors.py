@@ -46,7 +46,7 @@ def test_a_server_that_takes_no_changes_is_said_to_take_none(node):
     """A standby says the same. It may be promoted in a moment, so it is tried again."""
     refusal = refusal_of(role(node, "reader", "default_transaction_read_only = on"))
     assert refusal.code == "unreachable"
-    assert "the server takes no changes: " in refusal.message
+    assert "the server is read-only: " in refusal.message
     assert "session is read-only" in refusal.message
 
 
@@ -54,7 +54,7 @@ def test_a_server_that_wants_no_more_clients_is_said_to_say_so(node):
     do(node, "CREATE ROLE crowd LOGIN CONNECTION LIMIT 0")
     refusal = refusal_of(node.url().replace("postgres@", "crowd@"))
     assert refusal.code == "unreachable"
-    assert "the server said no: " in refusal.message
+    assert "the server rejected the request: " in refusal.message
     assert "too many connections" in refusal.message
 
 

@@ -59,7 +59,7 @@ def test_a_locked_table_is_busy_and_names_who_has_it(node, url, tmp_path, verb, 
         f"process {pid} of the server (nightly vacuum of the role postgres, since "
         in ran.error["message"]
     )
-    assert f"has kept a lock on dibs.{table}" in ran.error["message"]
+    assert f"has held a lock on dibs.{table}" in ran.error["message"]
     repo.ok(*verb)
 
 
@@ -82,7 +82,7 @@ def test_who_keeps_the_boards_lock_is_named(node, url):
         with node.connect(name_of(url), application_name="stopped") as other, other.transaction():
             other.execute("SELECT pg_advisory_xact_lock(1684628083, 1)")
             with pytest.raises(
-                Refused, match=r"\(stopped of the role postgres, .*\) has kept its lock"
+                Refused, match=r"\(stopped of the role postgres, .*\) has held its lock"
             ):
                 two.claim("T-2")
         two.claim("T-2")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.intake.bulk import LINE_MAX, Problem, ask_in, read_requests
+from dibs.intake.bulk import LINE_MAX, Problem, read_requests, request_in
 from dibs.intake.request import BadPayload, IntakeRequest
 
 
@@ -97,7 +97,7 @@ def test_a_line_has_a_limit_and_the_next_one_is_read():
     assert [type(one) for one in results] == [IntakeRequest, Problem, Problem, IntakeRequest]
     assert [one.line for one in results[1:3]] == [2, 3]
     with pytest.raises(BadPayload, match="the most is"):
-        ask_in(long(LINE_MAX + 1))
+        request_in(long(LINE_MAX + 1))
 
 
 class Endless(io.RawIOBase):

@@ -77,7 +77,7 @@ WRONG = [
     ({"data": {"id": True}}, "data.id is a yes or no"),
     ({"data": {"id": 1.0}}, "data.id is a number with a fraction"),
     ({"data": {"id": "", "subject": "x"}}, "the ref is empty (ref: data.id, title: data.subject, url:"),
-    ({"data": {"id": "a\nb", "subject": "x"}}, "the ref holds characters"),
+    ({"data": {"id": "a\nb", "subject": "x"}}, "the ref contains characters"),
     ({"data": {"id": 1}}, "there is no data.subject: data has no subject"),
     ({"data": {"id": 1, "subject": []}}, "data.subject is a list"),
     ({"data": {"id": 1, "subject": "x", "links": 7}}, "there is no data.links.0.href: data.links is a number"),

@@ -22,11 +22,11 @@ from pathlib import Path
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.domain import commands as c
-from dibs.domain import guard_order
 from dibs.domain import guards as g
 from dibs.domain.instants import SECOND, Duration
 from dibs.domain.model import FINAL, TaskKey, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.verbs import VERBS
 from dibs.opening import open_board
 from kit.history import Answer, Operation
 from kit.repositories import clean_environment
@@ -193,28 +193,27 @@ def sabotage(what: str) -> None:
 
 
 def forget(verb: str, *guards: object) -> None:
-    guard_order.GUARDS[verb] = tuple(
-        guard for guard in guard_order.GUARDS[verb] if guard not in guards
-    )
+    names = {guard.__name__ for guard in guards}
+    VERBS[verb].guards = tuple(name for name in VERBS[verb].guards if name not in names)
 
 
 def decide_too_early() -> None:
     """Facts are read, time passes, then the lock is won and the old decision carried out."""
     from dibs.board import execute
 
-    attempt, decide = Board._attempt, execute.decide
+    transact, decide = Board._transact, execute.decide
     early = []
 
-    def too_early(self, who, command, request_id, left):
+    def too_early(self, who, command, request, evidence):
         with self.store.read() as tx:
             caller, _ = execute.caller_of(tx, who, self.settings)
-            facts = execute.facts_for(tx, caller, command, self.settings, left)
+            facts = execute.facts_for(tx, caller, command, self.settings, evidence)
         early[:] = [facts]
         time.sleep(0.002)
-        return attempt(self, who, command, request_id, left)
+        return transact(self, who, command, request, evidence)
 
-    Board._attempt = too_early
-    execute.decide = lambda _facts, command, now: decide(early[0], command, now)
+    Board._transact = too_early
+    execute.decide = lambda facts: decide(early[0].but(now=facts.now))
 
 
 # The nursery.

@@ -19,11 +19,11 @@ import pytest
 
 import dibs
 from dibs import LeaseLost, Refused, open_board
-from dibs.cli import verbs
 from dibs.domain import commands as c
 from dibs.domain import refusals
 from dibs.domain.instants import HOUR, SECOND
 from dibs.domain.model import TaskKey
+from dibs.domain.verbs import typed_verbs
 from dibs.library.lease import notify_leases
 from dibs.workers.keeper import Keeper
 from kit.repositories import clean_environment
@@ -133,9 +133,9 @@ def test_the_examples_of_the_page_are_typed(tmp_path):
 
 def test_there_is_a_method_for_every_verb():
     named = {"who": "who_owned"}
-    for group in ("tasks", "own", "move", "look"):
-        for verb in verbs.GROUPS[group]:
-            assert callable(getattr(dibs.Board, named.get(verb, verb))), verb
+    for spec in typed_verbs():
+        if spec.group in ("tasks", "own", "move", "look"):
+            assert callable(getattr(dibs.Board, named.get(spec.name, spec.name))), spec.name
 
 
 def test_a_refusal_is_raised_with_the_code_that_the_command_line_has(board, ana):
@@ -954,7 +954,7 @@ def test_who_waited_for_its_turn_looks_again_before_it_renews(kept):
     bench, keeper = kept
     bench.advance(3300)
     checking = threading.Thread(target=keeper.check)
-    with keeper._turn:
+    with keeper._lock:
         checking.start()
         keeper._renewed = bench.machine.boottime()
     checking.join(PATIENCE)

@@ -237,7 +237,7 @@ def test_a_writer_that_is_gone_is_not_blamed(tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(Refused) as problem:
             write_lock.acquire_write_lock(str(path), "claim T-1", 0.05, Linux())
-    assert "another process has kept its write lock" in problem.value.refusal.message
+    assert "another process has held its write lock" in problem.value.refusal.message
 
 
 def test_who_gave_up_waiting_does_not_take_the_lock_later(tmp_path):

@@ -111,7 +111,7 @@ def test_an_end_that_the_rules_refuse_gives_the_task_back(repo):
     key = repo.add("work", "--allow", "edit")
     ran = repo.run("run", key, *A, "--", "true")
     assert ran.code == 3
-    assert "do not allow complete" in ran.err
+    assert ", not complete" in ran.err
     assert shown(repo, key)["state"] == "open"
 
 
@@ -299,7 +299,7 @@ def test_a_person_runs_a_task_once_at_a_time_and_is_told_which_process_it_is(rep
         assert ran.code == 4
         assert f"ana runs {key} already: process {run.pid} on " in ran.err
         assert ", since " in ran.err and ", token 1.1\n" in ran.err
-        assert f"next: wait until it ends: dibs wait {key} --for free" in ran.err
+        assert f"next: wait for it: dibs wait {key} --for free" in ran.err
         assert repo.ok("claim", key, *ANA, "--json").json["lease"]["token"] == "1.1"
         assert repo.run("run", key, *ANA, "--", "true").code == 4, "a claim beside it is no end"
         run.signal_word("word")
@@ -421,7 +421,7 @@ def test_an_agent_that_a_run_started_is_no_person_whatever_it_says(repo, way):
         output = (run.folder / "said").read_text()
         assert code == 1, output
         assert "ana cannot act here: this is part of dibs run of codex-2" in output
-        assert "next: act as the agent that you are" in output
+        assert "next: act as an agent" in output
         run.ended()
     assert shown(repo, other)["token"] == "0.0"
     assert repo.json("log", "--refused")["refusals"][0]["code"] == "in_harness"
@@ -796,7 +796,7 @@ def test_an_end_that_could_not_be_written_down_is_told(repo, output):
         slow.receive()
     error = json.loads(ran.err.splitlines()[-1])["error"]
     assert (ran.code, error["code"]) == (75, "busy")
-    assert f"the command exited with 0, and complete {key} was not written down" in error["message"]
+    assert f"the command exited with 0, and complete {key} was not recorded" in error["message"]
     assert (error["facts"]["verb"], error["facts"]["token"]) == ("complete", "1.1")
     assert os.path.exists(repo.database)
 

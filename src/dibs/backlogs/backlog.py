@@ -18,7 +18,7 @@ from dibs.board.outcome import task_events
 from dibs.domain import commands as c
 from dibs.domain.events import tasks as e
 from dibs.domain.facts import DeathEvidence
-from dibs.domain.model import AGENT, Task, TaskId, TaskKey
+from dibs.domain.model import AGENT, ItemFile, Task, TaskId, TaskKey
 from dibs.domain.refusals import Refused, refused
 from dibs.storage.sqlite.write_lock import acquire_write_lock
 
@@ -45,10 +45,6 @@ COMPARED = 10
 HOLDS = "what the board knows of it holds"
 HELD_AT_MOST = 10_000
 ENDED = "session ended"
-READS_FIRST = (
-    c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Submit, c.Complete,
-)  # fmt: skip
-"""Commands that depend on the current content of the item file."""
 
 
 class Backlog:
@@ -94,7 +90,7 @@ class Backlog:
             task = tx.task(command.task)
         if task is None:
             task = self.look_for(board, who, command.task)
-        if task is None or task.item is None or not isinstance(command, READS_FIRST):
+        if task is None or task.item is None or not command.spec.reads_file:
             return ()
         return self.refresh(board, who, task)[1]
 
@@ -156,7 +152,7 @@ class Backlog:
         said: tuple[str, ...] = ()
         synced = False
         for _ in range(LOOKS):
-            task = board.plan(who, command).facts.task
+            task = board.plan(who, command).task
             if task is None and not synced:
                 self.read(board, who)
                 synced = True
@@ -307,13 +303,24 @@ class Backlog:
 
     def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
         """Paths of the item files of these tasks, as far as the index knows them."""
-        index = self.index(tx)
-        found = (
-            index.path_of(task.channel, task.origin_ask_ref)
-            for task in tasks
-            if task.item is not None and task.channel and task.origin_ask_ref
-        )
-        return frozenset(path for path in found if path)
+        return frozenset(path for task in tasks if (path := self.item_path(tx, task)))
+
+    def where(self, board: Board, task: Task | None) -> ItemFile | None:
+        """The item file of a task, if it has one that can be read; in a graph, with its line."""
+        dialect = self.dialect_of(task.channel) if task is not None and task.item else None
+        if task is None or dialect is None:
+            return None
+        with board.read() as tx:
+            if not dialect.single:
+                path = self.path_of(tx, dialect, task)
+                return None if path is None else ItemFile(self.root, path)
+            item, _ = self.find(tx, dialect, task)
+        return None if item is None else ItemFile(self.root, item.path, item.line)
+
+    def item_path(self, tx: ReadTransaction, task: Task) -> str | None:
+        """The item file of a task, as far as the index knows it."""
+        dialect = self.dialect_of(task.channel) if task.item is not None else None
+        return None if dialect is None else self.path_of(tx, dialect, task)
 
     # Dead sessions.
 

@@ -13,6 +13,7 @@ from dibs.backlogs.item import APART, refs_of
 from dibs.board import limited_files
 from dibs.domain.model import FINAL
 from dibs.domain.values import Value
+from dibs.storage.owners import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Index:
             if kept["of"] != self._of:
                 return
             self.files = {path: _file(stored) for path, stored in kept["files"].items()}
-            self.seq = kept["seq"]
+            self.seq = int(kept["seq"])
         except (
             OSError, limited_files.Unreadable, ValueError, KeyError, TypeError, IndexError, AttributeError,
         ):  # fmt: skip
@@ -104,10 +105,7 @@ class Index:
         import json
 
         stored = {path: _stored(file) for path, file in self.files.items()}
-        temporary = f"{self._path}.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"of": self._of, "seq": self.seq, "files": stored}, file)
-        os.replace(temporary, self._path)
+        replace(self._path, json.dumps({"of": self._of, "seq": self.seq, "files": stored}))
         self._stat, self._places = self._look(), {}
 
     def items(self) -> Iterator[tuple[str, IndexedItem]]:
@@ -190,8 +188,15 @@ def _stored(file: File) -> list[Any]:
 
 def _file(stored: list[Any]) -> File:
     print_, read_at, items, again = stored
-    kept = tuple(
-        IndexedItem(one[0], one[1], one[2], tuple(one[3]), one[4], one[5], one[6], one[7], one[8])
-        for one in items
+    return File(tuple(print_), read_at, tuple(map(_item, items)), again)
+
+
+def _item(stored: list[Any]) -> IndexedItem:
+    """Raises `TypeError` for other types than were stored: others can write to the file."""
+    channel, ref, id_, after, pointed, by_name, title, final, dated = stored
+    texts = (channel, ref, id_, title, dated, *after)
+    if not all(isinstance(one, str) for one in texts):
+        raise TypeError("a text is expected")
+    return IndexedItem(
+        channel, ref, id_, tuple(after), bool(pointed), bool(by_name), title, bool(final), dated
     )
-    return File(tuple(print_), read_at, kept, again)

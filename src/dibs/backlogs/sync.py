@@ -202,6 +202,18 @@ class SyncPass:
             if one.channel == dialect.channel
         ]
 
+    def leave_out_attachments(self, dialect: Dialect) -> None:
+        """A file that is only named after an item which another file is goes with that item."""
+        noted = self.all_noted(dialect)
+        ids = {one.id.casefold(): path for path, one in noted if not one.by_name}
+        for path, one in noted:
+            if one.by_name and one.id.casefold() in ids:
+                self.files[path] = self.files[path].but(items=())
+                self.fresh.pop(path, None)
+                what = f"it has no id, and {ids[one.id.casefold()]} is {one.id}"
+                self.problems = [problem for problem in self.problems if problem.path != path]
+                self.problems.append(Problem(path, what, "it is not a task"))
+
     def tell_apart(self, dialect: Dialect) -> None:
         """Gives items their own refs whose id another item with another title has too."""
         by_id: dict[str, list[tuple[str, IndexedItem]]] = {}
@@ -262,6 +274,7 @@ class SyncPass:
 
     def take_in(self, dialect: Dialect) -> None:
         """Syncs what is new in the files: first the items, then their dependencies."""
+        self.leave_out_attachments(dialect)
         counts = self.chosen(dialect)
         fresh = [
             item

@@ -127,7 +127,7 @@ def identify(
     email = git_email() if in_person else ""
     if email:
         return _person(email, given.session, around)
-    raise refused("no_identity", "nobody is named: who is calling?", harness=harness or None)
+    raise refused("no_identity", "no identity given", harness=harness or None)
 
 
 def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity:
@@ -286,9 +286,7 @@ def _session(
             found = registered(name, process)
             if found:
                 return found
-    raise refused(
-        "no_session", f"{name} has no session here: which run of {name} is it?", actor=name
-    )
+    raise refused("no_session", f"no session given for {name}", actor=name)
 
 
 def ancestors(machine: Machine) -> list[Process]:

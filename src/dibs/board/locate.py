@@ -407,3 +407,38 @@ def scrub(store: Store) -> tuple[str, ...]:
     """Overwrites what the store still has of removed data; returns warnings about what it could not reach."""
     left = "" if store.remote else copier(store).scrub(store)
     return (left,) if left else ()
+
+
+# Backlogs in files: the one list of where they are. It is here because every command looks for them.
+
+BACKLOG_FOLDERS = {
+    "kano": ("_kano/backlog",),
+    "wrk": (".claude/work-queue",),
+    "workgraph": (".wg", ".workgraph"),
+    "backlog_md": ("backlog", ".backlog"),
+    "taskmaster": (".taskmaster",),
+}
+"""The folders of each backlog, by its name in `dibs.toml`. The first that is there counts."""
+
+BACKLOG_MARKS = {
+    "workgraph": "graph.jsonl",
+    "backlog_md": "config.yml",
+    "taskmaster": "tasks/tasks.json",
+}
+"""A file that a backlog folder must contain; otherwise a folder of that name is something else."""
+
+ROOT_CONFIG = "backlog.config.yml"
+"""Where Backlog.md may have its configuration instead; it names the folder."""
+
+COMMITTED = "dibs.toml"
+
+BACKLOG_SIGNS = (
+    *(
+        f"{folder}/{BACKLOG_MARKS[name]}" if name in BACKLOG_MARKS else folder
+        for name, folders in BACKLOG_FOLDERS.items()
+        for folder in folders
+    ),
+    ROOT_CONFIG,
+    COMMITTED,
+)
+"""Only where one of these exists may there be a backlog; elsewhere its code is not loaded."""

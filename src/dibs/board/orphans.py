@@ -34,13 +34,13 @@ def mark_of(process: Process) -> str:
 def end_survivors(machine: Machine, run: LeaseProcess, patience: float = PATIENCE) -> list[Process]:
     """Terminates everything that a run has started, except the caller. Returns what survives."""
     for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, KILLED)):
-        told: set[Process] = set()
+        signalled: set[Process] = set()
         deadline = time.monotonic() + seconds
         while (found := started_by(machine, run)) and time.monotonic() < deadline:
             for process in found:
-                if process not in told:
+                if process not in signalled:
                     send_signal(machine, process, number)
-                    told.add(process)
+                    signalled.add(process)
             time.sleep(POLL_INTERVAL)
     return started_by(machine, run)
 

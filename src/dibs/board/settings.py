@@ -13,9 +13,9 @@ from os.path import join
 from dibs.domain import checks
 from dibs.domain.facts import Rules
 from dibs.domain.instants import HOUR, MINUTE, SECOND, Duration, exact
-from dibs.domain.model import GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER, folded_name
+from dibs.domain.model import AREA, GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER, folded_name
 from dibs.domain.refusals import Refused, refused
-from dibs.domain.scopes.policy import AREA, BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, ScopePolicy
+from dibs.domain.scopes.policy import BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, ScopePolicy
 from dibs.domain.values import Value
 
 TYPE_CHECKING = False
@@ -230,7 +230,7 @@ SETTINGS = {
     "dispatch.tick": Setting(
         _text(tick), exact, "how often dibs dispatch looks, if nothing changes"
     ),
-    "dispatch.max": Setting(number(most), str, "how many tasks its agents may hold together"),
+    "dispatch.max": Setting(number(most), str, "how many tasks its agents may hold in total"),
     "dispatch.grace": Setting(
         _text(_within(0, HOUR)), exact, "how long after a lease was seen expired it is ended"
     ),
@@ -393,7 +393,7 @@ def areas_of(path: str, stated: Any) -> dict[str, tuple[str, ...]]:
                 raise refused("bad_setting", "it is a list of globs")
             checked = checks.scope(tuple(texts))
             if any(one.startswith(AREA) for one in checked):
-                raise refused("bad_setting", "an area stands for globs, not for areas")
+                raise refused("bad_setting", "an area lists globs, not other areas")
             found[checks.scope_path(f"{AREA}{name}")] = checked
         except Refused as problem:
             what = f"{path}: areas.{name} is {shown_value(globs)}: {problem}"

@@ -138,7 +138,7 @@ def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str
     if {one.key for one in tx.dependencies(task.id)} != folded.after:
         faults.append("its dependencies are not those of the ledger")
     if tx.allowances_of(task.id) != allowed_in(entries):
-        faults.append("what others may touch of it is not what the ledger says")
+        faults.append("its allowances are not those of the ledger")
     faults += note_faults(entries, tx, task)
     return [f"{task.key}: {fault}" for fault in faults]
 
@@ -184,22 +184,22 @@ def chain_faults(own: list[Entry], head: str, count: int) -> list[str]:
 
 def actor_faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
     """Checks the actors against the board's events."""
-    said: dict[ActorId, Actor] = {}
+    recorded: dict[ActorId, Actor] = {}
     aliases: dict[ActorId, tuple[str, ...]] = {}
     for entry in own:
         event = entry.event
         if isinstance(event, board_events.ActorRegistered):
-            said[event.id] = Actor(event.id, event.name, event.kind, event.tier)
+            recorded[event.id] = Actor(event.id, event.name, event.kind, event.tier)
         elif isinstance(event, board_events.ActorChanged):
             fields = event.named()
             aliases[event.id] = fields.pop("aliases")
-            said[event.id] = Actor(**fields)
-    if said != tx.actors():
+            recorded[event.id] = Actor(**fields)
+    if recorded != tx.actors():
         return ["the board: its actors are not those of the ledger"]
     names = tx.names()
     wrong = [
         actor.name
-        for actor in said.values()
+        for actor in recorded.values()
         if sorted(names.get(actor.id, [])) != sorted((actor.name, *aliases.get(actor.id, ())))
         or any(tx.actor_named(name) != actor for name in names[actor.id])
     ]
@@ -255,11 +255,11 @@ def checkup(board: Board) -> Checkup:
 CLOCK_TOLERANCE = 5 * MINUTE
 
 SERVER_HINTS = {
-    "unreachable": "look whether it runs, and whether this machine reaches it",
-    "not_let_in": "look at the role, its password and the database in the address",
+    "unreachable": "check that it runs, and that this machine can reach it",
+    "not_let_in": "check the role, its password and the database in the address",
     "unaccepted_server": "a person accepts it: dibs config --adopt",
     "moved_to_unaccepted": "a person accepts it: dibs config url ADDRESS",
-    "not_granted": "ask who owns the database: dibs board grant ROLE",
+    "not_granted": "ask the owner of the database: dibs board grant ROLE",
 }
 """Why a server cannot be reached or used, and where to look."""
 
@@ -282,7 +282,7 @@ def findings(board: Board) -> list[Finding]:
             "clock",
             f"{iso(seen.now)}; this machine's is {rough_duration(seen.off)} "
             f"{'ahead' if seen.off >= 0 else 'behind'}"
-            + ("; it is not believed" if seen.skewed else ""),
+            + ("; it is implausible, and ignored" if seen.skewed else ""),
             fine=not seen.skewed and not far,
             level="wrong" if seen.skewed else "note",
         ),
@@ -291,7 +291,7 @@ def findings(board: Board) -> list[Finding]:
             f"in the future: {', '.join(seen.future)}" if seen.future else "none is in the future",
             fine=not seen.future,
         ),
-        Finding("backups", "dibs board backup FILE makes one", "note"),
+        Finding("backups", "create one: dibs board backup FILE", "note"),
     ]
 
 

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.outcome import Outcome
     from dibs.domain.commands import Command
-    from dibs.domain.model import TaskKey
+    from dibs.domain.model import ItemFile, Task, TaskKey
 
     Kind = TypeVar("Kind", bound=Command)
+
+
+BEGIN = ("claimed", "taken_over", "forced", "bound", "started")
+"""Events after which somebody begins to work, and needs to know where the item is."""
 
 
 class VerbResult(Value):
@@ -76,20 +80,20 @@ def current_directory() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise refused("no_board", "the current directory is not there any more") from None
+        raise refused("no_board", "the current directory no longer exists") from None
 
 
 KEY = argument("key", metavar="KEY", help="the task, like T-42")
 TTL = argument("--ttl", metavar="TIME", help="how long the lease runs: 90s, 30m, 2h, 7d")
-TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease; it is checked")
+TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease, to be checked")
 REASON = argument("--reason", metavar="TEXT", default="", help="why")
-NOTE = argument("--note", metavar="TEXT", default="", help="a note, kept with the task")
-WAIT = argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m")
-MOST = argument("--most", metavar="N", help="not if you hold as many tasks already")
+NOTE = argument("--note", metavar="TEXT", default="", help="a note on the task")
+WAIT = argument("--wait", metavar="TIME", help="how long to wait for work: 30s, 10m")
+MOST = argument("--most", metavar="N", help="refuse if you already hold N tasks")
 ARGUMENT_OF = {"task": "key", "tasks": "keys"}
 """The argument of a command's field, where their names differ."""
 
-LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (100)")
+LIMIT = argument("--limit", metavar="N", default="100", help="the maximum number (100)")
 
 
 class Call:
@@ -167,10 +171,8 @@ class Call:
         if settings is None or not settings.proposed:
             return ""
         names = ", ".join(settings.proposed)
-        what = "what starts programs or names servers counts only in your own configuration"
-        return (
-            f"{settings.proposed_in}: {names} ignored: {what}; to take it over: dibs config --adopt"
-        )
+        what = "programs and servers are only read from your own configuration"
+        return f"{settings.proposed_in}: {names} ignored: {what}; to adopt it: dibs config --adopt"
 
     @property
     def skewed(self) -> bool:
@@ -247,9 +249,7 @@ class Call:
     def refuse_request_id(self) -> None:
         """Refuses --request-id for verbs that store no results: they are not idempotent."""
         if self["request_id"] is not None:
-            raise bad_argument(
-                "--request-id is of no use here: it would be done again all the same"
-            )
+            raise bad_argument("--request-id does not apply: this verb is not idempotent")
 
     def do(self, command: Command) -> VerbResult:
         """Executes a command and renders its outcome."""
@@ -272,13 +272,23 @@ class Call:
         from dibs.cli import text
 
         warnings = text.warnings(outcome)
+        item = self.item_of(outcome.task)
+        began = any(event.verb in BEGIN for event in outcome.events)
 
         def payload() -> dict[str, Any]:
             from dibs.output import payloads
 
-            return payloads.outcome(outcome, warnings)
+            return payloads.with_item(payloads.outcome(outcome, warnings), item)
 
-        return VerbResult(payload, text.outcome(outcome), warnings)
+        lines = text.outcome(outcome)
+        return VerbResult(
+            payload, (*lines, f"  item {item}") if item and began else lines, warnings
+        )
+
+    def item_of(self, task: Task | None) -> ItemFile | None:
+        """The item file of a task, if it has one."""
+        backlog = self.board.backlog
+        return None if backlog is None else backlog.where(self.board, task)
 
     def render_with(self, outcome: Outcome, lines: tuple[str, ...], **fields: Any) -> VerbResult:
         """Renders an outcome that is not about a task: with these lines and payload fields."""

@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from dibs.intake.request import IntakeRequest
 
 
-SAID, GITHUB, EMAIL, MAP, FROM = "a single request", "--github", "--email", "--map", "--from"
+SINGLE, GITHUB, EMAIL, MAP, FROM = "a single request", "--github", "--email", "--map", "--from"
 WAYS = {"github": GITHUB, "email": EMAIL, "map": MAP, "file": FROM}
 """Options that name the source of a payload; without any, the request is given on the command line."""
 
 HOMES = {
-    "channel": (SAID, MAP, FROM),
-    "ref": (SAID,),
-    "url": (SAID,),
-    "title": (SAID, GITHUB, EMAIL, MAP),
-    "delivery": (SAID, GITHUB, EMAIL, MAP),
-    "request_id": (SAID, GITHUB, EMAIL, MAP),
+    "channel": (SINGLE, MAP, FROM),
+    "ref": (SINGLE,),
+    "url": (SINGLE,),
+    "title": (SINGLE, GITHUB, EMAIL, MAP),
+    "delivery": (SINGLE, GITHUB, EMAIL, MAP),
+    "request_id": (SINGLE, GITHUB, EMAIL, MAP),
     "event": (GITHUB,),
     "signature": (GITHUB,),
     "secret_file": (GITHUB,),
@@ -58,25 +58,25 @@ HOMES = {
 """The sources that each option goes with: what the payload contains must not be given again."""
 
 
-CUT = f"the title is longer than {checks.TITLE_LENGTH} characters: it is cut"
+CUT = f"the title is longer than {checks.TITLE_LENGTH} characters and was cut"
 
 
 def intake(call: Call) -> VerbResult | Iterator[VerbResult]:
     ways = [way for way in WAYS if call[way] not in (None, False)]
     if len(ways) > 1:
-        raise bad_argument(f"{WAYS[ways[0]]} and {WAYS[ways[1]]} do not go together")
-    here = WAYS[ways[0]] if ways else SAID
+        raise bad_argument(f"{WAYS[ways[0]]} and {WAYS[ways[1]]} do not combine")
+    here = WAYS[ways[0]] if ways else SINGLE
     refuse_inapplicable(call.arguments, (*VERBS["intake"].arguments, *COMMON), HOMES, here)
     try:
         if ways == ["file"]:
             return in_bulk(call)
-        ask = read_request(call, ways[0] if ways else "")
+        request = read_request(call, ways[0] if ways else "")
     except BadPayload as problem:
-        raise bad_argument(f"this cannot be taken in: {problem.what}") from None
-    if isinstance(ask, NoRequest):
-        line = f"nothing to take in: {ask.why}"
-        return VerbResult(payloads.answer(task=None, created=False, why=ask.why), (line,))
-    return taken_in(call, command_of(call, ask), ask)
+        raise bad_argument(f"this request is invalid: {problem.what}") from None
+    if isinstance(request, NoRequest):
+        line = f"nothing to add: {request.why}"
+        return VerbResult(payloads.answer(task=None, created=False, why=request.why), (line,))
+    return take_in(call, command_of(call, request), request)
 
 
 def read_request(call: Call, way: str) -> IntakeRequest | NoRequest:
@@ -96,7 +96,7 @@ def read_request(call: Call, way: str) -> IntakeRequest | NoRequest:
         from dibs.intake import mapped
 
         if not call["channel"]:
-            raise bad_argument("--map needs --channel NAME: where does it come from?")
+            raise bad_argument("--map requires --channel NAME")
         return mapped.read(
             call["channel"], mapped.paths_of(pairs(call["map"])), payload(), delivery
         )
@@ -129,7 +129,7 @@ def payload(most: int = PAYLOAD_MAX) -> bytes:
 def check_signature(call: Call, body: bytes) -> None:
     """Checks the signature, if one is given; each line of the secret file is one secret."""
     if bool(call["signature"]) != bool(call["secret_file"]):
-        raise bad_argument("--signature and --secret-file go together")
+        raise bad_argument("--signature requires --secret-file, and the reverse")
     if not call["signature"]:
         return
     from dibs.intake.signatures import NotSigned, check_github
@@ -142,7 +142,7 @@ def check_signature(call: Call, body: bytes) -> None:
     try:
         check_github(body, call["signature"], secrets)
     except NotSigned as problem:
-        raise refused("not_signed", f"the signature is not right: {problem.what}") from None
+        raise refused("not_signed", f"the signature is invalid: {problem.what}") from None
 
 
 def pairs(given: list[str]) -> dict[str, object]:
@@ -161,19 +161,19 @@ def command_of(call: Call, request: IntakeRequest) -> c.Add:
     return build(c.Add, terms=terms, scope=call["scope"] or (), **add_arguments(request))
 
 
-def taken_in(call: Call, command: c.Add, ask: IntakeRequest) -> VerbResult:
+def take_in(call: Call, command: c.Add, request: IntakeRequest) -> VerbResult:
     """Adds the task, or finds that of the same origin; differences from it are reported, not written."""
     outcome = call.execute(command)
     result = call.render(outcome)
     if is_new(outcome) or outcome.task is None:
-        warnings = result.warnings + ((CUT,) if ask.cut and call["title"] is None else ())
+        warnings = result.warnings + ((CUT,) if request.cut and call["title"] is None else ())
         payload = result.json() | {"created": True, "differences": [], "warnings": [*warnings]}
         return result.but(payload=payload, warnings=warnings)
     differences = differing(call, outcome.task, command)
     if any(isinstance(event, e.Received) and event.differs for event in outcome.events):
-        retitled = not ask.untitled and ask.title != outcome.task.terms.title
+        retitled = not request.untitled and request.title != outcome.task.terms.title
         differences = differences or ["title" if retitled else "payload"]
-    line = f"{outcome.task.key} has this origin already" + (
+    line = f"{outcome.task.key} already has this origin" + (
         f"; it differs in: {', '.join(differences)}" if differences else ""
     )
     payload = result.json() | {"created": False, "differences": differences}
@@ -210,7 +210,7 @@ class Tally:
         self.differing: dict[str, None] = {}
         self.problems: list[Problem] = []
 
-    def take_in(self, call: Call, batch: list[c.Add]) -> None:
+    def execute(self, call: Call, batch: list[c.Add]) -> None:
         """Takes in one batch in one transaction; counts new tasks, and notes those whose payload differs."""
         if not batch:
             return
@@ -221,7 +221,7 @@ class Tally:
         self.requests += len(batch)
         self.added += sum(isinstance(event, e.Added) for event in outcome.events)
 
-    def told(self, *, complete: bool) -> VerbResult:
+    def result(self, *, complete: bool) -> VerbResult:
         payload = {
             "requests": self.requests,
             "added": self.added,
@@ -236,16 +236,16 @@ class Tally:
 
     def lines(self, *, complete: bool) -> Iterator[str]:
         known = self.requests - self.added
-        yield f"{count(self.requests, 'request')}: {self.added} new, {known} known already"
+        yield f"{count(self.requests, 'request')}: {self.added} new, {known} already known"
         if self.differing:
-            yield f"  came with another payload than before: {several([*self.differing], SHOWN)}"
+            yield f"  differ from their earlier payload: {several([*self.differing], SHOWN)}"
         if self.cut:
             yield f"  longer than {TITLE_LENGTH} characters, and cut: {count(self.cut, 'title')}"
         yield from (f"  line {one.line}: {one.what}" for one in self.problems[:SHOWN])
         if len(self.problems) > SHOWN:
             yield f"  and {len(self.problems) - SHOWN} more: --json lists them all"
         if not complete:
-            yield "it was stopped: the rest was not taken in; to run it again is safe"
+            yield "stopped early: the rest was not read; it is safe to run it again"
 
 
 class Signals:
@@ -299,8 +299,8 @@ def in_bulk(call: Call) -> VerbResult | Iterator[VerbResult]:
     except (Refused, KeyboardInterrupt, SystemExit) as problem:
         if isinstance(problem, Refused) and not tally.requests and not tally.problems:
             raise
-        return cut_short(tally.told(complete=False), problem)
-    return tally.told(complete=True)
+        return cut_short(tally.result(complete=False), problem)
+    return tally.result(complete=True)
 
 
 def cut_short(summary: VerbResult, problem: BaseException) -> Iterator[VerbResult]:
@@ -322,11 +322,11 @@ def read_lines(call: Call, tally: Tally, signals: Signals) -> None:
                 batch.append(command_of(call, found))
                 tally.cut += found.cut
                 if len(batch) == BATCH:
-                    signals.after(tally.take_in, call, batch)
+                    signals.after(tally.execute, call, batch)
                     batch = []
                     if show is not None and size:
                         show(file.tell(), size)
-            signals.after(tally.take_in, call, batch)
+            signals.after(tally.execute, call, batch)
         finally:
             if show is not None and size:
                 show(size, size)
@@ -367,35 +367,33 @@ VERBS = {
             argument(
                 "--channel",
                 metavar="NAME",
-                help="where the request came from; --github and --email know it",
+                help="where the request came from; implied by --github and --email",
             ),
             argument(
                 "--ref",
                 metavar="REF",
-                help="the channel's own reference of it, if there is no payload",
+                help="the channel's reference of the request, without a payload",
             ),
             argument(
                 "--title", metavar="TITLE", help="one line, at most 200 characters; not with --from"
             ),
-            argument("--url", metavar="URL", help="where people find it, if there is no payload"),
+            argument("--url", metavar="URL", help="a link for people, without a payload"),
             argument(
                 "--delivery",
                 metavar="ID",
-                help="the channel's own id of this delivery; not with --from",
+                help="the channel's id of this delivery; not with --from",
             ),
             argument("--github", action="store_true", help="a webhook's payload on standard input"),
-            argument(
-                "--event", metavar="NAME", help="with --github: which event it is, issues, ..."
-            ),
+            argument("--event", metavar="NAME", help="with --github: the event: issues, ..."),
             argument(
                 "--signature",
                 metavar="TEXT",
-                help="with --github: X-Hub-Signature-256; it is checked",
+                help="with --github: X-Hub-Signature-256, to be checked",
             ),
             argument(
                 "--secret-file",
                 metavar="FILE",
-                help="with --github: the secrets for it, one in a line",
+                help="with --github: the secrets, one per line",
             ),
             argument("--email", action="store_true", help="a message on standard input"),
             argument(
@@ -404,7 +402,7 @@ VERBS = {
                 metavar="NAME=PATH",
                 help="JSON on standard input: ref=data.id, title=..., url=..., delivery=...",
             ),
-            argument("--from", dest="file", metavar="FILE", help="lines of JSON, many at once"),
+            argument("--from", dest="file", metavar="FILE", help="JSON lines, one request each"),
             SCOPE,
             *TERMS,
         ),

@@ -52,9 +52,9 @@ def retry(call: Call) -> VerbResult:
 def reset(call: Call) -> VerbResult:
     kept = [name for name in ("assign", "mine", "park") if call[name]]
     if len(kept) > 1:
-        raise bad_argument(f"--{kept[0]} and --{kept[1]} are both given; whose is it to be?")
+        raise bad_argument(f"--{kept[0]} and --{kept[1]} do not combine")
     if call["only"] and call["downstream"]:
-        raise bad_argument("--only and --downstream are both given; which one?")
+        raise bad_argument("--only does not combine with --downstream")
     return many(call, call.build(c.Reset, to=call["assign"]))
 
 
@@ -73,7 +73,7 @@ def plan(call: Call, command: c.Retry | c.Reset | c.Sweep) -> VerbResult:
     if found.decision.refusal is not None:
         raise Refused(found.decision.refusal)
     answer = render_changes(of_plan(found), found.facts.actors, found.now, None)
-    return answer.but(lines=("nothing was done; this would be:", *answer.lines))
+    return answer.but(lines=("dry run; this would happen:", *answer.lines))
 
 
 def of_outcome(outcome: Outcome) -> Changes:
@@ -83,7 +83,7 @@ def of_outcome(outcome: Outcome) -> Changes:
 
 
 def of_plan(plan: Plan) -> Changes:
-    task = plan.facts.task
+    task = plan.task
     own = [(task.key, event) for event in plan.decision.events] if task else []
     return own + [(change.key, e) for change in plan.decision.others for e in change.events]
 
@@ -104,7 +104,7 @@ def render_changes(
     return VerbResult(payload, lines or ("nothing to do",))
 
 
-DRY_RUN = argument("--dry-run", action="store_true", help="only say what would be done")
+DRY_RUN = argument("--dry-run", action="store_true", help="only show what would be done")
 
 VERBS = {
     "block": Verb(
@@ -113,9 +113,9 @@ VERBS = {
             KEY,
             REASON,
             argument(
-                "--on", metavar="NAME", default="", help="a task or an actor that it waits for"
+                "--on", metavar="NAME", default="", help="the task or actor that it waits for"
             ),
-            argument("--keep", action="store_true", help="keep the lease meanwhile"),
+            argument("--keep", action="store_true", help="keep the lease"),
             TOKEN,
         ),
     ),
@@ -129,7 +129,7 @@ VERBS = {
         retry,
         (
             KEY,
-            argument("--force", action="store_true", help="one attempt more: people only"),
+            argument("--force", action="store_true", help="allow another attempt: people only"),
             DRY_RUN,
             REASON,
         ),
@@ -139,16 +139,16 @@ VERBS = {
         (
             argument("keys", nargs="+", metavar="KEY", help="the tasks, like T-42"),
             argument(
-                "--downstream", action="store_true", help="with all that depends on them (so it is)"
+                "--downstream",
+                action="store_true",
+                help="with everything that depends on them (the default)",
             ),
-            argument("--only", action="store_true", help="only the named ones"),
-            argument(
-                "--redo", action="store_true", help="also what is complete and depends on them"
-            ),
-            argument("--assign", metavar="NAME", help="make somebody the holder in the same step"),
-            argument("--mine", action="store_true", help="hold it yourself in the same step"),
-            argument("--park", action="store_true", help="park it in the same step"),
-            argument("--yes", action="store_true", help="yes, more than one task"),
+            argument("--only", action="store_true", help="only these tasks"),
+            argument("--redo", action="store_true", help="also complete tasks that depend on them"),
+            argument("--assign", metavar="NAME", help="assign them to somebody in the same step"),
+            argument("--mine", action="store_true", help="claim them in the same step"),
+            argument("--park", action="store_true", help="park them in the same step"),
+            argument("--yes", action="store_true", help="confirm that more than one task changes"),
             DRY_RUN,
             REASON,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.board.command_builder import build
+from dibs.board.command_builder import ttl as parse_ttl
 from dibs.cli.arguments import argument
 from dibs.cli.call import (
     KEY,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dibs.board.identity import Identity
     from dibs.board.outcome import Outcome
 
-TO = argument("--to", required=True, metavar="NAME", help="whom: a registered actor")
+TO = argument("--to", required=True, metavar="NAME", help="the new holder: a registered actor")
 
 
 def claim(call: Call) -> VerbResult:
@@ -57,7 +57,7 @@ def in_worktree(call: Call, who: Identity, outcome: Outcome) -> VerbResult:
 
     task, repository = outcome.task, call.place.repository
     assert task is not None, "something was claimed"
-    assert repository is not None, "asked before"
+    assert repository is not None, "checked before"
     tidy(call.board, repository)
     try:
         tree = make(repository, task.key)
@@ -83,7 +83,7 @@ def renew(call: Call) -> VerbResult:
     if call["key"] is not None:
         return call.do(call.build(c.Renew))
     if call["token"] is not None:
-        raise bad_argument("--token belongs to one task: name it")
+        raise bad_argument("--token requires KEY")
     return renew_all(call)
 
 
@@ -94,8 +94,8 @@ def renew_all(call: Call) -> VerbResult:
     from dibs.output.error_map import mapping_of
 
     if call.request_id is not None:
-        raise bad_argument("--request-id belongs to one task: name it")
-    who = call.who()
+        raise bad_argument("--request-id requires KEY")
+    who, ttl = call.who(), None if call["ttl"] is None else parse_ttl(call["ttl"])
     results: list[payloads.Payload] = []
     lines: list[str] = []
     warnings: list[str] = []
@@ -103,7 +103,7 @@ def renew_all(call: Call) -> VerbResult:
     held = [task.key for task in queries.held_by(call.board, who)]
     for key in (*held, *queries.lost_by(call.board, who)):
         try:
-            result = call.render(call.board.execute(who, build(c.Renew, task=key, ttl=call["ttl"])))
+            result = call.render(call.board.execute(who, c.Renew(key, ttl=ttl)))
             results.append(result.json())
             lines += result.lines
             warnings += result.warnings
@@ -111,7 +111,7 @@ def renew_all(call: Call) -> VerbResult:
             results.append(payloads.refusal(problem.refusal))
             lines.append(problem.refusal.message)
             highest = max(highest, mapping_of(problem.refusal).exit)
-    shown = tuple(lines) or ("nothing is held",)
+    shown = tuple(lines) or ("no leases held",)
     return VerbResult(payloads.answer(renewed=results), shown, tuple(warnings), exit=highest)
 
 
@@ -124,9 +124,11 @@ VERBS = {
         claim,
         (
             KEY,
-            argument("--reserve", action="store_true", help="hold it, but do not start"),
+            argument("--reserve", action="store_true", help="reserve it without starting"),
             argument(
-                "--pid", metavar="PID", help="the process that works on it: if it dies, others may"
+                "--pid",
+                metavar="PID",
+                help="the process that works on it: if it dies, others may claim the task",
             ),
             TTL,
             REASON,
@@ -136,11 +138,11 @@ VERBS = {
         next_,
         (
             WAIT,
-            argument("--reserve", action="store_true", help="hold it, but do not start"),
+            argument("--reserve", action="store_true", help="reserve it without starting"),
             argument(
                 "--worktree",
                 action="store_true",
-                help="make a git work tree and a branch for it; removed after completion when clean",
+                help="create a git work tree and a branch for it; removed after completion if clean",
             ),
             MOST,
             TTL,
@@ -151,7 +153,9 @@ VERBS = {
     "renew": Verb(
         renew,
         (
-            argument("key", nargs="?", metavar="KEY", help="one task; else all of this session"),
+            argument(
+                "key", nargs="?", metavar="KEY", help="one task; default: all of this session"
+            ),
             TTL,
             TOKEN,
         ),
@@ -162,7 +166,7 @@ VERBS = {
         takeover,
         (
             KEY,
-            argument("--force", action="store_true", help="also from a live holder: people only"),
+            argument("--force", action="store_true", help="even from a live holder: people only"),
             TTL,
             REASON,
         ),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dibs.board.explain import Held, LateNote, Status, Step
     from dibs.board.queries import Log, LogLine, Owner, TaskView
     from dibs.cli.text import Actors
-    from dibs.domain.model import Linked, LoggedRefusal, TaskKey
+    from dibs.domain.model import ItemFile, Linked, LoggedRefusal, TaskKey
 
 WIDTH = 12
 LINE = 60
@@ -33,7 +33,7 @@ def field(name: str, value: object) -> str:
     return f"  {name:<{WIDTH}} {value}"
 
 
-def task(view: TaskView) -> tuple[str, ...]:
+def task(view: TaskView, item: ItemFile | None = None) -> tuple[str, ...]:
     task, terms, now = view.task, view.task.terms, view.now
     lines = [f"{task.key}  {safe(terms.title)}", field("state", shown(task.state))]
     lines += lease(view)
@@ -61,6 +61,7 @@ def task(view: TaskView) -> tuple[str, ...]:
         "origin": f"{task.channel} {task.origin_ask_ref}" if task.channel else "",
         "url": view.url,
         "delivered": delivered(view),
+        "item": item,
         "gate": task.item.gate if task.item else "",
         "locked by": task.item.locked if task.item else "",
     }
@@ -95,7 +96,7 @@ def delivered(view: TaskView) -> str:
     if len(receipts) < 2:
         return ""
     differ = sum(one.differs for one in receipts)
-    other = f", {differ} of them with another payload" if differ else ""
+    other = f", {differ} of them with a different payload" if differ else ""
     return f"{len(receipts)} times, last {brief(receipts[-1].at, view.now)}{other}"
 
 
@@ -139,7 +140,7 @@ def ago(instant: Instant, now: Instant) -> str:
 
 def status(seen: Status) -> tuple[str, ...]:
     counts = ", ".join(f"{count} {shown(state)}" for state, count in sorted(seen.counts.items()))
-    lines = [counts or "no tasks yet: dibs add TITLE"]
+    lines = [counts or "no tasks yet: add one with dibs add TITLE"]
     if seen.paused:
         lines.append(f"paused by {safe(seen.paused)}: dibs dispatch --resume")
     if seen.held:
@@ -147,14 +148,14 @@ def status(seen: Status) -> tuple[str, ...]:
         lines += ["", *table(rows, ("HELD", "BY", "LEASE", "", "", "TITLE"))]
     if seen.waiting:
         waiting = [
-            (said.task.key, shown(said.task.state), said.why, said.helps, said.task.terms.title)
-            for said in seen.waiting
+            (step.task.key, shown(step.task.state), step.why, step.helps, step.task.terms.title)
+            for step in seen.waiting
         ]
-        lines += ["", *table(waiting, ("WAITING", "STATE", "WHY", "HELPS", "TITLE"))]
+        lines += ["", *table(waiting, ("WAITING", "STATE", "WHY", "FIX", "TITLE"))]
     if seen.late:
         late = [late_row(one, seen) for one in seen.late]
-        lines += ["", *table(late, ("LATE NOTE", "BY", "AT", "TEXT", "HELPS"))]
-    return (*lines, "there are more: dibs list shows them all") if seen.more else tuple(lines)
+        lines += ["", *table(late, ("LATE NOTE", "BY", "AT", "TEXT", "FIX"))]
+    return (*lines, "more exist: see dibs list") if seen.more else tuple(lines)
 
 
 def held_row(held: Held, seen: Status) -> tuple[str, ...]:
@@ -194,7 +195,7 @@ def log(found: Log) -> tuple[str, ...]:
     lines = (
         table(rows, ("SEQ", "AT", "TASK", "TOKEN", "EVENT", "BY", "")) if rows else ("no events",)
     )
-    return lines + (("there are more: raise --limit",) if found.more else ())
+    return lines + (("more exist: raise --limit",) if found.more else ())
 
 
 def event(line: LogLine, actors: Actors, now: Instant) -> tuple[str, ...]:
@@ -222,14 +223,14 @@ def details(line: LogLine, actors: Actors) -> str:
     """The facts of an event worth adding to its name."""
     event = line.entry.event
     ending: e.Ending | None = getattr(event, "ending", None)
-    said = [ended(ending, line, actors)] if ending is not None else []
-    said += [tells(event, actors) for kind, tells in MORE.items() if isinstance(event, kind)]
+    facts = [ended(ending, line, actors)] if ending is not None else []
+    facts += [render(event, actors) for kind, render in MORE.items() if isinstance(event, kind)]
     if is_late(event):
-        said.append("late")
+        facts.append("late")
     named = {name: getattr(event, name, "") for name in ("reason", "late")}
     named["on"] = event.on if isinstance(event, e.Blocked) else ""
-    said += [f"{name}: {value}" for name, value in named.items() if value]
-    return "; ".join(part for part in said if part)
+    facts += [f"{name}: {value}" for name, value in named.items() if value]
+    return "; ".join(part for part in facts if part)
 
 
 def corrected(event: StintAdded | StintAmended, actors: Actors) -> str:
@@ -285,7 +286,7 @@ def refusals(lines: Iterable[LoggedRefusal], *, more: bool) -> tuple[str, ...]:
     shown = (
         table(rows, ("AT", "VERB", "TASK", "BY", "CODE", "MESSAGE")) if rows else ("no refusals",)
     )
-    return shown + (("there are more: raise --limit",) if more else ())
+    return shown + (("more exist: raise --limit",) if more else ())
 
 
 def owner(owner: Owner) -> str:
@@ -323,7 +324,7 @@ def change(event: e.Event, actors: Actors, now: Instant) -> str:
 
 
 CHANGE_WORDS = {
-    "reset": "begins anew",
+    "reset": "is reset",
     "retried": "is open again",
     "assigned": "is assigned to",
     "claimed": "is held by",

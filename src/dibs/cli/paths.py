@@ -39,7 +39,7 @@ def in_the_tree(call: Call, typed: list[str]) -> dict[str, list[str]]:
     found = path_access.in_repository(typed, current_directory(), repository_of(call))
     for path, forms in found.items():
         if not forms:
-            raise bad_argument(f"{checks.quoted(path)} lies outside the repository", path=path)
+            raise bad_argument(f"{checks.quoted(path)} is outside the repository", path=path)
     return found
 
 
@@ -49,12 +49,12 @@ def owners(call: Call, tasks: list[str], typed: list[str]) -> VerbResult:
     from dibs.cli import pages
 
     found = [queries.who(call.board, checks.task_key(key)) for key in tasks]
-    told, lines = [], [pages.owner(owner) for owner in found]
+    listed, lines = [], [pages.owner(owner) for owner in found]
     for path, forms in in_the_tree(call, typed).items():
         holders, _, now = path_access.holders(call.board, forms)
-        told.append({"path": path, "holders": [holder_payload(*one, now) for one in holders]})
+        listed.append({"path": path, "holders": [holder_payload(*one, now) for one in holders]})
         lines += [holder_line(path, *one, now) for one in holders] or [f"{path}: nobody"]
-    payload = payloads.answer(paths=told)
+    payload = payloads.answer(paths=listed)
     if found:
         payload["tasks"] = [payloads.owner(owner) for owner in found]
     return VerbResult(payload, tuple(lines))
@@ -81,7 +81,7 @@ def holder_line(typed: str, path: str, rival: ScopeReservation, holder: Actor, n
 def allow(call: Call, typed: list[str]) -> VerbResult:
     """Lets an actor touch paths held by another for a limited time, for instance for a hotfix."""
     if not typed:
-        raise bad_argument("which paths may be touched? Name them")
+        raise bad_argument("name the paths to allow")
     span = checks.duration(call["span"], "--for")
     if not SHORTEST <= span <= LONGEST:
         raise bad_argument(
@@ -96,9 +96,9 @@ def allow(call: Call, typed: list[str]) -> VerbResult:
         if now <= rival.expires:
             by_task.setdefault(rival.key, (holder, []))[1].append(path)
     if not by_task:
-        what = f"nobody holds {', '.join(typed)}: there is nothing to allow"
+        what = f"nobody holds {', '.join(typed)}: nothing to allow"
         raise refused("not_reserved", what, paths=typed)
-    told, lines = [], []
+    allowed, lines = [], []
     for key, (holder, paths) in by_task.items():
         receiver = (
             "" if to == own else to
@@ -108,9 +108,9 @@ def allow(call: Call, typed: list[str]) -> VerbResult:
         )
         outcome = call.execute(command)
         until = later(outcome.now, span)
-        told.append({"task": key, "holder": holder.name, "paths": paths, "until": iso(until)})
+        allowed.append({"task": key, "holder": holder.name, "paths": paths, "until": iso(until)})
         lines.append(
             f"{to} may touch {', '.join(paths)} of {key} ({holder.name}) "
-            f"until {brief(until, outcome.now)}; {key} says so to its holder"
+            f"until {brief(until, outcome.now)}; a note on {key} informs its holder"
         )
-    return VerbResult(payloads.answer(to=to, allowed=told), tuple(lines))
+    return VerbResult(payloads.answer(to=to, allowed=allowed), tuple(lines))

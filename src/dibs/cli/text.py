@@ -50,8 +50,8 @@ def outcome(outcome: Outcome) -> tuple[str, ...]:
     if not outcome.entries:
         return (unchanged(outcome, task),)
     own = zip(outcome.entries, outcome.events)
-    said = [sentence(outcome, task, event) for entry, event in own if entry.task == task.id]
-    return tuple(f"{task.key} {words}" for words in said if words)
+    phrases = [sentence(outcome, task, event) for entry, event in own if entry.task == task.id]
+    return tuple(f"{task.key} {words}" for words in phrases if words)
 
 
 def unchanged(outcome: Outcome, task: Task) -> str:
@@ -77,9 +77,9 @@ def sentence(outcome: Outcome, task: Task, event: e.Event) -> str:
     if isinstance(event, e.Started) and (len(outcome.entries) > 1):
         return ""
     if isinstance(event, e.Redacted):
-        return f"has no text of event {event.of} any more"
+        return f"no longer has the text of event {event.of}"
     if isinstance(event, e.Noted) and event.late:
-        return "keeps your text as a late note"
+        return "saved your text as a late note"
     if isinstance(event, e.Noted | e.Edited | e.Scoped):
         return event.verb
     late = " (late: the lease had expired)" if outcome.late else ""
@@ -91,9 +91,9 @@ WORDS = {
     "Added": "added",
     "Started": "is in progress",
     "Resumed": "is in progress again",
-    "Stopped": "is stopped; the lease is kept",
-    "Released": "is given back",
-    "Acknowledged": "is not yours any more; noted that you know",
+    "Stopped": "is stopped; you keep the lease",
+    "Released": "is released",
+    "Acknowledged": "is no longer yours; you acknowledged the loss",
     "Blocked": "is blocked",
     "Unblocked": "is open again",
     "Submitted": "is submitted for review",
@@ -104,43 +104,45 @@ WORDS = {
     "Dropped": "is dropped",
     "Parked": "is parked",
     "Unparked": "is offered again",
-    "Unassigned": "is assigned to nobody any more",
+    "Unassigned": "is unassigned",
 }
 
 
 def warnings(outcome: Outcome) -> tuple[str, ...]:
-    said = []
+    found = []
     ending = outcome.taken
     task = outcome.task
     if ending is not None and task is not None:
         name = outcome.actors[ending.actor].name
         session = f" (session {ending.session})" if ending.session else ""
         seen = rough_duration(between(ending.renewed, outcome.now))
-        said.append(
+        found.append(
             f"{task.key} was assigned to {name}, who had not taken it up"
             if ending.session is None
             else f"{task.key} was held by {name}{session}, last seen {seen} ago"
         )
         if ending.worktree:
             branch = f" on branch {quoted(ending.branch)}" if ending.branch else ""
-            said.append(f"its work lies in {quoted(ending.worktree)}{branch}")
+            found.append(f"its work is in {quoted(ending.worktree)}{branch}")
         if ending.uncommitted:
-            said.append(f"not committed there: {', '.join(map(quoted, ending.uncommitted))}")
+            found.append(f"uncommitted there: {', '.join(map(quoted, ending.uncommitted))}")
         if ending.not_looked_at:
-            said.append(f"dibs did not look for uncommitted files there: {ending.not_looked_at}")
-    said += [f"{key} is stopped: one stint at a time; its lease is kept" for key in outcome.stopped]
-    said += outcome.said
+            found.append(f"uncommitted files there are unknown: {ending.not_looked_at}")
+    found += [
+        f"{key} is stopped: only one stint at a time; you keep its lease" for key in outcome.stopped
+    ]
+    found += outcome.warnings
     if outcome.repeats is not None:
-        kept = "your new text is kept as a note" if outcome.entries else "nothing was changed"
-        said.append(f"you did this before: {kept}")
+        kept = "your new text was saved as a note" if outcome.entries else "nothing was changed"
+        found.append(f"already done: {kept}")
     if outcome.replayed:
-        said.append("this was answered before: the same request id gives the same answer")
+        found.append("replayed: this request id was answered before")
     if outcome.current is not None and not holds_now(outcome):
         holder = holder_of(outcome.current, outcome.actors) or "nobody"
-        said.append(
+        found.append(
             f"{outcome.current.key} is held by {holder} now (token {outcome.current.token})"
         )
-    return tuple(said)
+    return tuple(found)
 
 
 def holds_now(outcome: Outcome) -> bool:

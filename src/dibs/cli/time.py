@@ -47,7 +47,9 @@ NOT_VERIFIED: dict[str, tuple[str, ...]] = dict.fromkeys(
 )  # fmt: skip
 """Options that do not go with --verify: an approved period is compared as it was approved."""
 
-TZ = argument("--tz", metavar="ZONE", help="the time zone: Europe/Berlin (this machine's)")
+TZ = argument(
+    "--tz", metavar="ZONE", help="the time zone, such as Europe/Berlin (default: this machine's)"
+)
 PERIOD = (
     argument("--from", dest="since", metavar="DAY", help="the first day"),
     argument("--to", dest="until", metavar="DAY", help="the last day"),
@@ -68,13 +70,13 @@ def period(call: Call, zone: str, now: Instant) -> tuple[Instant, Instant]:
     given = [name for name in ("week", "month") if call[name]]
     span = call["since"] or call["until"]
     if len(given) + bool(span) > 1:
-        raise bad_argument("--from and --to, --week, or --month: one of them")
+        raise bad_argument("use only one of --from and --to, --week, --month")
     if given:
         return zones.period(zone, call[given[0]], f"--{given[0]}")
     if not span:
         return zones.week_of(zone, now)
     if not (call["since"] and call["until"]):
-        raise bad_argument("--from and --to go together")
+        raise bad_argument("--from requires --to, and the reverse")
     since, _ = zones.period(zone, call["since"], "--from")
     _, until = zones.period(zone, call["until"], "--to")
     if until <= since:
@@ -95,7 +97,7 @@ def timesheet(call: Call) -> VerbResult:
     zone, now = zone_of(call), queries.now(call.board)
     since, until = period(call, zone, now)
     rule = rounding.parse_rule(call["round"])
-    asked = SheetQuery(
+    query = SheetQuery(
         since,
         until,
         zone,
@@ -106,14 +108,11 @@ def timesheet(call: Call) -> VerbResult:
         billable=billable(call),
     )
     if call["format"] in LISTS:
-        return listed(call, stints.worked(call.board, since, until, call["actor"]), asked)
-    made = stints.summed(call.board, asked, zones.local_days(zone), call["actor"])
+        return listed(call, stints.worked(call.board, since, until, call["actor"]), query)
+    made = stints.summed(call.board, query, zones.local_days(zone), call["actor"])
     if not made.rows:
-        stints.refuse_unknown_code(call.board, asked.charge_code)
+        stints.refuse_unknown_code(call.board, query.charge_code)
     return written(call, made)
-
-
-CODE = argument("--charge-code", metavar="CODE", help="only this one; '' for what has none")
 
 
 def by_of(call: Call) -> tuple[str, ...]:
@@ -128,35 +127,35 @@ def written(call: Call, made: Sheet) -> VerbResult:
     """Renders the sheet in the requested format; with --json the payload is the same for all formats."""
     from dibs.timesheets.formats import csv, markdown, payload, table
 
-    def told() -> dict[str, object]:
+    def payload_of() -> dict[str, object]:
         return payloads.answer(timesheet=payload.sheet_payload(made))
 
     if call["format"] == "json":
         import json
 
-        return VerbResult(told, file=json.dumps(told(), indent=2) + "\n")
+        return VerbResult(payload_of, file=json.dumps(payload_of(), indent=2) + "\n")
     if call["format"] == "table":
-        return VerbResult(told, table.lines(made))
+        return VerbResult(payload_of, table.lines(made))
     text = csv.render(made) if call["format"] == "csv" else markdown.render(made)
-    return VerbResult(told, file=text)
+    return VerbResult(payload_of, file=text)
 
 
-def listed(call: Call, record: Record, asked: SheetQuery) -> VerbResult:
+def listed(call: Call, record: Record, query: SheetQuery) -> VerbResult:
     """Exports single stints, split at midnight, for a calendar or another time tracker."""
     from dibs.domain.stints import WorkedStint, split
     from dibs.timesheets.formats import ics, toggl
 
-    days = zones.local_days(asked.zone)
-    wanted = chosen(record.stints, asked, WorkedStint.fields)
-    cut = list(split(wanted, asked.since, asked.until, days))
+    days = zones.local_days(query.zone)
+    wanted = chosen(record.stints, query, WorkedStint.fields)
+    cut = list(split(wanted, query.since, query.until, days))
     if not cut:
-        stints.refuse_unknown_code(call.board, asked.charge_code)
+        stints.refuse_unknown_code(call.board, query.charge_code)
     names = {number: actor.name for number, actor in record.actors.items()}
     if call["format"] == "ics":
         text = ics.render(cut, record.now, record.board, names, record.titles)
     else:
         people = {number: toggl.Person(name) for number, name in names.items()}
-        text = toggl.render(cut, zones.wall(asked.zone), people, record.titles)
+        text = toggl.render(cut, zones.wall(query.zone), people, record.titles)
     return VerbResult(payloads.answer(format=call["format"], text=text), file=text)
 
 
@@ -171,7 +170,7 @@ def day(call: Call) -> VerbResult:
     name = whose or call.who().name
     record = stints.worked(call.board, since, until, name)
     actor = record.actor
-    assert actor is not None, "one was asked for"
+    assert actor is not None, "an unknown one was refused"
     happened = [
         Moment(one.at, one.what, one.key, one.text)
         for one in stints.moments(call.board, actor.id, since, until)
@@ -180,7 +179,7 @@ def day(call: Call) -> VerbResult:
     clock = zones.clock(zone, since, until)
     lines = timeline(that_day, record.stints, happened, clock, record.titles)
 
-    def told() -> dict[str, object]:
+    def payload_of() -> dict[str, object]:
         worked = in_it(that_day, record.stints)
         row = total(that_day, worked)
         return payloads.answer(
@@ -195,7 +194,7 @@ def day(call: Call) -> VerbResult:
             events=[{"at": iso(one.at), "what": one.what, "task": one.key} for one in happened],
         )
 
-    return VerbResult(told, lines)
+    return VerbResult(payload_of, lines)
 
 
 def stint_payload(
@@ -221,22 +220,22 @@ def stint_payload(
 # stint: lists and corrects periods of work, and records their usage. Totals are never typed.
 
 
-DAYS_TOLD = 3
+DAYS_SHOWN = 3
 """Limit on daily totals in the message; the facts contain more."""
 
 
 def stint(call: Call) -> VerbResult:
     action = call["action"]
     if action not in ACTIONS:
-        said = f"{checks.quoted(action)}: say {', '.join([*ACTIONS][:-1])} or {[*ACTIONS][-1]}"
-        raise bad_argument(said)
+        message = f"{checks.quoted(action)}: use {', '.join([*ACTIONS][:-1])} or {[*ACTIONS][-1]}"
+        raise bad_argument(message)
     refuse_inapplicable(call.arguments, VERBS["stint"].arguments, HOMES, f"stint {action}")
     return ACTIONS[action](call)
 
 
 def list_stints(call: Call) -> VerbResult:
     if call["what"] is not None:
-        raise bad_argument(f"{checks.quoted(call['what'])}: a list takes no KEY; say --actor")
+        raise bad_argument(f"{checks.quoted(call['what'])}: stint list takes no KEY; use --actor")
     zone, now = zone_of(call), queries.now(call.board)
     since, until = period(call, zone, now)
     record = stints.worked(call.board, since, until, call["actor"])
@@ -256,7 +255,7 @@ def list_stints(call: Call) -> VerbResult:
             hms(Duration(one.end - one.start)),
             one.source,
             one.cause.replace("_", " "),
-            *((amount(one.tokens), cost(one.cost), one.spending) if spends else ()),
+            *(usage_cells(one) if spends else ()),
         )
         for one in record.stints
     ]
@@ -265,16 +264,13 @@ def list_stints(call: Call) -> VerbResult:
     lines = text.table(rows, head) if rows else ("no work in this period",)
     if rows and zone != "UTC":
         lines += (f"times of {zone}",)
-    told = [stint_payload(one, record) for one in record.stints]
-    return VerbResult(payloads.answer(stints=told), lines)
+    listed = [stint_payload(one, record) for one in record.stints]
+    return VerbResult(payloads.answer(stints=listed), lines)
 
 
-def amount(tokens: int | None) -> str:
-    return "" if tokens is None else str(tokens)
-
-
-def cost(millionths: int | None) -> str:
-    return "" if millionths is None else money(millionths)
+def usage_cells(one: WorkedStint) -> tuple[str, str, str]:
+    tokens = "" if one.tokens is None else str(one.tokens)
+    return tokens, "" if one.cost is None else money(one.cost), one.spending
 
 
 # Corrections: previewed first, written only with --yes.
@@ -282,7 +278,7 @@ def cost(millionths: int | None) -> str:
 
 def add_stint(call: Call) -> VerbResult:
     if not (call["since"] and call["until"]):
-        raise bad_argument("say when: --from and --to")
+        raise bad_argument("stint add needs --from and --to")
     name = call["actor"] or ""
     actor = stints.actor_called(call.board, name or call.who().name)
     zone = call["tz"] if call["tz"] is not None else actor.zone if actor else "UTC"
@@ -336,19 +332,20 @@ def preview(
     becomes = f"{span(zone, old)} becomes {span(zone, new)}" if old else span(zone, new)
     now, was = (Duration(round(facts[f"total_{when}_seconds"] * SECOND)) for when in ("after", "before"))  # type: ignore[operator]  # fmt: skip
     totals = [f"{facts['task']} {hms(now)} (now {hms(was)})"]
-    totals += [f"{one.day} {hms(one.after)} (now {hms(one.before)})" for one in days[:DAYS_TOLD]]
-    untold = len(days[DAYS_TOLD:]) + touched.more
-    more = f", and {text.count(untold, 'more day')}" if untold else ""
+    totals += [f"{one.day} {hms(one.after)} (now {hms(one.before)})" for one in days[:DAYS_SHOWN]]
+    hidden = len(days[DAYS_SHOWN:]) + touched.more
+    more = f", and {text.count(hidden, 'more day')}" if hidden else ""
     message = (
-        f"{facts['actor']} on {facts['task']}: {becomes}; it would add up to "
-        f"{', '.join(totals)}{more}; nothing is written without --yes"
+        f"{facts['actor']} on {facts['task']}: {becomes}; new totals: "
+        f"{', '.join(totals)}{more}; write it with --yes"
     )
-    told = [
+    totals_by_day = [
         {"day": one.day, "before_seconds": one.before / SECOND, "after_seconds": one.after / SECOND}
         for one in days
     ]
     return refusal.but(
-        message=message, facts=facts | {"zone": zone, "days": told, "more_days": touched.more}
+        message=message,
+        facts=facts | {"zone": zone, "days": totals_by_day, "more_days": touched.more},
     )
 
 
@@ -376,7 +373,7 @@ def render_correction(call: Call, outcome: Outcome, zone: str) -> VerbResult:
             "zone": zone,
         }
     }
-    lines = (line + (f", counts in the place of {replaced}" if replaced else ""),)
+    lines = (line + (f", replaces stint {replaced}" if replaced else ""),)
     return answer.but(payload=payload, lines=lines)
 
 
@@ -385,7 +382,7 @@ def render_correction(call: Call, outcome: Outcome, zone: str) -> VerbResult:
 
 def report_usage(call: Call) -> VerbResult:
     if call["tokens"] is None and call["cost"] is None:
-        raise bad_argument("say what was used: --tokens, --cost, or both")
+        raise bad_argument("add --tokens, --cost, or both")
     known = UNKNOWN if call["source"] is None else call["source"]
     command = call.build(c.ReportUsage, number=stint_number(call), spending=known)
     outcome = call.execute(command)
@@ -399,7 +396,7 @@ def report_usage(call: Call) -> VerbResult:
 
 def stint_number(call: Call) -> int:
     if call["what"] is None:
-        raise bad_argument("say which stint: its number, as dibs stint list has it")
+        raise bad_argument("give the stint's number, as shown by dibs stint list")
     return checks.whole(call["what"], "the number of the stint", 1, 10**18)
 
 
@@ -418,13 +415,13 @@ HOMES = {
 # approve, reopen.
 
 
-WHOSE = argument("actor", metavar="ACTOR", help="whose hours")
+WHOSE = argument("actor", metavar="ACTOR", help="the actor whose hours")
 
 
 def requested_period(call: Call) -> tuple[Instant, Instant, str, str]:
     """The period, its zone and its label. It has no default: nobody approves by accident."""
     if not any(call[name] for name in ("since", "until", "week", "month")):
-        raise bad_argument("which period? Say --week 2026-W47, --month 2026-11, or --from and --to")
+        raise bad_argument("give the period: --week 2026-W47, --month 2026-11, or --from and --to")
     zone = zone_of(call)
     since, until = period(call, zone, queries.now(call.board))
     label = call["week"] or call["month"] or f"{call['since']} to {call['until']}"
@@ -442,9 +439,9 @@ def approve(call: Call) -> VerbResult:
     line = (
         f"{actor.name}, {label} ({zone}): approved by {outcome.caller.actor.name}, "
         f"{count(event.stints, 'stint')}, effort {hms(Duration(event.effort))}, "
-        f"working {hms(Duration(event.working))}; closed from now on (event {entry.seq})"
+        f"working {hms(Duration(event.working))}; now closed (event {entry.seq})"
     )
-    told = {
+    facts = {
         "event": entry.seq,
         "actor": actor.name,
         "by": outcome.caller.actor.name,
@@ -457,7 +454,7 @@ def approve(call: Call) -> VerbResult:
         "working_seconds": event.working / SECOND,
         "digest": event.digest,
     }
-    return call.render_with(outcome, (line,), approved=told)
+    return call.render_with(outcome, (line,), approved=facts)
 
 
 def reopen(call: Call) -> VerbResult:
@@ -466,9 +463,9 @@ def reopen(call: Call) -> VerbResult:
     outcome = call.execute(command)
     [entry], actor = outcome.entries, outcome.actor
     assert actor is not None, "an unknown one was refused"
-    told = {"event": entry.seq, "actor": actor.name, "period": label}
-    line = f"{actor.name}, {label}: opened again, it can be corrected (event {entry.seq})"
-    return call.render_with(outcome, (line,), reopened=told)
+    facts = {"event": entry.seq, "actor": actor.name, "period": label}
+    line = f"{actor.name}, {label}: reopened for corrections (event {entry.seq})"
+    return call.render_with(outcome, (line,), reopened=facts)
 
 
 def verify_approvals(call: Call) -> VerbResult:
@@ -517,7 +514,7 @@ VERBS = {
             *PERIOD,
             argument("--by", action="append", metavar="WHAT", help=f"{', '.join(BY)}; repeatable"),
             argument("--actor", metavar="NAME", help="only this one"),
-            CODE,
+            argument("--charge-code", metavar="CODE", help="only this code; '' for work without"),
             argument("--billable", action="store_true", help="only what is billed"),
             argument("--not-billable", action="store_true", help="only what is not billed"),
             argument("--bill-by", metavar="WHAT", default=EFFORT, help=f"{EFFORT} or {WORKING}"),
@@ -525,11 +522,11 @@ VERBS = {
                 "--round",
                 metavar="RULE",
                 default="none",
-                help="none, 6m, 15m-up-day ...; of sums, not of ics and toggl",
+                help="none, 6m, 15m-up-day ...; rounds sums, so not with ics and toggl",
             ),
             argument("--format", metavar="NAME", default="table", help=", ".join(FORMATS)),
             argument(
-                "--verify", action="store_true", help="compare all approved periods with the stints"
+                "--verify", action="store_true", help="compare approved periods with their stints"
             ),
         ),
         looks=True,
@@ -541,9 +538,9 @@ VERBS = {
                 "actor",
                 nargs="?",
                 metavar="ACTOR",
-                help="whose; else your own. One word that is a date is the day",
+                help="the actor; default: you. A single date is the day",
             ),
-            argument("date", nargs="?", metavar="DAY", help="2026-11-15; else today"),
+            argument("date", nargs="?", metavar="DAY", help="2026-11-15; default: today"),
             TZ,
         ),
         looks=True,
@@ -580,7 +577,9 @@ VERBS = {
             argument("--actor", metavar="NAME", help="list: only this one; add: whose it is"),
             argument("--reason", metavar="TEXT", default="", help="add, amend: why"),
             argument(
-                "--yes", action="store_true", help="add, amend: write it; else it is only shown"
+                "--yes",
+                action="store_true",
+                help="add, amend: write it; without it, only a preview",
             ),
             argument(
                 "--backdated",

@@ -35,7 +35,7 @@ def future_instant(text: str, what: str, now: Instant) -> Instant:
 
 def in_range(microseconds: int, text: str, what: str) -> Instant:
     if not 0 <= microseconds <= LAST_INSTANT:
-        raise bad_argument(f"{what} is {checks.quoted(text)}: no board is that old, or that new")
+        raise bad_argument(f"{what} is {checks.quoted(text)}: out of range")
     return Instant(microseconds)
 
 

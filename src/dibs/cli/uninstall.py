@@ -16,7 +16,7 @@ VERBS = {
     "uninstall": Verb(
         uninstall,
         (
-            argument("--dry-run", action="store_true", help="only say what would be done"),
+            argument("--dry-run", action="store_true", help="only show what would be done"),
             argument("--keep-board", action="store_true", help="the board stays: hooks go"),
             argument("--yes", action="store_true", help="delete the board: people only"),
         ),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dibs.board.queries import LogLine
     from dibs.domain.instants import Duration
     from dibs.output.payloads import Payload
-    from dibs.workers.pool import DispatchEvent, Tell
+    from dibs.workers.pool import DispatchEvent, Emit
 
     Checked = TypeVar("Checked")
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 FAILED = 1
 NOT_SEEN = (
-    "/proc does not tell here which boot and which process this is: "
-    "if this run is killed, its task is free when the lease expires, and not at once"
+    "/proc does not identify this boot and process: "
+    "if this run is killed, its task becomes free only when the lease expires"
 )
 OF_SIGNAL = 128
 """As in a shell: a run ended by signal N exits with 128 + N."""
@@ -59,7 +59,7 @@ def run(call: Call) -> VerbResult:
     gc.enable()  # it may run for days
     open_standard_streams()
     if call.request_id is not None:
-        raise bad_argument("--request-id belongs to one change; a command is run anew each time")
+        raise bad_argument("--request-id does not apply: a command runs each time")
     as_json, claim = call["json"], claiming(call)
     options = Options(
         submit=call["submit"],
@@ -73,25 +73,25 @@ def run(call: Call) -> VerbResult:
     def claimed(outcome: Outcome) -> None:
         if not as_json:
             unseen = () if call.board.store.machine.boot() != UNKNOWN else (NOT_SEEN,)
-            tell(*(f"warning: {warning}" for warning in (*text.warnings(outcome), *unseen)))
-            tell(*text.outcome(outcome))
+            print_lines(*(f"warning: {warning}" for warning in (*text.warnings(outcome), *unseen)))
+            print_lines(*text.outcome(outcome))
 
     ran = run_under(call.board, worker(call, claim), claim, call["command"], options, claimed)
     if ran.lost is not None:
         raise Refused(ran.lost)
     if not as_json:
-        tell(*summary_lines(ran))
+        print_lines(*summary_lines(ran))
     return VerbResult(lambda: payload(ran), exit=exit_of(ran))
 
 
 def claiming(call: Call) -> c.Claim | c.Next:
     """The command that acquires the lease: claim of one task, or next."""
     if (call["key"] is None) != call["next"]:
-        raise bad_argument("say KEY or --next: which task is it?")
+        raise bad_argument("use either KEY or --next")
     if call["next"]:
         return call.build(c.Next)
     if call["wait"] is not None or call["most"] is not None:
-        raise bad_argument("--wait and --most go with --next")
+        raise bad_argument("--wait and --most require --next")
     return call.build(c.Claim)
 
 
@@ -114,7 +114,7 @@ def worker(call: Call, command: c.Command) -> Identity:
     return call.caller(command)
 
 
-def tell(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     """Prints to stderr; ignores write errors, since the command has to run anyway."""
     with suppress(OSError):
         for line in lines:
@@ -173,17 +173,19 @@ def sweep(call: Call) -> VerbResult:
     if call["dry_run"]:
         return plan(call, command)
     from dibs.domain.instants import Instant
-    from dibs.workers.sweep import sweep as pass_over
+    from dibs.workers.sweep import sweep as run_sweep
 
     who = call.who()
-    outcome = pass_over(call.board, who, command.grace, command.limit)
+    outcome = run_sweep(call.board, who, command.grace, command.limit)
     many = of_outcome(outcome) if outcome else []
     actors, now = (outcome.actors, outcome.now) if outcome else ({}, Instant(0))
     answer = render_changes(many, actors, now, outcome)
     left = count_expired(call)
     payload = answer.json() | {"dry_run": False, "suspect": left}
     suspects = (
-        (f"{count(left, 'lease')} expired, and will be ended unless renewed",) if left else ()
+        (f"{count(left, 'lease')} expired; sweep ends them unless they are renewed",)
+        if left
+        else ()
     )
     return answer.but(
         payload=payload,
@@ -204,9 +206,9 @@ def dispatch(call: Call) -> VerbResult | Iterator[VerbResult]:
     ways = ("once", "dry_run", "pause", "resume")
     given = [f"--{way.replace('_', '-')}" for way in ways if call[way]]
     if len(given) > 1:
-        raise bad_argument(f"{' and '.join(given)} are two different things")
+        raise bad_argument(f"{' and '.join(given)} do not combine")
     if call["reason"] and not call["pause"]:
-        raise bad_argument("--reason goes with --pause")
+        raise bad_argument("--reason requires --pause")
     if call["pause"]:
         return pause(call)
     if call["resume"]:
@@ -226,16 +228,16 @@ def pause(call: Call) -> VerbResult:
     done = f"paused by {who}" + (f": {why}" if why else "")
     lines: tuple[str, ...] = (
         done if did else f"it was {done}",
-        "to go on: dibs dispatch --resume",
+        "to continue: dibs dispatch --resume",
     )
     if not who:
-        lines = ("nobody has paused it any more",)
+        lines = ("no longer paused",)
     return call.render_with(outcome, lines, paused=bool(who), by=who or None, reason=why or None)
 
 
 def resume(call: Call) -> VerbResult:
     outcome = call.execute(c.Resume())
-    line = "work is offered again" if outcome.entries else "nobody had paused it"
+    line = "resumed: work is offered again" if outcome.entries else "was not paused"
     return call.render_with(outcome, (line,), paused=False, changed=bool(outcome.entries))
 
 
@@ -283,11 +285,11 @@ def work(call: Call) -> Iterator[VerbResult]:
 def check(call: Call) -> None:
     """Checks the options, and refuses if no agent is configured."""
     if call.request_id is not None:
-        raise bad_argument("--request-id belongs to one change: --pause or --resume")
+        raise bad_argument("--request-id requires --pause or --resume")
     tick(call), most(call)
     call.board.follow_if_moved()
     if not call.board.settings.agents:
-        raise refused("no_agents", "no agent is configured: there is nobody to start")
+        raise refused("no_agents", "no agent is configured")
 
 
 def tick(call: Call) -> Duration | None:
@@ -308,19 +310,19 @@ def typed(name: str, check: Callable[[str], Checked], value: str) -> Checked:
 # Reporting.
 
 
-def reporter(call: Call) -> Tell:
+def reporter(call: Call) -> Emit:
     """A function that prints each event as a line or as JSON. Write errors do not stop the work."""
     machine = call.board.store.machine
     in_json, dated = call["json"], not call["once"]
 
-    def tell(happened: DispatchEvent) -> None:
+    def report(event: DispatchEvent) -> None:
         at = iso(machine.wall())
-        line = f"{at[:19]}Z {happened.line}" if dated else happened.line
-        facts = payloads.answer(at=at, event=happened.what, message=happened.line, **happened.facts)
+        line = f"{at[:19]}Z {event.line}" if dated else event.line
+        facts = payloads.answer(at=at, event=event.what, message=event.line, **event.facts)
         with suppress(OSError, AttributeError, ValueError):
             print(json.dumps(facts) if in_json else safe(line), file=sys.stdout, flush=True)
 
-    return tell
+    return report
 
 
 def as_json(line: LogLine) -> str:
@@ -333,19 +335,21 @@ VERBS = {
         run,
         (
             argument("key", nargs="?", metavar="KEY", help="the task, like T-42"),
-            argument("--next", action="store_true", help="what is offered first, instead of KEY"),
+            argument(
+                "--next", action="store_true", help="the task that next offers, instead of KEY"
+            ),
             WAIT,
             MOST,
             TTL,
-            argument("--submit", action="store_true", help="hand it to a reviewer when it is done"),
+            argument("--submit", action="store_true", help="submit it for review when it is done"),
             argument(
                 "--on-fail",
                 metavar="WHAT",
                 default=FAIL,
-                help="if it exits with anything but 0: fail (the default), release or block",
+                help="what to do on a non-zero exit: fail (the default), release or block",
             ),
             argument(
-                "--log-dir", metavar="DIR", default="", help="keep its output in DIR/KEY-TOKEN.log"
+                "--log-dir", metavar="DIR", default="", help="write its output to DIR/KEY-TOKEN.log"
             ),
             NOTE,
             COMMAND,
@@ -354,21 +358,21 @@ VERBS = {
     "sweep": Verb(
         sweep,
         (
-            argument("--dry-run", action="store_true", help="only say what would be done"),
-            argument("--grace", metavar="TIME", help="how long a lease stays suspect (30s)"),
-            argument("--limit", metavar="N", help="how many leases at most (100)"),
+            argument("--dry-run", action="store_true", help="only show what would be done"),
+            argument("--grace", metavar="TIME", help="how long to wait after expiry (30s)"),
+            argument("--limit", metavar="N", help="the maximum number of leases (100)"),
         ),
     ),
     "dispatch": Verb(
         dispatch,
         (
-            argument("--once", action="store_true", help="one look; do not wait for the work"),
-            argument("--dry-run", action="store_true", help="only say what would be done"),
-            argument("--pause", action="store_true", help="nothing is offered until --resume"),
-            argument("--resume", action="store_true", help="work is offered again"),
+            argument("--once", action="store_true", help="one tick; do not wait for the work"),
+            argument("--dry-run", action="store_true", help="only show what would be done"),
+            argument("--pause", action="store_true", help="offer no work until --resume"),
+            argument("--resume", action="store_true", help="offer work again"),
             REASON,
-            argument("--tick", metavar="TIME", help="how often to look, if nothing changes"),
-            argument("--max", metavar="N", help="how many tasks its agents may hold together"),
+            argument("--tick", metavar="TIME", help="the polling interval, if nothing changes"),
+            argument("--max", metavar="N", help="how many tasks its agents may hold in total"),
         ),
     ),
 }

@@ -217,7 +217,7 @@ class Board:
                 title=title or "", url=url, delivery=delivery,
             )  # fmt: skip
         except BadPayload as problem:
-            raise bad_argument(f"this cannot be taken in: {problem.what}") from None
+            raise bad_argument(f"this request is invalid: {problem.what}") from None
         terms = command_builder.terms(
             request.title if title is None else title, self._rules.settings.max_attempts,
             priority=priority, audience=audience, tier=tier, capabilities=capabilities,
@@ -454,7 +454,7 @@ class Board:
 
         with self._use() as rules:
             if not isinstance(rules.backlog, Backlog):
-                raise refused("no_backlog", "there is no backlog of files here")
+                raise refused("no_backlog", "this repository has no backlog of item files")
             return sync(rules.backlog, rules, self.who)
 
     # Reading.

@@ -93,7 +93,7 @@ class Lease:
 
     def __enter__(self) -> Self:
         if self._entered:
-            raise bad_argument("a lease is entered once: ask the board to hold the task again")
+            raise bad_argument("a lease is entered only once: call board.hold again")
         self._entered = True
         with self._use():
             self._who = self._board.who
@@ -241,7 +241,7 @@ class Lease:
     @property
     def _kept(self) -> Keeper:
         if self._keeper is None:
-            raise bad_argument("a lease is held inside `with`, and not before")
+            raise bad_argument("the lease is not held yet: use it inside `with`")
         return self._keeper
 
     @property
@@ -322,7 +322,7 @@ def register_hold(lease: Lease, seen: Seen) -> None:
         if other is not None and not other.is_over_in(task):
             raise refused(
                 "held_here",
-                f"{task.key} is held already in this process, by the same session",
+                f"{task.key} is already held in this process by the same session",
                 task=task.key,
                 session=caller.holding_session or caller.actor.name,
             )
@@ -348,7 +348,7 @@ def notify_leases(outcome: Outcome) -> None:
 def ended(lease: Lease) -> Refusal:
     return Refusal(
         "lease_lost",
-        f"the lease {lease.token} of {lease.key} has ended: it is not held any more",
+        f"the lease {lease.token} of {lease.key} has ended",
         {"task": lease.key, "stated": lease.token},
     )
 

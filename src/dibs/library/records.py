@@ -180,7 +180,7 @@ class Answer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings, such as about the task's item file."""
-        return self._outcome.said
+        return self._outcome.warnings
 
     @property
     def late(self) -> bool:

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from dibs.board.explain import Status, Step
     from dibs.board.outcome import Outcome
     from dibs.board.queries import LogLine, Owner, Redaction, TaskView
-    from dibs.domain.model import Actor, ActorId, EndedLease, KeptNote, LoggedRefusal, TaskKey
+    from dibs.domain.model import (
+        Actor,
+        ActorId,
+        EndedLease,
+        ItemFile,
+        KeptNote,
+        LoggedRefusal,
+        TaskKey,
+    )
     from dibs.domain.refusals import Refusal
 
     Actors = Mapping[ActorId, Actor]
@@ -81,7 +89,7 @@ def task(task: Task, actors: Actors, now: Instant) -> Payload:
         "updated_at": iso(task.updated),
         "channel": task.channel,
         "origin_ask_ref": task.origin_ask_ref,
-        "item": None if task.item is None else task.item.named(),
+        "item": None if task.item is None else task.item.named() | {"path": None, "line": None},
         "assigned_to": name_of(actors, task.assignee),
         "author": name_of(actors, task.author),
         "preferred": name_of(actors, task.preferred),
@@ -89,6 +97,13 @@ def task(task: Task, actors: Actors, now: Instant) -> Payload:
         "blocked_on": task.blocked_on or None,
         **assignment(task, actors, now),
     }
+
+
+def with_item(payload: Payload, item: ItemFile | None) -> Payload:
+    """The payload with the place of its task's item file."""
+    if item is not None:
+        payload["task"]["item"] |= {"path": item.path, "line": item.line or None}
+    return payload
 
 
 def assignment(task: Task, actors: Actors, now: Instant) -> Payload:
@@ -183,7 +198,7 @@ def outcome(outcome: Outcome, warnings: Iterable[str]) -> Payload:
         warnings=list(warnings),
     )
     if outcome.current is not None:
-        now = outcome.now if outcome.seen is None else outcome.seen
+        now = outcome.now if outcome.read_at is None else outcome.read_at
         payload["current"] = task(outcome.current, outcome.actors, now)
     return payload
 

@@ -158,7 +158,7 @@ def task_of(row: Row) -> Task:
         _board, id_, uid, key, created, updated, creator, title, priority, audience, tier,
         capabilities, constraints, max_attempts, not_before, billable, charge_code, scope, channel, ref, state, epoch,
         number, holder, session, acquired, renewed, ttl, _expires, renewals, reason, stint, suspect, host,
-        worktree, branch, assignee,        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, said, gate,
+        worktree, branch, assignee,        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, item, gate,
         locked, head, events, version,
     ) = row  # fmt: skip
     lease = (
@@ -192,7 +192,7 @@ def task_of(row: Row) -> Task:
     return Task(
         id_, uid, key, terms, created, updated, creator, texts(scope), channel, ref, state,
         Token(epoch, number), lease, assignee, author, preferred, parked_by, blocked_on, attempts,
-        rests_until, waits_on, None if said is None else ItemSnapshot(said, gate, locked), head, events,
+        rests_until, waits_on, None if item is None else ItemSnapshot(item, gate, locked), head, events,
         version,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dibs.domain import ledger
 from dibs.domain.events import tasks as e
+from dibs.domain.events.base import USAGE
 from dibs.domain.evolve import ended_lease, ended_stint, evolve
 from dibs.domain.instants import DAY, HOUR, MINUTE, Duration, Instant
 from dibs.domain.ledger import Entry
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
             ...
 
 
-FORGETS_EVERY = MINUTE
+EXPIRES_REQUESTS_EVERY = MINUTE
 """How often expired request ids are deleted."""
 
 PROCESSES_KEPT, PRUNES_EVERY = Duration(30 * DAY), HOUR
@@ -266,7 +267,7 @@ class WriteTransaction(ReadTransaction):
         stint = ended_stint(event, before, seq)
         if stint is not None:
             self._change("add_stint", task=task.id, **stint.named())
-        if event.verb == ledger.USAGE:
+        if event.verb == USAGE:
             for table in ("save_usage", "save_usage_of_lease"):
                 self._change(table, task=task.id, **event.named())
         if isinstance(event, e.Depended):
@@ -301,8 +302,8 @@ class WriteTransaction(ReadTransaction):
     def _save_item(self, task: Task) -> None:
         """Saved apart from the rest of the row: only tasks from files have an item, and it rarely changes."""
         assert task.item is not None, "a file does not leave its task"
-        said, gate, locked = task.item
-        self._change("save_item", id=task.id, said=said, gate=gate, locked=locked)
+        text, gate, locked = task.item
+        self._change("save_item", id=task.id, text=text, gate=gate, locked=locked)
 
     def _depend(self, task: Task, key: TaskKey) -> None:
         self._change("add_dependency", task=task.id, on=self.id_of(key))
@@ -353,7 +354,7 @@ class WriteTransaction(ReadTransaction):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        if self.now // FORGETS_EVERY > self._read.floor // FORGETS_EVERY:
+        if self.now // EXPIRES_REQUESTS_EVERY > self._read.floor // EXPIRES_REQUESTS_EVERY:
             self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 
@@ -382,7 +383,7 @@ class WriteTransaction(ReadTransaction):
 
     def keep_process(self, task: Task, caller: Caller) -> None:
         """Ties the caller's process to its lease."""
-        assert caller.behind is not None, "asked only if one was stated"
+        assert caller.behind is not None, "called only if one was stated"
         kept = KeptProcess(task.token, caller.behind, caller.actor.id, caller.holding_session)
         self._put("save_lease_process", rows.kept_process_columns(task.id, kept))
 

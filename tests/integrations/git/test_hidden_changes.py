@@ -164,7 +164,7 @@ def test_a_push_of_replaced_objects_is_refused(shared, two):
     for ref in (f"refs/replace/{evil}", "refs/Replace/other"):
         message = two.git_fails("push", "origin", f"refs/replace/{evil}:{ref}")
         assert f"'{ref}' would replace an object" in message
-        assert "push the commit itself; objects that replace others are not taken" in message
+        assert "push the commit itself; replacement objects are not accepted" in message
     assert shared.git("for-each-ref", "refs/replace") == ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 import pytest
 
@@ -147,3 +148,16 @@ def test_on_every_kind_of_store(repo):
     assert "was taken" in tree.cannot_commit("docs/b")
     assert "was taken" in tree.git_fails("commit", "--no-verify", "-m", "late")
     assert '"src/c" is held by ana' in tree.by(TWO).cannot_commit("src/c")
+
+
+def test_a_pipe_in_the_place_of_the_settings_keeps_no_branch_from_moving(tree):
+    """Nobody writes into it: whoever reads it waits for ever."""
+    settings = tree.folder / ".git" / "dibs" / "settings.toml"
+    settings.unlink(missing_ok=True)
+    os.mkfifo(settings)
+    branch = ["git", "branch", "new"]
+    try:
+        subprocess.run(branch, cwd=tree.folder, env=tree.environment(), timeout=60, check=True)
+    finally:
+        os.close(os.open(settings, os.O_RDWR | os.O_NONBLOCK))  # lets whoever waits go on
+    assert tree.git("rev-parse", "new") == tree.git("rev-parse", "HEAD")

@@ -68,7 +68,7 @@ def test_a_shell_call_is_known_by_the_process_above_it(claude, repo):
     assert claude.dibs("claim", key).code == 0
     assert task(repo, key)["session"] == "c1"
     stranger = repo.run("claim", repo.add(), CLAUDECODE="1")
-    assert (stranger.code, "nobody is named" in stranger.err) == (2, True)
+    assert (stranger.code, "no identity given" in stranger.err) == (2, True)
 
 
 @of_a_file
@@ -124,7 +124,7 @@ def test_a_session_whose_shell_cannot_be_known_is_told_to_name_itself(repo, tmp_
     with Running(repo, tmp_path / "bin", "wrapper", GEMINI_CLI="1") as wrapper:
         text = context(wrapper.run([DIBS, "hook", "gemini"], start))
         assert f"use {' '.join(words)} with every dibs command" in text
-        assert "nobody is named" in wrapper.dibs("claim", key).err
+        assert "no identity given" in wrapper.dibs("claim", key).err
         assert wrapper.dibs("claim", key, *words).code == 0
         named = {"DIBS_AGENT": "gemini", "DIBS_SESSION": "gx1"}
         assert "every dibs command" not in context(hook(repo, start, "gemini", **named))

@@ -237,7 +237,7 @@ def test_what_setup_says_of_a_file_that_it_cannot_merge(house):
 @pytest.mark.parametrize("level", ["--user", "--project"])
 def test_the_hooks_of_git_have_no_level(house, level):
     problem = house.fails(2, "setup", "git", level, "--json").error
-    assert f"{level} goes with claude, codex, gemini or cursor, not with git" in problem["message"]
+    assert f"{level} is for claude, codex, gemini or cursor, not for git" in problem["message"]
 
 
 def test_hooks_of_a_person_are_silent_where_there_is_no_board(house):

@@ -492,11 +492,11 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, brok
     assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
     (repo.folder / "dibs.toml").write_text(broken)
     message = context(hook(repo, edit(repo, "web/x")))
-    assert "dibs.toml: " in message and 'nobody knows what "@web" stands for' in message
+    assert "dibs.toml: " in message and 'cannot resolve "@web"' in message
     assert "This edit is not guarded." in message
     assert repo.json("show", mine)["task"]["renewals"] == 2
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
-    assert 'nobody knows what "@web" stands for' in denial(hook(repo, edit(repo, "web/x")))
+    assert 'cannot resolve "@web"' in denial(hook(repo, edit(repo, "web/x")))
     assert "held by codex" in denial(hook(repo, edit(repo, "src/x")))
     (repo.database.parent / "settings.toml").write_text("[areas]\nweb = 'web'\n")
     assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
@@ -514,7 +514,7 @@ def test_whether_a_path_lies_in_ones_own_area_is_not_known_either_then(repo):
     (repo.folder / "dibs.toml").write_text("[areas\n")
     for path in ("web/x", "docs/x"):
         message = context(hook(repo, edit(repo, path)))
-        assert 'nobody knows what "@web" stands for. This edit is not guarded.' in message
+        assert 'cannot resolve "@web". This edit is not guarded.' in message
     (repo.folder / "dibs.toml").unlink()
     assert "lies outside the scope" in denial(hook(repo, edit(repo, "web/x")))
 

@@ -67,8 +67,7 @@ def test_nothing_is_hidden_in_lists_and_refusals(repo):
         assert repo.ok(*verb.split(), *ANA).out.isascii()
     ran = repo.fails(4, "claim", "T-3", "--agent", "claude", "--session", "c1")
     assert (
-        f'T-3 may touch "docs/{ORDER}", and T-1 of codex (session s9) has "docs/{ORDER}", "lib/'
-        in ran.err
+        f'T-3 needs "docs/{ORDER}", but codex (session s9) holds "docs/{ORDER}", "lib/' in ran.err
     )
     assert ran.err.isascii()
     assert len(ran.err) < 1000

@@ -33,6 +33,19 @@ class Words(Value):
                 return state
         return None
 
+    def extended(self, own: Mapping[str, State]) -> Words:
+        """With a backlog's own words, which have precedence."""
+        means = {word.casefold(): state for word, state in own.items()}
+        means = means | {word: state for word, state in self.means.items() if word not in means}
+        stated: dict[State, str] = {}
+        for word, state in own.items():
+            stated.setdefault(state, word)
+        writes = {
+            state: word if means.get(word.casefold()) == state else stated.get(state, word)
+            for state, word in self.writes.items()
+        }
+        return Words(means, writes)
+
     def agrees(self, word: str, state: State) -> bool:
         """Whether the word means this state, or the nearest one that has words."""
         return self.state(word) in (state, self.shown(state))

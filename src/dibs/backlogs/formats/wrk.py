@@ -71,7 +71,6 @@ WORDS = Words(
     },
 )  # fmt: skip
 
-PRIORITIES = {"critical": 0, "urgent": 0, "high": 1, "medium": 2, "normal": 2, "low": 3}
 FOLDERS = {"archive": "archived"}
 """Folders whose name differs from the status that they show."""
 
@@ -123,9 +122,7 @@ class Wrk(BaseDialect):
             title=title,
             state=state or OPEN,
             said=said,
-            priority=PRIORITIES.get(
-                document.text("priority").casefold(), priority_of(document.text("priority"))
-            ),
+            priority=priority_of(document.text("priority")),
             owner=owner.strip(),
             after=document.texts("blocked_by"),
             scope=document.texts("scope"),

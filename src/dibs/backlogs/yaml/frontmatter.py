@@ -238,6 +238,15 @@ class Document:
         style = style_of(items) or "'"
         return [head, *(lines.get(one) or lead + item_written(one, style) for one in new)]
 
+    def emptied(self, key: str) -> str | Removed | None:
+        """What empties a key that dibs may have added: `dibs` is the first that it adds, so a key below that
+        one is removed, and one that was there before stays, empty in its quotes, or null.
+        """
+        entry = self._entry(key)
+        if entry is None or self.is_below(key, "dibs"):
+            return REMOVED
+        return "" if style_of(self._source(entry)) else None
+
     def is_below(self, key: str, other: str) -> bool:
         """Whether both are there, and `key` after `other`."""
         return self.line(key) > self.line(other) > 0

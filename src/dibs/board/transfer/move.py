@@ -12,16 +12,17 @@ import os
 import shutil
 from os.path import abspath, exists, join, samefile
 
-from dibs.board.callers import caller_of, register
+from dibs.board.callers import caller_of
 from dibs.board.epochs import RESTORE, begin_epoch
+from dibs.board.execute import register
+from dibs.board.facts import facts_for
 from dibs.board.locate import copier, is_folder, store_at_address, store_to
 from dibs.board.retry import ReadableBoard
 from dibs.board.transfer.scratch import new_file, scratch_directory
 from dibs.board.verify import verified
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import decide
+from dibs.domain.decide import decide
 from dibs.domain.events import board as board_events
-from dibs.domain.facts import Facts
 from dibs.domain.instants import Duration
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
@@ -157,7 +158,7 @@ def counted(progress: Progress | None, total: int) -> Callable[[int], None] | No
 def authorise(tx: ReadTransaction, board: Board, who: Identity, command: c.Command) -> Caller:
     """The caller, if it may do this to the board; else raises `Refused`."""
     caller, _ = caller_of(tx, who, board.settings)
-    decision = decide(Facts(caller, board.settings.rules, tx.board.epoch), command, tx.now)
+    decision = decide(facts_for(tx, caller, command, board.settings))
     if decision.refusal is not None:
         raise Refused(decision.refusal)
     return caller

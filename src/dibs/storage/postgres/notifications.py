@@ -33,14 +33,14 @@ def wait(store: Server, session: ServerConnection, seconds: float) -> None:
         time.sleep(0 if session.listens else seconds)
         return
     end = time.monotonic() + seconds
-    time.sleep(max(0, min(end, session.heard + APART) - time.monotonic()))
+    time.sleep(max(0, min(end, session.last_notified + APART) - time.monotonic()))
     if not session.pgconn.notifies():
         if not session.poll.poll(max(0, end - time.monotonic()) * 1000):
             return
         session.pgconn.consume_input()
     while session.pgconn.notifies():
         pass
-    session.heard = time.monotonic()
+    session.last_notified = time.monotonic()
 
 
 def subscribe(store: Server, session: ServerConnection) -> bool:
@@ -55,16 +55,16 @@ def subscribe(store: Server, session: ServerConnection) -> bool:
 def end(store: Server, session: ServerConnection) -> None:
     """Unsubscribes: unread notifications would pile up on the server."""
     session.listens = False
-    line = Pipeline(session, store.wait)
-    line.say("UNLISTEN *")
-    line.end(store.queries["listen_no_more"], {"board": store.number})
+    pipeline = Pipeline(session, store.wait)
+    pipeline.queue("UNLISTEN *")
+    pipeline.end(store.queries["unlisten"], {"board": store.number})
 
 
 def notify_listeners(store: Server, session: ServerConnection) -> None:
     """Notifies the listeners, rate-limited. Failures are ignored: clients poll anyway."""
     now = time.monotonic()
-    if now < store.hinted + APART:
+    if now < store.last_notify + APART:
         return
-    store.hinted = now
+    store.last_notify = now
     with suppress(psycopg.Error):
-        Pipeline(session, 0, SILENCE).end(store.queries["hint"], {"board": store.number})
+        Pipeline(session, 0, SILENCE).end(store.queries["notify"], {"board": store.number})

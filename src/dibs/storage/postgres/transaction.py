@@ -16,7 +16,7 @@ from dibs.domain.model import folded_key
 from dibs.domain.refusals import unreadable
 from dibs.storage import errors
 from dibs.storage.copy import REPLACED_SUFFIX, id_of
-from dibs.storage.postgres import notifications as hints
+from dibs.storage.postgres import notifications
 from dibs.storage.postgres.pipeline import NOT_PREPARED, STALE, PendingResult, Pipeline
 from dibs.storage.queries import FINGERPRINTS, NEWEST
 from dibs.storage.rows import BoardRow
@@ -73,21 +73,21 @@ class ReadContext(PostgresErrorMap):
     def __init__(self, store: Server, ahead: tuple[Question, ...] = ()) -> None:
         super().__init__(store)
         self._session: ServerConnection | None = None
-        self._line: Pipeline | None = None
-        self._questions = ahead
+        self._pipeline: Pipeline | None = None
+        self._first_queries = ahead
         self._ahead: dict[str, tuple[Params, PendingResult]] = {}
         self._changes: list[tuple[str, Params]] = []
         """Changes that are not queued yet."""
-        self._unsure = False
-        self._turn: PendingResult | None = None
+        self._unreplicated = False
+        self._lock: PendingResult | None = None
         """The pending result of the statement that takes the board's lock."""
 
     def __enter__(self) -> ReadTransaction:
         try:
             self._session = self._store.borrow()
             self._session.add_notice_handler(self._notice)
-            self._line = Pipeline(self._session, self._store.wait)
-            self._line.say(self.begin)
+            self._pipeline = Pipeline(self._session, self._store.wait)
+            self._pipeline.queue(self.begin)
             return self._open()
         except BaseException as error:
             self.__exit__(type(error), error, None)
@@ -101,7 +101,7 @@ class ReadContext(PostgresErrorMap):
         super().__exit__(kind, error, trace)
 
     def _open(self) -> ReadTransaction:
-        self._say("begin_reading", {"wait": self._store.patience()})
+        self._queue("begin_reading", {"wait": self._store.patience()})
         board, now = self._board()
         return ReadTransaction(self, board, now, skewed=False)
 
@@ -114,77 +114,79 @@ class ReadContext(PostgresErrorMap):
         board = active_board(self._store, board, changes=self.changes)
         return board, Instant(max(self._store.instant(stamp), board.floor))
 
-    def _say(self, query: str, params: Params) -> PendingResult:
-        assert self._line is not None, "inside a transaction"
-        return self._line.say(self._store.queries[query], params)
+    def _queue(self, query: str, params: Params) -> PendingResult:
+        assert self._pipeline is not None, "inside a transaction"
+        return self._pipeline.queue(self._store.queries[query], params)
 
     def ask(self, query: str, **params: Any) -> list[Any]:
-        assert self._line is not None, "inside a transaction"
+        assert self._pipeline is not None, "inside a transaction"
         params["board"] = self._store.number
-        asked, answer = self._ahead.pop(query, (None, None))
-        if answer is None or asked != params:
-            self._say_changes(self._line)
-            answer = self._say(query, params)
-        return self._line.hear(answer)
+        sent, pending = self._ahead.pop(query, (None, None))
+        if pending is None or sent != params:
+            self._queue_changes(self._pipeline)
+            pending = self._queue(query, params)
+        return self._pipeline.result(pending)
 
     def stream(self, query: str, **params: Any) -> Iterator[Any]:
         """Fetches by a server-side cursor: a plain query would load the whole result into memory first."""
-        assert self._line is not None, "inside a transaction"
+        assert self._pipeline is not None, "inside a transaction"
         params["board"] = self._store.number
-        self._line.say(f"DECLARE {query} NO SCROLL CURSOR FOR {self._store.queries[query]}", params)
-        while page := self._line.hear(self._line.say(f"FETCH {PAGE} FROM {query}")):
+        self._pipeline.queue(
+            f"DECLARE {query} NO SCROLL CURSOR FOR {self._store.queries[query]}", params
+        )
+        while page := self._pipeline.result(self._pipeline.queue(f"FETCH {PAGE} FROM {query}")):
             yield from page
-        self._line.say(f"CLOSE {query}")
+        self._pipeline.queue(f"CLOSE {query}")
 
     def change(self, query: str, params: Params) -> None:
         """Queues a change. Its error comes with the next result, at the latest the commit's."""
-        assert self._line is not None, "inside a transaction"
+        assert self._pipeline is not None, "inside a transaction"
         self._ahead.clear()
         params["board"] = self._store.number
         if query not in ADDS and query not in SAVES:
-            self._say_changes(self._line)
-            self._say(query, params)
+            self._queue_changes(self._pipeline)
+            self._queue(query, params)
             return
         before = self._changes
         if len(before) == BATCH_MAX or (
             query in SAVES and may_touch_same_row(query, params, before)
         ):
-            self._say_changes(self._line)
+            self._queue_changes(self._pipeline)
         self._changes.append((query, params))
 
-    def _say_changes(self, line: Pipeline) -> None:
+    def _queue_changes(self, pipeline: Pipeline) -> None:
         if self._changes:
             queries = self._store.queries
-            line.queue_batch([(queries[query], params) for query, params in self._changes])
+            pipeline.queue_batch([(queries[query], params) for query, params in self._changes])
             self._changes = []
 
     def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
         if self.committing and was_not_replicated(notice):
-            self._unsure = True
+            self._unreplicated = True
 
     def _end(self, error: BaseException | None) -> None:
         session, self._session = self._session, None
-        line, self._line = self._line, None
+        pipeline, self._pipeline = self._pipeline, None
         if session is None:
             return
         try:
-            if line is None or not isinstance(error, Exception | None):
+            if pipeline is None or not isinstance(error, Exception | None):
                 session.close()  # rolls back what was not committed
             elif error is None:
-                self._commit(line)
-                if self._turn is not None and not line.hear(self._turn)[0][-1]:
-                    hints.notify_listeners(self._store, session)
+                self._commit(pipeline)
+                if self._lock is not None and not pipeline.result(self._lock)[0][-1]:
+                    notifications.notify_listeners(self._store, session)
             else:
                 with suppress(psycopg.Error):
-                    line.end("ROLLBACK")
+                    pipeline.end("ROLLBACK")
         finally:
             session.remove_notice_handler(self._notice)
             self._store.give_back(session)
 
-    def _commit(self, line: Pipeline) -> None:
+    def _commit(self, pipeline: Pipeline) -> None:
         """Ignores errors: everything was read already."""
         with suppress(psycopg.Error):
-            line.end("COMMIT")
+            pipeline.end("COMMIT")
 
 
 class WriteContext(ReadContext):
@@ -199,37 +201,37 @@ class WriteContext(ReadContext):
         return transaction
 
     def _open(self) -> WriteTransaction:
-        self._turn = self._take("take_turn")
-        self._look()
-        for query, params in self._questions:
-            self._expect(query, params)
+        self._lock = self._lock_board("lock_board")
+        self._read_board()
+        for query, params in self._first_queries:
+            self._prefetch(query, params)
         return self._transaction()
 
-    def _commit(self, line: Pipeline) -> None:
-        self._say_changes(line)
+    def _commit(self, pipeline: Pipeline) -> None:
+        self._queue_changes(pipeline)
         self.committing = True
-        line.end("COMMIT")
-        if self._unsure:
+        pipeline.end("COMMIT")
+        if self._unreplicated:
             raise errors.not_replicated(self._store.where)
 
-    def _take(self, turn: str) -> PendingResult:
+    def _lock_board(self, lock_query: str) -> PendingResult:
         """Takes the board's lock; refuses after a timeout."""
         limits = {"wait": self._store.patience(), "idle": IDLE}
-        return self._say(turn, {"board": self._store.number, **limits})
+        return self._queue(lock_query, {"board": self._store.number, **limits})
 
-    def _look(self) -> None:
+    def _read_board(self) -> None:
         """Reads board and clock after all locks; also the server's identity, if it may have changed."""
         assert self._session is not None, "inside a transaction"
-        self._expect("look_at_board", {})
+        self._prefetch("look_at_board", {})
         if not self._session.own:
             self._session.home = None
         if self._session.home is None:
-            self._expect("server", {})
+            self._prefetch("server", {})
 
-    def _expect(self, query: str, params: Params, by: str = "") -> None:
+    def _prefetch(self, query: str, params: Params, by: str = "") -> None:
         """Prefetches a query, perhaps by another one (`by`); `ask` uses the result when it comes to it."""
-        asked = {**params, "board": self._store.number}
-        self._ahead[query] = asked, self._say(by or query, asked)
+        sent = {**params, "board": self._store.number}
+        self._ahead[query] = sent, self._queue(by or query, sent)
 
     def _transaction(self) -> WriteTransaction:
         session = self._session
@@ -257,9 +259,9 @@ class RenewalContext(WriteContext):
         self._task = task
 
     def _open(self) -> WriteTransaction:
-        self._take("share_turn")
-        self._expect("task_by_key", {"folded": folded_key(self._task)}, by="lock_task")
-        self._look()
+        self._lock_board("lock_board_shared")
+        self._prefetch("task_by_key", {"folded": folded_key(self._task)}, by="lock_task")
+        self._read_board()
         return self._transaction()
 
 
@@ -298,13 +300,13 @@ def active_board(store: Server, board: BoardRow, *, changes: bool = False) -> Bo
 
 def may_touch_same_row(query: str, params: Params, before: list[tuple[str, Params]]) -> bool:
     """Whether a change may touch the same row as an earlier one. No task depends on itself."""
-    told = dict(before)
-    if query in told:
+    changes = dict(before)
+    if query in changes:
         return True
-    told[query] = params
-    if not told.keys() >= {"save_task", "settle_dependants"}:
+    changes[query] = params
+    if not changes.keys() >= {"save_task", "settle_dependants"}:
         return False
-    return bool(told["save_task"]["id"] != told["settle_dependants"]["task"])
+    return bool(changes["save_task"]["id"] != changes["settle_dependants"]["task"])
 
 
 def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> str:
@@ -321,7 +323,7 @@ def refusal_of_error(error: psycopg.Error, store: Server, committing: bool) -> R
     detail = str(error).strip().partition("\n")[0]
     if isinstance(error, psycopg.ProgrammingError) and not state:
         return errors.bad_address(where)  # the driver's message may contain a password
-    if not state and any(sign in detail for sign in NOT_LET_IN):
+    if not state and any(sign in detail for sign in LOGIN_ERRORS):
         return errors.login_failed(where, store.address.user, detail, before=store.number != 0)
     if "statement pooling mode" in detail:
         return errors.statement_pooler(where)
@@ -331,8 +333,8 @@ def refusal_of_error(error: psycopg.Error, store: Server, committing: bool) -> R
         return BY_STATE[state](where, detail)
     if state == "22P02" and (found := _FOREIGN.search(detail)):
         return errors.foreign_schema(where, found[1])
-    if state in (*NOTHING_DONE, "25P04") or state[:2] in ("08", "53", "57") or not state:
-        unknown = committing and state not in NOTHING_DONE
+    if state in (*NOT_COMMITTED, "25P04") or state[:2] in ("08", "53", "57") or not state:
+        unknown = committing and state not in NOT_COMMITTED
         return errors.unreachable(where, detail, unknown=unknown, how=failure_kind(state, detail))
     return errors.storage_failed(where, detail)
 
@@ -346,8 +348,8 @@ def busy(store: Server) -> Refused:
     if found is None:
         return errors.busy(store.where, "another session of the server", waited, "a lock")
     lock, pid, role, program, since = found
-    begun = "" if since is None else f", since {iso(Instant(since))}"
-    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{begun})"
+    started = "" if since is None else f", since {iso(Instant(since))}"
+    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{started})"
     return errors.busy(store.where, who, waited, lock)
 
 
@@ -365,18 +367,18 @@ BY_STATE: dict[str, Callable[[str, str], Refused]] = {
 def failure_kind(state: str, detail: str) -> str:
     """Whether the server is unreachable, or rejected the request for now."""
     if state == "25006" or "session is read-only" in detail:
-        return "takes no changes"
-    return "said no" if state or "FATAL:" in detail else "does not answer"
+        return "is read-only"
+    return "rejected the request" if state or "FATAL:" in detail else "is unreachable"
 
 
 _FOREIGN = re.compile('"dibs: (.*)"')
 """The error message of `check_owners`."""
 
-NOT_LET_IN = (
+LOGIN_ERRORS = (
     "authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry",
     "definition of service", "is not permitted to log in", "does not support SSL",
     "certificate verify failed", "server certificate for",
 )  # fmt: skip
 """Messages of permanent connection failures, which have no SQLSTATE."""
 
-NOTHING_DONE = ("40001", "40P01", "25006", "25P03", "57014", STALE, *NOT_PREPARED)
+NOT_COMMITTED = ("40001", "40P01", "25006", "25P03", "57014", STALE, *NOT_PREPARED)

@@ -22,10 +22,10 @@ ZOMBIE_SLEEPS_SECONDS = 4.0
 
 
 class FaultInjector:
-    """Injects faults while the victims are at work; `tell` reports them to the viewer."""
+    """Injects faults while the victims are at work; `report` shows them to the viewer."""
 
     def __init__(
-        self, crew: Crew, board: Board, chance: random.Random, tell: Callable[[str], None]
+        self, crew: Crew, board: Board, chance: random.Random, report: Callable[[str], None]
     ) -> None:
         victims = chance.sample([f"agent-{n}" for n in range(1, AGENTS + 1)], KILLED + 1)
         self.zombie = victims[-1]
@@ -36,36 +36,38 @@ class FaultInjector:
         self.reports: list[CrewReport] = []
         self._crew = crew
         self._board = board
-        self._tell = tell
+        self._report = report
         self._to_kill = victims[:KILLED]
         self._at_work: dict[str, tuple[str, float]] = {}
         self._asleep: tuple[str, float] | None = None
         self._is_awake = False
 
-    def record(self, said: CrewReport) -> None:
-        if said.what in ("works", "forced"):
-            self.reports.append(said)
-        if said.what in ("holds", "took"):
-            self._at_work[said.name] = (said.key, time.monotonic())
-        elif said.what in ("completed", "lost"):
-            self._at_work.pop(said.name, None)
-        if said.what == "took":
+    def record(self, report: CrewReport) -> None:
+        if report.what in ("works", "forced"):
+            self.reports.append(report)
+        if report.what in ("holds", "took"):
+            self._at_work[report.name] = (report.key, time.monotonic())
+        elif report.what in ("completed", "lost"):
+            self._at_work.pop(report.name, None)
+        if report.what == "took":
             self.takeovers += 1
-            self._tell(f"{said.name} takes over {said.key}: its holder's lease has expired")
-        elif said.what == "forces":
-            self._tell(f"{said.name}, a person, takes {said.key} by force")
-        elif said.what.startswith("refused"):
+            self._report(f"{report.name} takes over {report.key}: its holder's lease has expired")
+        elif report.what == "forces":
+            self._report(f"{report.name}, a person, takes {report.key} by force")
+        elif report.what.startswith("refused"):
             self.refusals += 1
-        elif said.what == "lost":
-            self._loses(said)
+        elif report.what == "lost":
+            self._loses(report)
 
-    def _loses(self, said: CrewReport) -> None:
+    def _loses(self, report: CrewReport) -> None:
         self.refusals += 1
-        if self._asleep is not None and (said.name, said.key) == (self.zombie, self._asleep[0]):
+        if self._asleep is not None and (report.name, report.key) == (self.zombie, self._asleep[0]):
             self.zombie_knows = True
-            self._tell(f"{said.name} wakes up, and is refused: {said.key} is not its task any more")
+            self._report(
+                f"{report.name} wakes up and is refused: {report.key} is no longer its task"
+            )
         else:
-            self._tell(f"{said.name} learns that it lost {said.key}, and stops")
+            self._report(f"{report.name} learns that it lost {report.key}, and stops")
 
     def inject(self) -> None:
         for name in tuple(self._to_kill):
@@ -74,7 +76,7 @@ class FaultInjector:
                 self._crew.kill(name)
                 self._to_kill.remove(name)
                 self.killed.append(name)
-                self._tell(f"{name} is killed at work on {key}")
+                self._report(f"{name} is killed at work on {key}")
         if self._asleep is None:
             self._puts_to_sleep(self._works_on(self.zombie))
         elif not self._is_awake:
@@ -99,7 +101,7 @@ class FaultInjector:
             self._crew.wake(self.zombie)
             return
         self._asleep = (key, time.monotonic())
-        self._tell(f"{self.zombie} is stopped at work on {key}")
+        self._report(f"{self.zombie} is stopped at work on {key}")
 
     def _wakes(self, key: str, since: float) -> None:
         if time.monotonic() - since > ZOMBIE_SLEEPS_SECONDS and self._holder(key) != self.zombie:
