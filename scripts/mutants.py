@@ -219,7 +219,7 @@ TABLE = [
     ("files: who works by file is not kept", "backlogs/diff.py", "return next(iter(people or ([] if item.gone else known)), None)", "return None", ADOPTING + "a_persons_work_by_file_becomes_her_lease"),
     ("files: a tool's rule ends a person's work", "backlogs/diff.py", "people or ([] if item.gone else known)", "[] if item.gone else known", ADOPTING + "a_persons_work_by_file_becomes_her_lease"),
     ("files: somebody unknown is not asked about", "backlogs/diff.py", "return claimed and free and self.worker is None", "return False", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
-    ("files: a question is asked once", "backlogs/sync.py", "or item.is_claimed or", "or", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
+    ("files: a question is asked once", "backlogs/sync.py", "or item.is_claimed for", "for", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
     ("files: a check forgets what is new", "backlogs/sync.py", "len(self.writes | self.backlog.behind(tx, sorted(shows)))", "len(self.backlog.behind(tx, sorted(shows)))", ADOPTING + "a_check_counts_files_of_new_items_with_stale_claims"),
     ("files: another clone's lease is not told of", "backlogs/diff.py", ", warns=self.is_held_elsewhere())", ")", FILES_VERBS + "a_claim_of_what_another_clone_holds_says_so"),
     # The store.
@@ -491,7 +491,7 @@ TABLE = [
     ("a process of any namespace may be stated", "machine.py", "return found if own and same and", "return found if own and", STATED + "the_process_of_another_user_or_namespace_is_a_usage_error"),
     ("people have a process", "board/identity.py", '    if who.person:\n        raise bad_argument(f"{who.name} is a person', '    if False:\n        raise bad_argument(f"{who.name} is a person', STATED + "a_person_states_no_process"),
     ("a subagent runs under its parent's lease", "workers/run.py", "    if slash:\n", "    if False:\n", RUN + "a_subagent_runs_nothing_under_its_parents_lease"),
-    ("a person's command is an agent's", "workers/run.py", 'n not in ("DIBS_AGENT", "DIBS_SESSION")}', "n}", RUN + "a_persons_command_is_nobodys_agent"),
+    ("a person's command is an agent's", "workers/run.py", 'if n not in ("DIBS_AGENT", "DIBS_SESSION", "DIBS_ITEM")', "if n", RUN + "a_persons_command_is_nobodys_agent"),
     ("a command outlives a killed run", "workers/child.py", "        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n", "", RUN + "a_run_that_is_killed_takes_its_command_with_it_and_the_rest_is_found"),
     ("the command stays in our group", "workers/child.py", "start_new_session=True", "start_new_session=False", RUN + "an_interrupted_command_has_not_failed"),
     ("output comes at the end", "workers/child.py", "        return source.read(CHUNK)\n", "        return source.readall()\n", RUN + "output_passes_through_while_the_command_runs"),
