@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import dibs
 from dibs.board.locate import find_repository
 from dibs.cli.guard import ACTIONS
 from dibs.integrations.git.hook_scripts import OTHERS, WORK
@@ -542,3 +544,18 @@ def test_a_repository_that_was_moved_is_still_guarded(tree):
     tree.by(TWO).ok("claim", "T-1")
     assert '"held/a" is held by claude' in tree.cannot_commit("held/a")
     assert states(tree, "--check") == ALL
+
+
+def test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that(plain, tmp_path):
+    """A hook ignores the variable: where it led to is written into the hook."""
+    source, ran = tmp_path / "source", tmp_path / "ran"
+    shutil.copytree(Path(dibs.__file__).parent, source / "dibs")
+    with (source / "dibs/cli/main.py").open("a") as file:
+        file.write(f"open({str(ran)!r}, 'w').close()\n")
+    plain.ok("init")
+    plain.ok("setup", "git", PYTHONPATH=str(source))
+    ran.unlink()
+    (plain.folder / "new").write_text("new\n")
+    plain.git("add", "new")
+    plain.git("commit", "-q", "-m", "new")
+    assert ran.exists()

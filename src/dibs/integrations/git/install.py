@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 from os.path import abspath, dirname, exists, isdir, join, lexists, realpath
 
+from dibs import git_runner
 from dibs.board.file_changes import FileChanges, is_same
 from dibs.board.limited_files import lines
 from dibs.domain.refusals import bad_argument
 from dibs.domain.values import Value
-from dibs.git_runner import line
 from dibs.integrations.git import hook_scripts
 from dibs.integrations.git.hooks_config import Configuration
 
@@ -296,14 +296,14 @@ def judged(name: str, found: str, wanted: str, note: str) -> State:
 
 def stated_source(search: str) -> str:
     """The source folder of dibs if PYTHONPATH contains it: hooks ignore that variable, so it is recorded."""
-    own = dirname(dirname(dirname(abspath(__file__))))
+    own = dirname(dirname(abspath(git_runner.__file__)))
     return own if own in map(abspath, filter(None, search.split(os.pathsep))) else ""
 
 
 def git_version() -> tuple[int, ...]:
     """The leading numbers of `git --version`."""
     found = []
-    for word in line("--version").removeprefix("git version ").split("."):
+    for word in git_runner.line("--version").removeprefix("git version ").split("."):
         if not word.isdigit():
             break
         found.append(int(word))
