@@ -65,6 +65,7 @@ STATED = "tests/cli/test_stated_process.py::test_"
 CONFINED = "tests/faults/test_confined.py::test_"
 UNINSTALL = "tests/integrations/harness/test_uninstall.py::test_"
 SETUP = "tests/faults/test_setup_cut.py::test_"
+SETTINGS = "tests/integrations/harness/test_harness_files.py::test_"
 LEFT_BEHIND = "tests/board/test_left_behind.py::test_"
 RUNNER = "tests/integrations/git/test_runner.py::test_"
 HIDDEN = "tests/integrations/git/test_hidden_changes.py::test_"
@@ -605,17 +606,24 @@ TABLE = [
     ("files: claims of the dead stay in a graph", "backlogs/formats/workgraph.py", "heals = True", "heals = False", GRAPHS + "old_graphs_with_stale_claims_heal_with_one_summary_line"),
     ("files: the lock of a graph is not taken", "backlogs/formats/workgraph.py", "return locked(root, LOCK_WAIT, self._folder)", "return super().alone(root)", "tests/backlogs/test_graphs.py::test_the_graphs_own_lock_is_taken_while_it_is_written"),
     # Installed, and removed again.
-    Mutant("uninstall: any name is ours", "board/manifest.py", "if re.fullmatch(pattern, name)", "if True", f"{UNINSTALL}files_of_others_in_the_boards_folder_stay_and_are_named"),
-    Mutant("uninstall: others' files are ours", "board/manifest.py", "            and found.st_uid == os.geteuid()\n", "", f"{UNINSTALL}a_file_of_another_user_beside_the_board_stays"),
-    Mutant("uninstall: another user's folder", "board/manifest.py", "if os.fstat(top.descriptor).st_uid != os.geteuid():", "if False:", f"{UNINSTALL}a_board_in_the_folder_of_another_user_is_refused"),
-    Mutant("uninstall: a linked folder is followed", "board/manifest.py", " | os.O_NOFOLLOW", "", f"{UNINSTALL}a_folder_that_is_a_link_is_refused"),
-    Mutant("uninstall: a link is a file of ours", "board/manifest.py", "follow_symlinks=False", "follow_symlinks=True", f"{UNINSTALL}a_link_beside_the_board_is_neither_followed_nor_removed"),
-    Mutant("setup: a copy of settings is readable", "board/file_changes.py", "BY_UMASK if rights is None else PRIVATE", "BY_UMASK", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next[fchmod]"),
-    Mutant("setup: written before all is on the disk", "board/file_changes.py", "        self._steps.append(lambda: os.replace(own, path))", "        os.replace(own, path)", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
-    Mutant("setup: a refused change is not taken back", "board/file_changes.py", "for undo in reversed(self._undo):", "for undo in ():", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
-    Mutant("setup: what the killed wrote stays", "board/file_changes.py", "        remove_left_behind(path)\n", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
-    Mutant("setup: a hook is kept twice", "integrations/git/install.py", " or is_same(join(self.folder, name), path)", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
-    Mutant("setup: a board that was begun is one", "cli/setup_all.py", "state == MISSING and not call.place.server", "not board_folder(call) and not call.place.server", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("uninstall: any name is ours", "board/board_files.py", "if re.fullmatch(pattern, name)", "if True", f"{UNINSTALL}files_of_others_in_the_boards_folder_stay_and_are_named"),
+    Mutant("uninstall: others' files are ours", "board/board_files.py", "            and found.st_uid == os.geteuid()\n", "", f"{UNINSTALL}a_file_of_another_user_beside_the_board_stays"),
+    Mutant("uninstall: another user's folder", "board/board_files.py", "if os.fstat(top.descriptor).st_uid != os.geteuid():", "if False:", f"{UNINSTALL}a_board_in_the_folder_of_another_user_is_refused"),
+    Mutant("uninstall: a linked folder is followed", "board/board_files.py", " | os.O_NOFOLLOW", "", f"{UNINSTALL}a_folder_that_is_a_link_is_refused"),
+    Mutant("uninstall: a link is a file of ours", "board/board_files.py", "follow_symlinks=False", "follow_symlinks=True", f"{UNINSTALL}a_link_beside_the_board_is_neither_followed_nor_removed"),
+    Mutant("setup: a copy of settings is readable", "integrations/install/file_changes.py", "BY_UMASK if rights is None else PRIVATE", "BY_UMASK", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next[fchmod]"),
+    Mutant("setup: written before all is on the disk", "integrations/install/file_changes.py", "        self._steps.append(lambda: os.replace(own, path))", "        os.replace(own, path)", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
+    Mutant("setup: a refused change is not taken back", "integrations/install/file_changes.py", "for undo in reversed(self._undo):", "for undo in ():", f"{SETUP}on_a_full_disk_a_setup_is_74_and_nothing_is_written"),
+    Mutant("setup: what the killed wrote stays", "integrations/install/file_changes.py", "        remove_left_behind(path)\n", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("setup: a hook is kept twice", "integrations/install/git.py", " or is_same(join(self.folder, name), path)", "", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("setup: a board that was begun is one", "cli/setup.py", "state == MISSING and not call.place.server", "not board_folder(call) and not call.place.server", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next"),
+    Mutant("manifest: is written after the files", "integrations/install/harness.py", "    manifest.stage(files)\n    stage(changes, files)\n", "    stage(changes, files)\n    manifest.stage(files)\n", f"{SETUP}a_setup_that_was_killed_anywhere_is_made_whole_by_the_next[rename]"),
+    Mutant("manifest: what was there counts as ours", "integrations/install/json_edit.py", "        if name not in value:\n", "        if True:\n", f"{SETTINGS}any_settings_are_merged_and_given_back_to_the_byte"),
+    Mutant("manifest: without a record a file is ours", "integrations/install/text_edit.py", "created = record is not None and record.before is None", "created = record is None or record.before is None", f"{SETTINGS}without_a_record_only_our_own_lines_go_and_that_is_said"),
+    Mutant("manifest: that of another setup is overwritten", "integrations/install/manifest.py", "PRIVATE, seen=self._seen)", "PRIVATE)", f"{SETTINGS}a_manifest_that_another_setup_changed_meanwhile_is_not_overwritten"),
+    Mutant("manifest: everybody may read it", "integrations/install/manifest.py", "new, PRIVATE, seen", "new, seen", f"{SETTINGS}the_manifest_is_private_like_what_it_keeps_a_copy_of"),
+    Mutant("manifest: a table goes with what others put in", "integrations/install/text_edit.py", " and data_of(text, path)[TABLE] == {KEY: []}:", ":", f"{SETTINGS}what_a_person_added_to_the_sandbox_stays_where_it_was_put"),
+    Mutant("manifest: without a record the hooks path is lost", "integrations/install/git.py", "else self._unrecorded(forwards_to)", 'else ""', "tests/integrations/git/test_setup.py::test_without_the_manifest_the_folder_of_hooks_that_was_set_is_set_again"),
     Mutant("output: a lost output is nothing", "cli/main.py", "    return code or lost", "    return code", f"{CLI}::test_a_change_whose_output_cannot_be_written_is_73_and_was_made"),
     Mutant("output: a warning keeps the answer back", "cli/main.py", '    with suppress_output_errors():\n        print(f"dibs: warning', '    if True:\n        print(f"dibs: warning', f"{CLI}::test_a_warning_that_cannot_be_written_keeps_no_answer_back"),
     # Paths, guards and hours.
