@@ -101,33 +101,22 @@ def name_in_shell(event: HookEvent, who: Identity, environment: Mapping[str, str
 
 # Background work.
 
-BACKGROUND_SESSION, BACKGROUND_RUNNING = "background", "goes on"
-
 
 def record_background_work(board: Board, event: HookEvent, who: Identity) -> None:
-    """Records whether the session has background work: harnesses report it at `stop`, not at the end.
-
-    It is stored as a child session. Subagents are never registered, so that name is free in every store.
-    """
+    """Records whether the session has background work: harnesses report it at `stop`, not at the end."""
     from dibs.board.retry import retry_on_disconnect
 
-    if not event.subagent and had_background_work(board, who) != event.has_background_work:
-        retry_on_disconnect(board, lambda: _record_background_work(board, event, who))
+    running = event.has_background_work
+    if not event.subagent and had_background_work(board, who) != running:
+        retry_on_disconnect(board, lambda: _record_background_work(board, who, running=running))
 
 
-def _record_background_work(board: Board, event: HookEvent, who: Identity) -> None:
+def _record_background_work(board: Board, who: Identity, *, running: bool) -> None:
     with board.store.write("session") as tx:
         caller, is_new = caller_of(tx, who, board.settings)
         if is_new or tx.new_home:
             return  # an unknown actor holds nothing
-        name = f"{caller.holding_session}/{BACKGROUND_SESSION}"
-        tx.keep_session(
-            Session(
-                caller.actor.id,
-                name,
-                branch=BACKGROUND_RUNNING if event.has_background_work else "",
-            )
-        )
+        tx.set_background(Session(caller.actor.id, caller.holding_session), running=running)
         tx.finish()
 
 
@@ -135,9 +124,8 @@ def had_background_work(board: Board, who: Identity) -> bool:
     """Whether background work was running at the last `stop`."""
     with board.read() as tx:
         caller, is_new = caller_of(tx, who, board.settings)
-        name = f"{caller.holding_session}/{BACKGROUND_SESSION}"
-        known = None if is_new else tx.session(caller.actor.id, name)
-    return known is not None and known.branch == BACKGROUND_RUNNING
+        known = None if is_new else tx.session(caller.actor.id, caller.holding_session)
+    return known is not None and known.background
 
 
 def end(board: Board, event: HookEvent, who: Identity, environment: Mapping[str, str]) -> None:
