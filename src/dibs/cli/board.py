@@ -168,15 +168,9 @@ def of_harnesses(call: Call) -> list[Any]:
     """Findings about harness setups on this machine and in this repository."""
     import os
 
-    from dibs.cli.setup import board_folder, setup_of, user_manifest
-    from dibs.harnesses import HARNESSES
-    from dibs.integrations.install import LEVELS, USER
     from dibs.integrations.install.harness import doctor_findings
 
-    repository, manifest = call.place.repository, user_manifest()
-    levels = LEVELS if repository is not None and repository.worktree else (USER,)
-    setups = [setup_of(call, name, level, manifest) for name in HARNESSES for level in levels]
-    return doctor_findings(setups, manifest, board_folder(call), os.environ)
+    return doctor_findings(call.place, os.environ)
 
 
 def set_clock(call: Call) -> VerbResult:

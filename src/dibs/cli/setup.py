@@ -83,10 +83,10 @@ def git_hooks(call: Call) -> GitHooksSetup | None:
 
 
 def setup_harness(call: Call, name: str) -> VerbResult:
-    from dibs.integrations.install.harness import install, remove
+    from dibs.integrations.install.harness import install, remove, setup_of
 
     manifest = user_manifest()
-    found = setup_of(call, name, level_of(call), manifest)
+    found = setup_of(call.place, name, level_of(call), manifest)
     if call["print"]:
         return printed({}, [found])
     if call["remove"]:
@@ -104,17 +104,6 @@ def setup_harness(call: Call, name: str) -> VerbResult:
     return result.but(lines=(*result.lines, RESTART, *((trust,) if trust else ())))
 
 
-def setup_of(call: Call, name: str, level: str, manifest: Manifest) -> HarnessSetup:
-    from dibs.integrations.install.harness import HarnessSetup, user_folder
-
-    harness, repository = HARNESSES[name], call.place.repository
-    root = repository.worktree if repository is not None else ""
-    if level == PROJECT and not root:
-        raise bad_argument("--project needs a git repository around the current directory")
-    own = user_folder(harness, os.environ)
-    return HarnessSetup(harness, level, own, root, installed_dibs(), manifest, board_folder(call))
-
-
 def level_of(call: Call) -> str:
     return PROJECT if call["project"] else USER
 
@@ -123,19 +112,6 @@ def user_manifest() -> Manifest:
     from dibs.integrations.install.manifest import Manifest
 
     return Manifest.of_user(os.environ)
-
-
-def installed_dibs() -> str:
-    """The absolute path of the dibs command: hooks need no PATH lookup, and run no shim in front of it."""
-    beside = os.path.join(os.path.dirname(sys.executable), "dibs")
-    return beside if os.path.exists(beside) else os.path.abspath(sys.argv[0])
-
-
-def board_folder(call: Call) -> str:
-    """The folder of a file board that exists; else ""."""
-    place = call.place
-    is_file = not place.server and os.path.exists(os.path.join(place.folder, "board.db"))
-    return place.folder if is_file else ""
 
 
 def checked(setup: HarnessSetup) -> VerbResult:
@@ -247,10 +223,10 @@ def printed_all(call: Call) -> VerbResult:
 
 def setups_found(call: Call, manifest: Manifest) -> list[HarnessSetup]:
     """The setups of all harnesses found on this machine."""
-    from dibs.integrations.install.harness import is_found
+    from dibs.integrations.install.harness import is_found, setup_of
 
     found = [name for name, each in HARNESSES.items() if is_found(each, os.environ)]
-    return [setup_of(call, name, level_of(call), manifest) for name in found]
+    return [setup_of(call.place, name, level_of(call), manifest) for name in found]
 
 
 def board_row(call: Call, *, create: bool) -> Row:

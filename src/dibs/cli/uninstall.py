@@ -7,13 +7,7 @@ import os
 from dibs.board.locate import linked_trees
 from dibs.cli.arguments import argument
 from dibs.cli.call import Call, Verb, VerbResult
-from dibs.cli.setup import (
-    board_folder,
-    git_hooks,
-    removed_line,
-    setup_of,
-    user_manifest,
-)
+from dibs.cli.setup import git_hooks, removed_line, user_manifest
 from dibs.domain.refusals import Refused, refused
 from dibs.harnesses import HARNESSES
 from dibs.integrations.install import MISSING, PROJECT, USER
@@ -36,8 +30,9 @@ def uninstall(call: Call) -> VerbResult:
     """Removes hooks, instructions and the board. Collects and checks everything before the first change."""
     from dibs.board.board_files import contents, delete
     from dibs.integrations.install.file_changes import FileChanges
+    from dibs.integrations.install.harness import board_folder
 
-    dry, folder, manifest = call["dry_run"], board_folder(call), user_manifest()
+    dry, folder, manifest = call["dry_run"], board_folder(call.place), user_manifest()
     found = contents(folder) if folder and not call["keep_board"] else None
     if found is not None and not dry:
         check_may_delete(call, folder)
@@ -92,11 +87,13 @@ def remove_harnesses(
 
 def every_setup(call: Call, manifest: Manifest) -> Iterator[HarnessSetup]:
     """Yields the user setup of every harness, and the project setups in each work tree."""
+    from dibs.integrations.install.harness import setup_of
+
     for name in HARNESSES:
-        yield setup_of(call, name, USER, manifest)
+        yield setup_of(call.place, name, USER, manifest)
     for root in work_trees(call):
         for name in HARNESSES:
-            yield setup_of(call, name, PROJECT, manifest).but(root=root)
+            yield setup_of(call.place, name, PROJECT, manifest).but(root=root)
 
 
 def work_trees(call: Call) -> list[str]:

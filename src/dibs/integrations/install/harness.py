@@ -7,7 +7,8 @@ is overwritten, and removal leaves nothing behind.
 from __future__ import annotations
 
 import os
-from os.path import basename, dirname, exists, expanduser, isabs, isdir, join, realpath
+import sys
+from os.path import abspath, basename, dirname, exists, expanduser, isabs, isdir, join, realpath
 
 from dibs.board.identity import harness_of
 from dibs.domain.refusals import Refused, bad_argument
@@ -16,6 +17,7 @@ from dibs.harnesses import FLAT, HARNESSES, TIMEOUT, Harness
 from dibs.integrations.install import (
     CHANGED,
     INSTALLED,
+    LEVELS,
     MISSING,
     PROJECT,
     USER,
@@ -31,6 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
+
+    from dibs.board.locate import Place
 
 OWN_NAME = "dibs"
 """A file without this word contains nothing of ours, even if it cannot be parsed."""
@@ -379,6 +383,28 @@ def user_folder(harness: Harness, environment: Mapping[str, str]) -> str:
     return join(home, harness.folder)
 
 
+def setup_of(place: Place, name: str, level: str, manifest: Manifest) -> HarnessSetup:
+    """The setup of a harness on this machine, for the board and the work tree of a place."""
+    harness, repository = HARNESSES[name], place.repository
+    root = repository.worktree if repository is not None else ""
+    if level == PROJECT and not root:
+        raise bad_argument("--project needs a git repository around the current directory")
+    own = user_folder(harness, os.environ)
+    return HarnessSetup(harness, level, own, root, installed_dibs(), manifest, board_folder(place))
+
+
+def installed_dibs() -> str:
+    """The absolute path of the dibs command: hooks need no PATH lookup, and run no shim in front of it."""
+    beside = join(dirname(sys.executable), "dibs")
+    return beside if exists(beside) else abspath(sys.argv[0])
+
+
+def board_folder(place: Place) -> str:
+    """The folder of a file board that exists; else ""."""
+    is_file = not place.server and exists(join(place.folder, "board.db"))
+    return place.folder if is_file else ""
+
+
 def is_found(harness: Harness, environment: Mapping[str, str]) -> bool:
     """Whether a harness is on this machine: its program in PATH, or its folder in the home folder."""
     if isdir(user_folder(harness, environment)):
@@ -438,15 +464,17 @@ def stage(changes: Iterable[PlannedChange], files: FileChanges) -> None:
 # Findings of `dibs doctor`.
 
 
-def doctor_findings(
-    setups: Iterable[HarnessSetup], manifest: Manifest, board: str, environment: Mapping[str, str]
-) -> list[Finding]:
-    """Installation, trust, sandbox access. `board`: the folder of a file board, or ""."""
+def doctor_findings(place: Place, environment: Mapping[str, str]) -> list[Finding]:
+    """Installation, trust, sandbox access: for this user, and for the work tree of the place."""
+    manifest = Manifest.of_user(environment)
+    in_tree = place.repository is not None and bool(place.repository.worktree)
+    levels = LEVELS if in_tree else (USER,)
+    setups = [setup_of(place, name, level, manifest) for name in HARNESSES for level in levels]
     found = [Finding("install manifest", manifest.problem, "wrong")] if manifest.problem else []
     found += [finding for setup in setups for finding in setup_findings(setup)]
     if not found:
         found = [Finding("harnesses", "none is set up: dibs setup", "note")]
-    return [*found, *sandbox_findings(board, environment)]
+    return [*found, *sandbox_findings(board_folder(place), environment)]
 
 
 def setup_findings(setup: HarnessSetup) -> Iterator[Finding]:

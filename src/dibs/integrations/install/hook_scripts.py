@@ -121,14 +121,14 @@ Packages of the user (`pip install --user`) are still found.
 """
 
 QUIET = """
-said=
+warned=
 set -f
 set -- $(ps -o args= -p "$PPID" 2>/dev/null)
-case ${1-} in git | */git) if [ "${2-}" = commit ]; then said=1; fi ;; esac
+case ${1-} in git | */git) if [ "${2-}" = commit ]; then warned=1; fi ;; esac
 for word in "$@"; do
-  case $word in --no-v* | -n* | -[!-]*n*) said= ;; esac
+  case $word in --no-v* | -n* | -[!-]*n*) warned= ;; esac
 done
-[ -z "$said" ] || exit 0
+[ -z "$warned" ] || exit 0
 """
 """For hooks after `pre-commit`: if git certainly ran that, it has printed the same warning."""
 
