@@ -24,6 +24,15 @@ check: .venv/ready ## lint, format, types, layers, and whether the reference pag
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python scripts/reference.py --check
 
+fix: .venv/ready ## repair what ruff can repair, then format
+	@$(BIN)/ruff check --quiet --fix --output-format concise .
+	@$(BIN)/ruff format --quiet .
+
+coverage: .venv/ready ## run every test and report the lines of src that none executed
+	@rm -rf .coverage && mkdir .coverage
+	@$(BIN)/coverage run -m pytest $(TESTS)
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
+
 mutants: .venv/ready ## break the code in every known way: a named test must go red for each
 	@$(BIN)/python scripts/mutants.py
 
@@ -37,9 +46,15 @@ docs: .venv/ready ## write the reference pages and the output of the sessions an
 	@$(BIN)/python scripts/reference.py
 	@$(BIN)/python scripts/sessions.py
 
-.venv/ready: pyproject.toml
+lock: ## pin the newest versions of what development needs: writes requirements.lock
+	@test -x .venv/lock/bin/uv || { $(PYTHON) -m venv .venv/lock && .venv/lock/bin/python -m pip install --quiet uv; }
+	@.venv/lock/bin/uv pip compile pyproject.toml --quiet --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-header --upgrade --output-file requirements.lock
+
+.venv/ready: pyproject.toml requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: help demo test quick check mutants soak bench docs
+.PHONY: help demo test quick check fix coverage mutants soak bench docs lock

@@ -155,7 +155,7 @@ def measure(rounds: int = ROUNDS) -> Report:
         where = profile(lambda: [ways["dibs"].cycle(key) for key in rest])
         for way in ways.values():
             way.close()
-    return told(seconds, busy, where)
+    return report_of(seconds, busy, where)
 
 
 def run(way, keys) -> tuple[float, float]:
@@ -173,7 +173,7 @@ def same_work(folders: dict[str, str]) -> None:
     assert ours == found[1] == found[2], found
 
 
-def told(seconds, busy, where: list[str]) -> Report:
+def report_of(seconds, busy, where: list[str]) -> Report:
     best = {name: CYCLES / min(times) for name, times in seconds.items()}
     lines = [
         f"best of {len(seconds['dibs'])} alternating rounds of {CYCLES} cycles, each on its own file",

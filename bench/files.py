@@ -70,9 +70,9 @@ None.
 
 def measure(items: int = ITEMS, lines: int = LINES, rounds: int = ROUNDS) -> Report:
     with scratch() as folder:
-        said, figures = of_items(f"{folder}/items", items, rounds)
+        results, figures = of_items(f"{folder}/items", items, rounds)
         more = of_graph(f"{folder}/graph", lines, rounds)
-    return Report("Item files", figures, [*said, "", *more])
+    return Report("Item files", figures, [*results, "", *more])
 
 
 def timed(act) -> float:

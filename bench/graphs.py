@@ -14,9 +14,9 @@ from contextlib import suppress
 import apsw
 from measure import Figure, Report, agent, make_board, open_board, scratch, show, spread
 
-from dibs.board.agents import Agent
 from dibs.board.identity import Identity
 from dibs.board.matching import matches
+from dibs.board.settings import Agent
 from dibs.domain import commands as c
 from dibs.domain.model import TaskKey
 from dibs.domain.refusals import Refused
@@ -37,8 +37,8 @@ def measure(sizes: tuple[int, ...] = SIZES, rounds: int = ROUNDS) -> Report:
     with scratch() as folder:
         lines, figures = [], []
         for part in (of_next, of_barred, of_dependants, of_reset, of_tick):
-            said, found = part(folder, sizes, rounds)
-            lines += ["", *said] if lines else said
+            results, found = part(folder, sizes, rounds)
+            lines += ["", *results] if lines else results
             figures += found
     return Report("Graphs of tasks", figures, lines)
 

@@ -32,13 +32,13 @@ AROUND = {name: value for name, value in os.environ.items() if name not in HIDDE
 }  # fmt: skip
 
 
-def run(folder: str, *command: str, said: str | None = None) -> float:
+def run(folder: str, *command: str, event: str | None = None) -> float:
     began = time.perf_counter()
     subprocess.run(
         command,
         cwd=folder,
         env=AROUND,
-        input=said,
+        input=event,
         text=True,
         stdout=subprocess.DEVNULL,
         check=True,
@@ -71,7 +71,7 @@ def stage(folder: str, paths: int) -> None:
     blob = done.stdout.strip()
     lines = "".join(f"100644 {blob}\tsrc/mine/{n % 100}/{n}.py\n" for n in range(paths))
     run(folder, "git", "reset", "-q")
-    run(folder, "git", "update-index", "--index-info", said=lines)
+    run(folder, "git", "update-index", "--index-info", event=lines)
 
 
 def fastest(folder: str, runs: int) -> dict[str, float]:
@@ -98,8 +98,8 @@ def measure(runs: int = RUNS, paths: tuple[int, ...] = PATHS, repeats: int = 3) 
             best = {name: min(each[name] for each in found) for name in found[0]}
             ratios = [each["the hook"] / each[BARE] for each in found]
             ratio = best["the hook"] / best[BARE]
-            told = ", ".join(f"{name} {seconds * 1000:.1f} ms" for name, seconds in best.items())
-            lines.append(f"{number:>6} staged paths: {told}")
+            summary = ", ".join(f"{name} {seconds * 1000:.1f} ms" for name, seconds in best.items())
+            lines.append(f"{number:>6} staged paths: {summary}")
             figures.append(
                 Figure(
                     f"pre-commit with {number:,} paths / `{BARE}`",

@@ -25,11 +25,11 @@ NO_BOARD = "the same where there is no board"
 MARKS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID")
 
 
-def run(command: list[str], folder: str, said: str = "") -> float:
+def run(command: list[str], folder: str, call: str = "") -> float:
     environment = {name: value for name, value in ENVIRONMENT.items() if name not in MARKS}
     began = time.perf_counter()
     subprocess.run(
-        command, cwd=folder, env=environment, input=said.encode(), stdout=subprocess.DEVNULL,
+        command, cwd=folder, env=environment, input=call.encode(), stdout=subprocess.DEVNULL,
         check=True,
     )  # fmt: skip
     return time.perf_counter() - began
@@ -68,8 +68,8 @@ def fastest(folder: str, empty: str, runs: int) -> dict[str, float]:
     }
     best = dict.fromkeys(cases, float("inf"))
     for _ in range(runs):
-        for name, (command, where, said) in cases.items():
-            best[name] = min(best[name], run(command, where, said))
+        for name, (command, where, call) in cases.items():
+            best[name] = min(best[name], run(command, where, call))
     return best
 
 

@@ -18,40 +18,40 @@ from measure import Figure, Report, scratch, show, spread
 
 from dibs import open_board
 from dibs.board.locate import Place
-from dibs.cli.bulk import BATCH
+from dibs.cli.intake import BATCH
 from dibs.opening import create_at
 
-ASKS = 100_000
+REQUESTS = 100_000
 SINGLE = 2_000
 ROUNDS = 3
 TABLES = ("actor", "actor_name", "session", "task", "event")
 
 
-def measure(asks: int = ASKS, single: int = SINGLE, rounds: int = ROUNDS) -> Report:
+def measure(requests: int = REQUESTS, single: int = SINGLE, rounds: int = ROUNDS) -> Report:
     bulk, bulk_floor, one, one_floor = [], [], [], []
     for _ in range(rounds):
         with scratch() as folder:
-            bulk.append(in_bulk(folder, asks))
+            bulk.append(in_bulk(folder, requests))
             bulk_floor.append(floor(folder, BATCH))
         with scratch() as folder:
             one.append(one_by_one(folder, single))
             one_floor.append(floor(folder, 1))
     lines = [
-        f"best of {rounds} rounds; {asks:,} asks in batches of {BATCH}, {single:,} one by one",
-        f"{'':<12} {'asks':>8} {'seconds':>8} {'floor s':>8} {'us each':>8} {'floor us':>8}",
-        row("in bulk", asks, min(bulk), min(bulk_floor)),
+        f"best of {rounds} rounds; {requests:,} requests in batches of {BATCH}, {single:,} one by one",
+        f"{'':<12} {'requests':>8} {'seconds':>8} {'floor s':>8} {'us each':>8} {'floor us':>8}",
+        row("in bulk", requests, min(bulk), min(bulk_floor)),
         row("one by one", single, min(one), min(one_floor)),
     ]
     figures = [
-        figure(f"intake of {asks:,} asks in bulk / plain INSERTs", bulk, bulk_floor),
+        figure(f"intake of {requests:,} requests in bulk / plain INSERTs", bulk, bulk_floor),
         figure(f"intake one by one (of {single:,}) / plain INSERTs", one, one_floor),
     ]
     return Report("Intake", figures, lines)
 
 
-def row(name: str, asks: int, took: float, least: float) -> str:
-    each, floor_each = took / asks * 1e6, least / asks * 1e6
-    return f"{name:<12} {asks:>8,} {took:8.2f} {least:8.2f} {each:8.0f} {floor_each:8.0f}"
+def row(name: str, requests: int, took: float, least: float) -> str:
+    each, floor_each = took / requests * 1e6, least / requests * 1e6
+    return f"{name:<12} {requests:>8,} {took:8.2f} {least:8.2f} {each:8.0f} {floor_each:8.0f}"
 
 
 def figure(name: str, took: list[float], least: list[float]) -> Figure:
@@ -59,7 +59,7 @@ def figure(name: str, took: list[float], least: list[float]) -> Figure:
     return Figure(name, f"{min(took) / min(least):.2f}", "", None, f"rounds {spread(ratios)}")
 
 
-def ask(number: int) -> dict[str, str]:
+def request_of(number: int) -> dict[str, str]:
     return {
         "channel": "mail",
         "ref": f"<{number}.{number * 7919 % 1_000_003}@example.org>",
@@ -68,13 +68,13 @@ def ask(number: int) -> dict[str, str]:
     }
 
 
-def in_bulk(folder: str, asks: int) -> float:
+def in_bulk(folder: str, requests: int) -> float:
     """The whole command, from its start to its end."""
     create_at(Place(f"{folder}/board"))[0].store.close()
-    with open(f"{folder}/asks.jsonl", "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(ask(number)) + "\n" for number in range(asks))
+    with open(f"{folder}/requests.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(request_of(number)) + "\n" for number in range(requests))
     os.sync()
-    command = [sys.executable, "-m", "dibs", "intake", "--from", f"{folder}/asks.jsonl"]
+    command = [sys.executable, "-m", "dibs", "intake", "--from", f"{folder}/requests.jsonl"]
     around = os.environ | {"DIBS_BOARD": f"{folder}/board"}
     began = time.perf_counter()
     subprocess.run(
@@ -82,30 +82,30 @@ def in_bulk(folder: str, asks: int) -> float:
         cwd=folder, env=around, check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     elapsed = time.perf_counter() - began
-    check(folder, asks)
+    check(folder, requests)
     return elapsed
 
 
-def one_by_one(folder: str, asks: int) -> float:
+def one_by_one(folder: str, requests: int) -> float:
     """The calls alone, on a board that is open."""
     create_at(Place(f"{folder}/board"))[0].store.close()
     around = {"DIBS_BOARD": f"{folder}/board"}
     with open_board(folder, agent="bench", session="s1", environment=around) as board:
         os.sync()
         began = time.perf_counter()
-        for number in range(asks):
-            board.intake(**ask(number))
+        for number in range(requests):
+            board.intake(**request_of(number))
         elapsed = time.perf_counter() - began
-    check(folder, asks)
+    check(folder, requests)
     return elapsed
 
 
-def check(folder: str, asks: int) -> None:
+def check(folder: str, requests: int) -> None:
     """What was measured did its work."""
     connection = apsw.Connection(f"{folder}/board/board.db")
     [(found,)] = connection.execute("SELECT count(*) FROM task")
     connection.close()
-    assert found == asks, f"{found} tasks of {asks}"
+    assert found == requests, f"{found} tasks of {requests}"
 
 
 def floor(folder: str, batch: int) -> float:

@@ -139,15 +139,15 @@ def measure(rounds: int = ROUNDS) -> Report:
         board.store.close()
         dibs.close()
         hermes.close()
-    said = hermes.settings
+    settings = hermes.settings
     ratio = max(ours) / max(theirs)
     lines = [
         f"best of {rounds} alternating rounds of {CYCLES} cycles, on {tasks} tasks",
         line("dibs", ours, f"journal_mode={journal} synchronous={synchronous}"),
         line(
-            f"Hermes kanban {said.pop('version')}",
+            f"Hermes kanban {settings.pop('version')}",
             theirs,
-            " ".join(f"{name}={value}" for name, value in said.items()),
+            " ".join(f"{name}={value}" for name, value in settings.items()),
         ),
         "",
         *ABOUT.splitlines(),

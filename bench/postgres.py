@@ -127,7 +127,7 @@ class Client:
     def ready(self) -> str:
         return self.answer()
 
-    def tell(self, turn: dict) -> None:
+    def send(self, turn: dict) -> None:
         print(json.dumps(turn), file=self.process.stdin, flush=True)
 
     def answer(self):
@@ -180,7 +180,7 @@ class System:
         works = [self.work_for(number, clients, seconds) for number in range(clients)]
         begin = time.monotonic() + (ahead or AHEAD + clients * 0.01)
         for client, work in zip(self.clients, works):
-            client.tell({"begin": begin, "end": begin + seconds, **work})
+            client.send({"begin": begin, "end": begin + seconds, **work})
         found = [client.answer() for client in self.clients[:clients]]
         for number, (_, count, _) in enumerate(found):
             self.used(number, works[number], count)
@@ -189,7 +189,7 @@ class System:
 
     def done(self) -> int:
         """How many the server says are done."""
-        return self.node.ask(
+        return self.node.query(
             {
                 "procrastinate": "SELECT count(*) FROM procrastinate_jobs WHERE status = 'succeeded'",
                 "pgqueuer": "SELECT count(*) FROM pgqueuer_log WHERE status = 'successful'",
@@ -411,7 +411,7 @@ def counted(system: System) -> tuple[float, float]:
             proxy.reset()
             work = system.work_for(0, 1, COUNTED)
             begin = time.monotonic() + AHEAD
-            client.tell({"begin": begin, "end": begin + COUNTED, **work})
+            client.send({"begin": begin, "end": begin + COUNTED, **work})
             _, count, _ = client.answer()
             system.used(0, work, count)
         found = proxy.round_trips / count, len(proxy.statements) / count
@@ -421,8 +421,8 @@ def counted(system: System) -> tuple[float, float]:
 
 def statements(system: Dibs) -> list[str]:
     """What the server says about the time of each statement of one client, per cycle."""
-    told = f"{system.node.url(system.database)}&options=-c%20log_min_duration_statement%3D0"
-    address = {"DIBS_URL": f"{told}#{system.names[0]}"}
+    logged_url = f"{system.node.url(system.database)}&options=-c%20log_min_duration_statement%3D0"
+    address = {"DIBS_URL": f"{logged_url}#{system.names[0]}"}
     with open_board(agent="told", session="s1", environment=address) as board:
         for key in system.take(20):
             cycle(board, key)
@@ -506,11 +506,11 @@ def measure(
             assert system.done() == system.finished, (system.label, system.done(), system.finished)
         about = [
             f"{began}; {this_machine().file_system(DISK) or 'file system unknown'}; all by socket",
-            f"PostgreSQL {node.ask('SHOW server_version')}, "
-            + ", ".join(f"{name}={node.ask(f'SHOW {name}')}" for name in DURABLE),
+            f"PostgreSQL {node.query('SHOW server_version')}, "
+            + ", ".join(f"{name}={node.query(f'SHOW {name}')}" for name in DURABLE),
             "; ".join(dict.fromkeys(system.about for system in systems[:-1])),
         ]
-    found = told(points, trips, claim, absent, about, seconds, repeats)
+    found = report_of(points, trips, claim, absent, about, seconds, repeats)
     found.lines.extend(
         ["", f"where the time of the server goes, one client, per cycle ({PROFILED} cycles):"]
     )
@@ -587,7 +587,7 @@ the rules in the database too. A client that begins finds its board by name firs
 ahead if it knew its own number (its request, its session) it asks when it knows it."""
 
 
-def told(points, trips, claim, absent, about, seconds, repeats) -> Report:
+def report_of(points, trips, claim, absent, about, seconds, repeats) -> Report:
     clients = sorted({number for _, number in points})
     labels = list(dict.fromkeys(label for label, _ in points))
     lines = [
@@ -619,8 +619,8 @@ def costs(points, trips, clients) -> list[str]:
     for label in dict.fromkeys(label for label, _ in points):
         point = points[label, middle]
         log, client, server = map(statistics.median, (point.log, point.client, point.server))
-        asked = "".join(f"{each:12.1f}" for each in trips.get(label, ())) or " " * 24
-        lines.append(f"{label:<24}{asked}{log:12.0f}{client * 1e6:12.0f}{server * 1e6:12.0f}")
+        round_trips = "".join(f"{each:12.1f}" for each in trips.get(label, ())) or " " * 24
+        lines.append(f"{label:<24}{round_trips}{log:12.0f}{client * 1e6:12.0f}{server * 1e6:12.0f}")
     return lines
 
 

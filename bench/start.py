@@ -81,8 +81,8 @@ def imports(folder: str, lines: int = 24) -> list[str]:
     done = subprocess.run(
         command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True
     )
-    told = [line.removeprefix("import time:") for line in done.stderr.splitlines()[1:]]
-    return sorted(told, key=lambda line: -int(line.split("|")[1]))[:lines]
+    rows = [line.removeprefix("import time:") for line in done.stderr.splitlines()[1:]]
+    return sorted(rows, key=lambda line: -int(line.split("|")[1]))[:lines]
 
 
 if __name__ == "__main__":

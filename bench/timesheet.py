@@ -98,9 +98,9 @@ def aggregated(folder: str, query: str) -> float:
 
 def added_up(folder: str) -> float:
     board = open_board(folder)
-    asked = SheetQuery(SINCE, SINCE + YEAR, ZONE, ("actor", "week"))
+    query = SheetQuery(SINCE, SINCE + YEAR, ZONE, ("actor", "week"))
     began = time.perf_counter()
-    sheet = stints.summed(board, asked, zones.local_days(ZONE))
+    sheet = stints.summed(board, query, zones.local_days(ZONE))
     took = time.perf_counter() - began
     assert len(sheet.rows) >= ACTORS
     board.store.close()

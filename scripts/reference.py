@@ -11,33 +11,24 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from dibs.board.agents import AGENT, Agent
-from dibs.board.settings import PERSONAL, SETTINGS, Settings, field_of
+from dibs.board.settings import AGENT, PERSONAL, SETTINGS, Agent, Settings, field_of
 from dibs.cli import verbs
 from dibs.domain import checks, model
-from dibs.domain.commands import TYPED
-from dibs.domain.decide import approval, stints
-from dibs.domain.guard_order import GUARDS, ON_OWN_LEASE
-from dibs.domain.guards import caller_is_no_subagent
+from dibs.domain.guards import CONDITIONS, named
 from dibs.domain.instants import exact
-from dibs.domain.rights import PARENT_ONLY, RIGHTS
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
-from dibs.domain.states import MOVES, SAME
+from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verbs
 from dibs.harnesses import KNOWN
 from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP
 from dibs.storage.fingerprint import computed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from dibs.domain.guards import Guard
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 QUERIES = Path(__file__).parent.parent / "src/dibs/storage/queries.py"
 GENERATED = "<!-- Written by scripts/reference.py. To renew it: make docs -->"
 
 
-def typed(verb: str) -> str:
-    return f"dibs {TYPED.get(verb, verb)}"
+def typed(spec: VerbSpec) -> str:
+    return f"dibs {spec.typed}"
 
 
 def code(*words: object) -> str:
@@ -68,8 +59,9 @@ def states() -> list[str]:
         *table(
             ("verb", "from", "to", "means"),
             [
-                (f"`{typed(move.verb)}`", from_(move.sources), f"`{move.target}`", move.in_words)
-                for move in MOVES.values()
+                (f"`{typed(spec)}`", from_(spec.sources), f"`{spec.target}`", spec.title)
+                for spec in commands()
+                if spec.target
             ],
         ),
         f"`{SAME}` means that the state stays as it is. `dibs claim --reserve` takes the lease and",
@@ -80,7 +72,7 @@ def states() -> list[str]:
         "The first question that is answered with no is the refusal. The codes are in",
         "[errors.md](errors.md).",
         "",
-        *[line for group in alike() for line in asked(group)],
+        *[line for group in alike() for line in guards_of(group)],
     ]
 
 
@@ -89,30 +81,29 @@ def from_(sources: tuple[str, ...]) -> str:
     return known.get(sources) or code(*sources)
 
 
-def questions(verb: str) -> tuple[Guard, ...]:
+def questions(spec: VerbSpec) -> tuple[str, ...]:
     """Subagents are asked about only where they may not act."""
-    everybody = verb not in PARENT_ONLY
-    asked_later = (stints.QUESTIONS | approval.QUESTIONS).get(verb, ())
-    guards = GUARDS[verb] + asked_later
-    return tuple(g for g in guards if g is not caller_is_no_subagent or not everybody)
+    return tuple(
+        name for name in spec.guards if name != "caller_is_no_subagent" or spec.parent_only
+    )
 
 
-def alike() -> list[list[str]]:
+def alike() -> list[list[VerbSpec]]:
     """Verbs that ask the same questions in the same order."""
-    groups: dict[object, list[str]] = {}
-    for verb in GUARDS:
-        groups.setdefault((questions(verb), ON_OWN_LEASE.get(verb)), []).append(verb)
+    groups: dict[object, list[VerbSpec]] = {}
+    for spec in commands():
+        groups.setdefault((questions(spec), spec.own_guards), []).append(spec)
     return list(groups.values())
 
 
-def asked(group: list[str]) -> list[str]:
-    lines = [f"### {', '.join(typed(verb) for verb in group)}", ""]
-    if group[0] in ON_OWN_LEASE:
+def guards_of(group: list[VerbSpec]) -> list[str]:
+    lines = [f"### {', '.join(map(typed, group))}", ""]
+    if group[0].own_guards:
         lines += [
             "If the caller's own lease has not ended, or the task was assigned to the caller and",
             "not taken up yet, only this is asked:",
             "",
-            *numbered(ON_OWN_LEASE[group[0]]),
+            *numbered(group[0].own_guards),
             "",
             "Otherwise:",
             "",
@@ -120,8 +111,10 @@ def asked(group: list[str]) -> list[str]:
     return [*lines, *(numbered(questions(group[0])) or ["Nothing is asked."]), ""]
 
 
-def numbered(guards: tuple[Guard, ...]) -> list[str]:
-    return [f"{n}. `{guard.__name__}`: {guard.__doc__}" for n, guard in enumerate(guards, 1)]
+def numbered(guards: tuple[str, ...]) -> list[str]:
+    return [
+        f"{n}. `{named(name).__name__}`: {named(name).__doc__}" for n, name in enumerate(guards, 1)
+    ]
 
 
 # Rights.
@@ -138,8 +131,9 @@ def rights() -> list[str]:
         *table(
             ("verb", "people only", "needs a reason", "when"),
             [
-                (f"`{typed(r.verb)}`", yes(r.people_only), yes(r.reason), r.in_words)
-                for r in RIGHTS.values()
+                (f"`{typed(spec)}`", yes(spec.people_only), yes(spec.needs_reason), when(spec))
+                for spec in commands()
+                if spec.people_only or spec.needs_reason
             ],
         ),
         "An agent is never a person, and nobody is a person inside an agent's harness: see",
@@ -151,11 +145,15 @@ def rights() -> list[str]:
         "(`s1`). It acts under its parent's leases. These verbs belong to the parent; from a",
         "subagent they are exit 1 (`parent_only`):",
         "",
-        f"{code(*PARENT_ONLY)}.",
+        f"{code(*(spec.name for spec in commands() if spec.parent_only))}.",
         "",
         "A subagent may `drop` a task that its parent does not hold.",
         "",
     ]
+
+
+def when(spec: VerbSpec) -> str:
+    return CONDITIONS[spec.when].__doc__ or "" if spec.when else "always"
 
 
 def yes(flag: bool) -> str:
@@ -209,14 +207,16 @@ def cli() -> list[str]:
         "`2026-11-15 15:30` (local), `15:30` (today, local) or `2h` (two hours ago).",
         "",
         "```text",
-        verbs.EVERYWHERE.strip(),
+        verbs.FOOTER.strip(),
         "```",
         "",
     ]
-    for group, members in verbs.GROUPS.items():
-        lines += [f"## {group}", ""]
-        for name, means in members.items():
-            lines += described(name, means)
+    group = ""
+    for spec in typed_verbs():
+        if spec.group != group:
+            group = spec.group
+            lines += [f"## {group}", ""]
+        lines += described(spec.name, spec.title)
     return lines
 
 

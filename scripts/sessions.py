@@ -19,11 +19,11 @@ from kit.sessions import fits, outputs, session_of  # noqa: E402
 def refill(page: Path) -> None:
     steps = session_of(page)
     with tempfile.TemporaryDirectory() as folder:
-        said = outputs(steps, Repo.create(Path(folder) / "shop").folder)
+        results = outputs(steps, Repo.create(Path(folder) / "shop").folder)
     text = page.read_text()
-    if all(fits("\n".join(step.shown), output) for step, output in zip(steps, said)):
+    if all(fits("\n".join(step.shown), output) for step, output in zip(steps, results)):
         return
-    for step, output in zip(steps, said):
+    for step, output in zip(steps, results):
         shown = "\n".join(step.shown)
         if "..." in shown:
             if not fits(shown, output):

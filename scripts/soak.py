@@ -38,8 +38,8 @@ def pytest(minutes: float, seed: int, *words: str) -> int:
     command = [sys.executable, "-m", "pytest", *words]
     done = subprocess.run(command, cwd=ROOT, env=around, check=False).returncode
     if done:
-        said = f"DIBS_SOAK_MINUTES={minutes:g} DIBS_SEED={seed} pytest {' '.join(words)}"
-        print(f"to see it again: {said}", flush=True)
+        shown = f"DIBS_SOAK_MINUTES={minutes:g} DIBS_SEED={seed} pytest {' '.join(words)}"
+        print(f"to see it again: {shown}", flush=True)
     return done
 
 

@@ -152,6 +152,11 @@ class Linux:
         """The command line of a process, if this user may read it."""
         return _read(f"/proc/{pid}/cmdline").split("\0")[:-1]
 
+    def has_variable(self, pid: int, name: str) -> bool:
+        """Whether a process was started with this variable, if this user may read that."""
+        variables = _read(f"/proc/{pid}/environ").split("\0")
+        return any(one.startswith(f"{name}=") for one in variables)
+
     def is_stopped(self, pid: int) -> bool:
         stat = self._stat(pid)
         return stat is not None and stat[0] in "Tt"
@@ -166,8 +171,7 @@ class Linux:
     def in_session(self, leader: int, started: int, forks: int) -> list[Process]:
         """The processes of the session led by `leader`, which was started at `started`.
 
-        Empty if the session id may have been reused: an id is free once its last process is gone, and is
-        reused
+        Empty if the session id may have been reused: an id is free once its last process is gone, and is reused
         when all other ids were. `forks` is the fork counter at that time.
         """
         known = self.started(leader)
@@ -251,13 +255,17 @@ class Darwin(Linux):
     def words(self, pid: int) -> list[str]:
         return _run("ps", "-ww", "-o", "command=", "-p", str(pid)).split()
 
+    def has_variable(self, pid: int, name: str) -> bool:
+        told = _run("ps", "-ww", "-E", "-o", "command=", "-p", str(pid)).split()
+        return any(word.startswith(f"{name}=") for word in told)
+
     def is_stopped(self, pid: int) -> bool:
         return _run("ps", "-o", "state=", "-p", str(pid)).startswith("T")
 
     def carrying(self, mark: str) -> list[Process]:
-        told = _run("ps", "-axww", "-E", "-o", "pid=,command=").splitlines()
+        lines = _run("ps", "-axww", "-E", "-o", "pid=,command=").splitlines()
         return self._alive(
-            int(line.split()[0]) for line in told if f"DIBS_RUN={mark}" in line.split()
+            int(line.split()[0]) for line in lines if f"DIBS_RUN={mark}" in line.split()
         )
 
     def started(self, pid: int) -> int | None:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 from os.path import exists, join, lexists
 
-from dibs.board.backends import load_at, settings_in, store_at
 from dibs.board.limited_files import lines
-from dibs.board.locate import Place, locate
+from dibs.board.locate import (
+    BACKLOG_SIGNS,
+    COMMITTED,
+    Place,
+    load_at,
+    locate,
+    settings_in,
+    store_at,
+)
 from dibs.board.retry import ReadableBoard, retry_on_disconnect
 from dibs.board.settings import STRICT, Settings
+from dibs.storage.owners import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,15 +180,6 @@ def committed_areas(place: Place, settings: Settings) -> tuple[dict[str, tuple[s
 # Backlogs of item files.
 
 
-COMMITTED = "dibs.toml"
-
-
-MARKS = (
-    "_kano/backlog", ".claude/work-queue", ".wg", ".workgraph", "backlog/config.yml", COMMITTED,
-)  # fmt: skip
-"""Only where one of these exists may there be a backlog; elsewhere its code is not loaded."""
-
-
 def with_backlog(board: Kind, place: Place) -> Kind:
     """Adds the backlog of item files. A kano backlog requires explicit names: strict identity."""
     board.backlog = backlog = backlog_at(place, board.settings)
@@ -192,7 +191,7 @@ def with_backlog(board: Kind, place: Place) -> Kind:
 def backlog_at(place: Place, settings: Settings) -> Backlog | None:
     """The backlog that belongs to a board: in the main work tree, or where the setting says."""
     root = settings.mirror_root or main_tree(place)
-    if not root or not any(exists(join(root, mark)) for mark in MARKS):
+    if not root or not any(exists(join(root, mark)) for mark in BACKLOG_SIGNS):
         return None
     from dibs.backlogs.backlog import Backlog
     from dibs.backlogs.discover import dialects_at
@@ -232,10 +231,7 @@ def keep_uid(place: Place, uid: str) -> None:
     if kept(path) == uid:
         return
     os.makedirs(place.folder, mode=0o700, exist_ok=True)
-    own = f"{path}.{os.getpid()}"
-    with open(own, "w", encoding="utf-8") as file:
-        file.write(f"{uid}\n")
-    os.replace(own, path)
+    replace(path, f"{uid}\n")
 
 
 def kept_uid(place: Place) -> str:

@@ -49,7 +49,7 @@ class Weekend:
     def at(self, day: str, clock: str) -> None:
         self.bench.advance((instant(day, clock) - self.bench.now()) / 1_000_000)
 
-    def says(self, line: str) -> str:
+    def output_of(self, line: str) -> str:
         """What `dibs` prints, with the exit code if it is not 0."""
         name, *words = shlex.split(line)
         verb = import_module(verbs.MODULES[name]).VERBS[name]
@@ -114,5 +114,5 @@ def test_the_page_shows_the_weekend_as_it_is(weekend):
     shown = blocks()
     assert len(shown) >= 6
     for command, printed in shown:
-        assert weekend.says(command) == printed, command
+        assert weekend.output_of(command) == printed, command
     assert weekend.bench.faults() == ()

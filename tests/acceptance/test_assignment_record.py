@@ -1,7 +1,7 @@
-"""Seeds 000 and 001: what each asks for, with its own file as the item, through the command line.
+"""The assignment record of a kano backlog, through the command line, on two items that ask for it.
 
-The tests are named after the lines of the seeds. `docs/reference/assignment-record.md` is the schema
-and the policy that they ask for; what it says is compared with what happens.
+`docs/reference/assignment-record.md` documents the schema and the policy; the tests compare what the page
+says with what happens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "assignment-record.md"
 
 
 class Backlog:
-    """The repository of the seeds: both items as they are, taken in by a sync."""
+    """A repository with a kano story and a kano task, read by a sync."""
 
     def __init__(self, repo) -> None:
         self.repo = repo
@@ -98,12 +98,11 @@ def words_in(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-# Seed 000, "Approach".
+# Assignment, transitions, expiry.
 
 
 @of_a_file
-def test_000_define_an_assignment_record(backlog):
-    """fields: assignee agent id, tier, scope, lease TTL, acquisition timestamp, renewal"""
+def test_the_record_has_assignee_tier_scope_ttl_and_times(backlog):
     before = backlog.data(STORY_FILE)
     backlog.ok("scope", STORY_KEY, "--add", "src/dispatch/**", *ANA)
     backlog.ok("claim", STORY_KEY, *CODEX, "--ttl", "30m")
@@ -119,7 +118,7 @@ def test_000_define_an_assignment_record(backlog):
     changes(before, backlog.data(STORY_FILE), "kano")
 
 
-def test_000_assignment_implies_claim_acquisition(backlog):
+def test_an_assignment_claims_the_item_for_the_assignee(backlog):
     """A dispatcher names the assignee; from then on nobody else can have the item."""
     backlog.ok("note", KEY, "hello", *CODEX)
     backlog.ok("assign", KEY, "--to", "codex", *ANA)
@@ -132,7 +131,7 @@ def test_000_assignment_implies_claim_acquisition(backlog):
     assert backlog.fields()["dibs"].split()[1:4] == ["1.1", "codex", "s1"]
 
 
-def test_000_only_the_assignee_can_transition_the_item_to_InProgress(backlog):
+def test_only_the_assignee_can_start_the_item(backlog):
     backlog.ok("claim", STORY_KEY, "--reserve", *CODEX)
     for somebody in (CLAUDE, TWIN, ANA):
         assert backlog.code("start", STORY_KEY, *somebody) == (4, "held")
@@ -143,7 +142,7 @@ def test_000_only_the_assignee_can_transition_the_item_to_InProgress(backlog):
 
 
 @of_a_file
-def test_000_unless_forced_by_a_human(backlog):
+def test_a_person_can_force_a_start(backlog):
     backlog.ok("claim", KEY, "--reserve", *CODEX)
     force = ("takeover", KEY, "--force", "--reason", "codex is on the wrong branch")
     assert backlog.code(*force, *CLAUDE) == (1, "people_only")
@@ -155,7 +154,7 @@ def test_000_unless_forced_by_a_human(backlog):
     assert record["handoff_reason"] == "codex is on the wrong branch"
 
 
-def test_000_lease_expiry_and_takeover_protocol(backlog):
+def test_an_expired_lease_can_be_taken_over(backlog):
     backlog.ok("claim", KEY, "--ttl", "1s", *CODEX)
     backlog.wait_for_expiry()
     took = backlog.ok("takeover", KEY, "--reason", "codex is silent", *CLAUDE)
@@ -169,7 +168,7 @@ def test_000_lease_expiry_and_takeover_protocol(backlog):
         assert backlog.code(verb, KEY, *CODEX) == (5, "lease_lost")
 
 
-def test_000_manual_override_and_force_paths_remain_auditable(backlog):
+def test_every_force_is_in_the_audit(backlog):
     """Who and why: in the file, and in a ledger that proves itself."""
     backlog.ok("claim", KEY, *CODEX)
     backlog.ok("takeover", KEY, "--force", "--reason", "it burns", *ANA)
@@ -177,8 +176,8 @@ def test_000_manual_override_and_force_paths_remain_auditable(backlog):
     [forced] = backlog.repo.json("log", "--forced")["events"]
     assert (forced["actor"], forced["task"], forced["token"]) == ("ana", KEY, "1.2")
     assert "it burns" in str(forced)
-    told = [line.partition("] ")[2] for line in backlog.worklog()[2:]]
-    assert [re.sub(r" \(dibs .*", "", line) for line in told] == [
+    lines = [line.partition("] ")[2] for line in backlog.worklog()[2:]]
+    assert [re.sub(r" \(dibs .*", "", line) for line in lines] == [
         "[model=unknown] InProgress: started",
         "[model=unknown] InProgress: forced: it burns",
         "[model=unknown] Proposed: reset: once more",
@@ -189,11 +188,11 @@ def test_000_manual_override_and_force_paths_remain_auditable(backlog):
     assert backlog.repo.json("log", "--verify")["ok"]
 
 
-# Seed 000, "Acceptance Criteria".
+# The documented schema and policy.
 
 
 @of_a_file
-def test_000_a_documented_assignment_record_schema(backlog):
+def test_the_page_documents_every_field_of_the_record(backlog):
     """The page lists exactly the keys that a claim writes, and what becomes of them."""
     before = backlog.data()
     backlog.ok("claim", KEY, *CODEX)
@@ -207,12 +206,12 @@ def test_000_a_documented_assignment_record_schema(backlog):
             assert backlog.fields()[key] == [], key
 
 
-def test_000_a_documented_schema_of_the_other_dialect():
+def test_the_page_documents_the_fields_of_the_other_dialect():
     assert {words_in(row["key"])[0] for row in table("WRK")} == OWNED["wrk"]
 
 
 @pytest.mark.parametrize("dialect", ["kano", "WRK"])
-def test_000_documented_names_of_states(dialect):
+def test_the_page_documents_the_names_of_states(dialect):
     from dibs.backlogs.formats import kano, wrk
 
     words = kano.WORDS if dialect == "kano" else wrk.WORDS
@@ -223,7 +222,7 @@ def test_000_documented_names_of_states(dialect):
 
 
 @of_a_file
-def test_000_a_documented_enforcement_policy_tying_assignment_to_allowed_transitions(backlog):
+def test_the_page_documents_who_may_make_which_transition(backlog):
     """Each row of the page, tried by another agent while the lease runs."""
     rows = [row for row in table("Who may move an item") if "command" in row]
     assert len(rows) == 14
@@ -236,7 +235,7 @@ def test_000_a_documented_enforcement_policy_tying_assignment_to_allowed_transit
         assert found == (int(row["exit"]), words_in(row["refusal"])[0]), typed
 
 
-def test_000_every_refusal_of_the_policy_has_the_exit_that_the_page_says():
+def test_every_refusal_of_the_policy_has_the_documented_exit_code():
     rows = table("Who may move an item")
     for row in rows:
         [code] = words_in(row["refusal"])
@@ -246,7 +245,7 @@ def test_000_every_refusal_of_the_policy_has_the_exit_that_the_page_says():
 
 
 @of_a_file
-def test_000_a_minimal_CLI_for_claim_renew_release_takeover(backlog):
+def test_claim_renew_release_and_takeover_work_from_the_command_line(backlog):
     before = backlog.data()
     backlog.ok("claim", KEY, *CODEX)
     backlog.ok("renew", KEY, *CODEX)
@@ -258,11 +257,11 @@ def test_000_a_minimal_CLI_for_claim_renew_release_takeover(backlog):
     changes(before, backlog.data(), "kano")
 
 
-# Seed 000, "Risks / Dependencies".
+# Identity in the Worklog; no deadlock.
 
 
 @of_a_file
-def test_000_reliable_agent_identity_injection_into_Worklog_records(backlog):
+def test_every_worklog_line_names_the_agent(backlog):
     backlog.ok("claim", KEY, *CODEX, DIBS_MODEL="gpt-9")
     backlog.ok("complete", KEY, "--note", "see\nthe branch", *CODEX)
     started, done = backlog.worklog()[-2:]
@@ -274,7 +273,7 @@ def test_000_reliable_agent_identity_injection_into_Worklog_records(backlog):
     assert "[agent=codex] [model=unknown] Done: completed: see the branch (dibs 1.1 #" in done
 
 
-def test_000_no_deadlock_when_leases_expire_mid_work(backlog):
+def test_an_expiry_during_work_blocks_nobody(backlog):
     """The assignee may finish late, if nobody came; and if somebody came, its words are kept."""
     backlog.ok("claim", KEY, "--ttl", "1s", *CODEX)
     backlog.ok("claim", STORY_KEY, "--ttl", "1s", *CODEX)
@@ -288,12 +287,11 @@ def test_000_no_deadlock_when_leases_expire_mid_work(backlog):
     assert (note["text"], note["kind"]) == ("mine", "late")
 
 
-# Seed 001, "Approach".
+# Scope, handoff, pointer.
 
 
 @of_a_file
-def test_001_scope_and_constraints(backlog):
-    """Scope (files/areas) and constraints (allowed actions), as the file states them"""
+def test_scope_and_constraints_of_the_file_are_enforced(backlog):
     stated = 'scope: ["src/dispatch/**"]\nconstraints: [edit, commit]\n---\n\n# Context'
     backlog.put(TASK_FILE, TASK.replace("---\n\n# Context", stated))
     backlog.put(STORY_FILE, STORY.replace("---\n\n# Context", stated))
@@ -303,7 +301,7 @@ def test_001_scope_and_constraints(backlog):
 
 
 @of_a_file
-def test_001_handoff_reason_for_takeovers(backlog):
+def test_the_record_keeps_the_reason_of_a_handoff(backlog):
     backlog.ok("note", KEY, "hello", *CLAUDE)
     backlog.ok("claim", KEY, *CODEX)
     assert backlog.fields()["handoff_reason"] is None
@@ -315,7 +313,7 @@ def test_001_handoff_reason_for_takeovers(backlog):
 
 
 @of_a_file
-def test_001_assignment_implies_claim_acquisition(backlog):
+def test_a_reset_with_an_assignee_claims_for_it(backlog):
     """Also after a reset: no dispatcher comes between."""
     backlog.ok("note", KEY, "hello", *CODEX)
     backlog.ok("reset", KEY, "--assign", "codex", *ANA)
@@ -326,7 +324,7 @@ def test_001_assignment_implies_claim_acquisition(backlog):
 
 @of_a_file
 @pytest.mark.parametrize("verb", ["renew", "release"])
-def test_001_only_assignee_can_renew_release(backlog, verb):
+def test_only_the_assignee_can_renew_or_release(backlog, verb):
     backlog.ok("claim", KEY, *CODEX)
     for somebody in (CLAUDE, TWIN, ANA):
         assert backlog.code(verb, KEY, *somebody) == (4, "held")
@@ -334,7 +332,7 @@ def test_001_only_assignee_can_renew_release(backlog, verb):
 
 
 @of_a_file
-def test_001_takeover_requires_lease_expiry_or_explicit_force_with_audit(backlog):
+def test_a_takeover_needs_an_expired_lease_or_a_force(backlog):
     backlog.ok("claim", KEY, *CODEX)
     for somebody in (CLAUDE, TWIN, ANA):
         assert backlog.code("takeover", KEY, "--reason", "mine", *somebody) == (4, "held")
@@ -344,15 +342,14 @@ def test_001_takeover_requires_lease_expiry_or_explicit_force_with_audit(backlog
 
 
 @of_a_file
-def test_001_canonical_frontmatter_minimal_pointer_and_derived_lease_state(backlog):
-    """The pointer is enough: the database is lost, and who holds what comes back from the files."""
+def test_a_lost_database_is_rebuilt_from_the_pointers_in_the_files(backlog):
     backlog.ok("claim", KEY, *CODEX)
     backlog.ok("claim", STORY_KEY, *CLAUDE)
     backlog.ok("complete", STORY_KEY, *CLAUDE)
     for file in backlog.repo.database.parent.glob("board.db*"):
         file.unlink()
-    said = backlog.ok("sync", *ANA).out
-    assert "1 lease brought back" in said
+    output = backlog.ok("sync", *ANA).out
+    assert "1 lease brought back" in output
     task = backlog.task()
     assert (task["holder"]["name"], task["holder"]["session"]) == ("codex", "s1")
     assert backlog.task(STORY_KEY)["state"] == "complete"
@@ -364,23 +361,23 @@ def test_001_canonical_frontmatter_minimal_pointer_and_derived_lease_state(backl
 
 
 @of_a_file
-def test_001_a_lease_of_another_clone_is_shown_and_not_followed(backlog, tmp_path):
+def test_a_lease_of_another_clone_is_reported_and_ignored(backlog, tmp_path):
     from kit.repositories import Repo
 
     backlog.ok("claim", KEY, *CODEX)
     other = Repo.create(tmp_path / "other")
     shutil.copytree(backlog.repo.folder / "_kano", other.folder / "_kano")
     other.ok("init", "--new")
-    said = other.ok("sync", *ANA).out
-    assert "it names another board" in said
-    assert "where codex holds it until" in said
+    output = other.ok("sync", *ANA).out
+    assert "it names another board" in output
+    assert "where codex holds it until" in output
     other.ok("claim", KEY, *CLAUDE)
 
 
-# Seed 001, "Acceptance Criteria".
+# The documented lifecycle.
 
 
-def test_001_a_documented_assignment_schema_and_lease_lifecycle():
+def test_the_page_documents_the_rules_of_a_lease():
     """The page, and the rules on it, one per line."""
     rules = PAGE.read_text().split("## Lease rules")[1].split("\n## ")[0]
     assert len(re.findall(r"^\d\. ", rules, re.MULTILINE)) >= 6
@@ -397,7 +394,7 @@ STEPS = {
 
 @of_a_file
 @pytest.mark.parametrize("word", STEPS)
-def test_001_a_documented_interaction_with_state_transitions(backlog, word):
+def test_each_state_of_the_file_starts_or_ends_a_lease(backlog, word):
     """InProgress has a lease; Done and Dropped end it, and nobody can claim the item again."""
     for verb, *options in STEPS[word]:
         backlog.ok(verb, KEY, *options, *CODEX)
@@ -416,7 +413,7 @@ def test_001_a_documented_interaction_with_state_transitions(backlog, word):
 
 @of_a_file
 @pytest.mark.parametrize("section", ["Context", "Goal", "Approach", "Acceptance Criteria", "Risks"])
-def test_001_nobody_goes_to_InProgress_past_the_ready_gate(backlog, section):
+def test_nobody_starts_an_item_that_is_not_ready(backlog, section):
     head, _, rest = TASK.partition(f"\n# {section}")
     title, _, text = rest.partition("\n")
     backlog.put(TASK_FILE, f"{head}\n# {section}{title}\n\n# {text.partition(chr(10) + '# ')[2]}")
@@ -426,7 +423,7 @@ def test_001_nobody_goes_to_InProgress_past_the_ready_gate(backlog, section):
     assert any("forced: we know" in line for line in backlog.worklog())
 
 
-def test_001_a_recovery_flow_for_abandoned_work(backlog):
+def test_abandoned_work_can_be_recovered(backlog):
     """Expiry + takeover: what status says, what the sweep does, who comes next"""
     backlog.ok("claim", KEY, "--ttl", "1s", *CODEX)
     backlog.wait_for_expiry()
@@ -442,40 +439,40 @@ def test_001_a_recovery_flow_for_abandoned_work(backlog):
     assert backlog.fields()["assignee_agent"] == "claude"
 
 
-# Seed 001, "Risks / Dependencies".
+# Strict identity.
 
 
 VERBS = ["claim", "start", "renew", "release", "complete", "takeover"]
 
 
 @of_a_file
-def test_001_agent_required_everywhere(backlog):
+def test_every_change_needs_an_identity(backlog):
     """Where a kano backlog is, only what is said counts: neither git's name nor a harness's variable."""
     for verb in VERBS:
         assert backlog.code(verb, KEY) == (2, "no_identity")
-        said = (verb, KEY, "--agent", "codex")
-        assert backlog.code(*said) == (2, "no_session")
-        assert backlog.code(*said, CODEX_THREAD_ID="th-42") == (2, "no_session")
+        command = (verb, KEY, "--agent", "codex")
+        assert backlog.code(*command) == (2, "no_session")
+        assert backlog.code(*command, CODEX_THREAD_ID="th-42") == (2, "no_session")
     backlog.ok("claim", KEY, DIBS_AGENT="codex", DIBS_SESSION="s1")
     assert backlog.task()["session"] == "s1"
 
 
-def test_001_config_says_why_identity_is_strict(backlog):
-    told = backlog.repo.json("config")["settings"]["identity"]
-    assert told == {"value": "strict", "source": "kano backlog"}
+def test_config_says_why_identity_is_strict(backlog):
+    reply = backlog.repo.json("config")["settings"]["identity"]
+    assert reply == {"value": "strict", "source": "kano backlog"}
 
 
 @of_a_file
-def test_001_a_setting_decides_before_the_backlog(backlog):
+def test_a_setting_decides_before_the_backlog(backlog):
     file = backlog.repo.database.parent / "settings.toml"
     file.write_text('identity = "normal"\n')
-    told = backlog.repo.json("config")["settings"]["identity"]
-    assert told == {"value": "normal", "source": str(file)}
+    reply = backlog.repo.json("config")["settings"]["identity"]
+    assert reply == {"value": "normal", "source": str(file)}
     backlog.ok("claim", KEY, "--agent", "codex", CODEX_THREAD_ID="th-42")
     assert backlog.task()["session"] == "th-42"
 
 
 @of_a_file
-def test_001_without_a_kano_backlog_nothing_is_strict(repo):
-    told = repo.json("config")["settings"]["identity"]
-    assert told == {"value": "normal", "source": "default"}
+def test_without_a_kano_backlog_nothing_is_strict(repo):
+    reply = repo.json("config")["settings"]["identity"]
+    assert reply == {"value": "normal", "source": "default"}

@@ -31,7 +31,7 @@ def test_ready_work_is_started_within_the_agents_limit_and_carried_on(ground):
     keys = [ground.add() for _ in range(3)]
     dispatch = ground.start()
     until(lambda: len(ground.begun()) == 2)
-    dispatch.says(f"started {keys[0]} with codex", f"started {keys[1]} with codex")
+    dispatch.prints(f"started {keys[0]} with codex", f"started {keys[1]} with codex")
     sentinel = ground.add("later", audience="human")  # a change, and so a tick
     assert ground.state_of(sentinel) == "open"
     assert ground.counts() == {"in_progress": 2, "open": 2}
@@ -39,7 +39,7 @@ def test_ready_work_is_started_within_the_agents_limit_and_carried_on(ground):
     until(lambda: sorted(ground.begun()) == keys)
     ground.go()
     until(lambda: ground.counts() == {"complete": 3, "open": 1})
-    dispatch.says(f"codex on {keys[2]} ended with 0: {keys[2]} is complete")
+    dispatch.prints(f"codex on {keys[2]} ended with 0: {keys[2]} is complete")
     kept = [f"{key}-1.1.log" for key in keys]
     until(lambda: sorted(path.name for path in ground.logs.glob("*.log")) == kept)
 
@@ -53,7 +53,7 @@ def test_all_agents_together_hold_no_more_than_the_board_allows(ground):
     until(lambda: len(ground.begun()) == 4)
     assert ground.counts() == {"complete": 1, "in_progress": 3, "open": 1}
     assert sorted(ground.begun()) == keys[:4]
-    dispatch.says(*(f"started {key}" for key in keys[:4]))
+    dispatch.prints(*(f"started {key}" for key in keys[:4]))
 
 
 def test_a_limit_on_the_command_line_goes_before_the_settings(ground):
@@ -74,18 +74,21 @@ def test_a_task_goes_to_an_agent_that_fits_it_and_overlapping_scopes_wait(ground
     rust = ground.add("rust", capabilities=("rust",), priority=1)
     one = ground.add("one", ("src/**",))
     two = ground.add("two", ("src/a.py",))
-    said = ground.once()
-    assert (f"started {hard} with big" in said, f"started {one} with small" in said) == (True, True)
-    assert said.count("started") == 2
+    output = ground.once()
+    assert (f"started {hard} with big" in output, f"started {one} with small" in output) == (
+        True,
+        True,
+    )
+    assert output.count("started") == 2
     actors = {a["name"]: a for a in ground.repo.json("actor", "list")["actors"]}
     assert (actors["big"]["tier"], actors["big"]["capabilities"]) == (3, ["rust"])
     assert actors["small"]["tier"] == 1
     ground.go()
     until(lambda: ground.counts().get("complete") == 2)
-    said = ground.once()
+    output = ground.once()
     assert all(
-        f"started {key} with {name}" in said for key, name in ((rust, "big"), (two, "small"))
-    ), said
+        f"started {key} with {name}" in output for key, name in ((rust, "big"), (two, "small"))
+    ), output
     until(lambda: ground.counts() == {"complete": 4})
     assert verify(ground.board).faults == ()
 
@@ -99,7 +102,7 @@ def test_an_agent_gets_what_is_assigned_to_it_though_its_limit_is_one(ground):
     assert f"started {first} with codex" in ground.once()
 
 
-def test_D10_any_number_of_dispatchers_start_each_task_once(ground):
+def test_any_number_of_dispatchers_start_each_task_once(ground):
     ground.agents(codex=BEGIN, claude=BEGIN)
     keys = [ground.add() for _ in range(8)]
     dispatchers = [ground.start() for _ in range(3)]
@@ -111,7 +114,7 @@ def test_D10_any_number_of_dispatchers_start_each_task_once(ground):
     assert [dispatch.ends() for dispatch in dispatchers] == [0, 0, 0]
 
 
-def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(ground):
+def test_what_lies_in_the_repository_is_neither_imported_nor_taken_for_settings(ground):
     """Any agent can edit it."""
     ground.agents(codex=BEGIN)
     for name in ("json.py", "dibs.py", "signal.py"):
@@ -119,47 +122,47 @@ def test_D16_what_lies_in_the_repository_is_neither_imported_nor_taken_for_setti
     for name in ("settings.toml", "dibs.toml"):
         (ground.repo.folder / name).write_text("[agents.evil]\ncommand = 'true'\n")
     keys = [ground.add() for _ in range(3)]
-    said = ground.once()
-    assert [key for key in keys if f"started {key} with codex" in said] == keys[:2], said
-    told = ground.repo.ok("config")
-    assert "evil" not in said + told.out
-    assert "dibs.toml: agents: what starts programs" in told.err
-    assert "dibs config --adopt" in told.err
+    output = ground.once()
+    assert [key for key in keys if f"started {key} with codex" in output] == keys[:2], output
+    ran = ground.repo.ok("config")
+    assert "evil" not in output + ran.out
+    assert "dibs.toml: agents: programs and servers" in ran.err
+    assert "dibs config --adopt" in ran.err
 
 
 # What goes wrong.
 
 
-def test_D8_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(ground):
+def test_a_command_that_is_not_there_costs_no_attempt_and_its_agent_rests(ground):
     """It is not the tasks' fault."""
     ground.settings("[agents.codex]\ncommand = ['/nowhere/to/be/found']\n")
     key = ground.add()
     dispatch = ground.start()
-    dispatch.says("codex ended with 2", "cannot be started", "codex rests for 2 s")
+    dispatch.prints("codex ended with 2", "cannot be started", "next attempt of codex in 2 s")
     assert (ground.task(key).attempts, ground.events("claimed")) == (0, [])
 
 
-def test_D8_a_command_that_turns_out_to_be_none_gives_the_claim_back_and_the_task_rests(ground):
+def test_a_command_that_turns_out_to_be_none_gives_the_claim_back_and_the_task_rests(ground):
     broken = ground.repo.folder / "broken"
     broken.write_text("#!/nowhere/to/be/found\n")
     broken.chmod(0o755)
     ground.settings(f"[agents.codex]\ncommand = ['{broken}']\n")
     key = ground.add()
     dispatch = ground.start()
-    dispatch.says(f"codex on {key} ended with 2", "cannot be started", f"{key} is open")
+    dispatch.prints(f"codex on {key} ended with 2", "cannot be started", f"{key} is open")
     task = ground.task(key)
     assert (task.lease, task.attempts, task.rests_until is not None) == (None, 1, True)
 
 
-def test_D4_a_task_that_fails_every_time_is_failed_in_the_end_and_no_loop(ground):
+def test_a_task_that_fails_every_time_is_failed_in_the_end_and_no_loop(ground):
     ground.agents(codex=f"{BEGIN}; echo no luck; exit 3")
     key = ground.add(max_attempts=1)
     dispatch = ground.start()
-    dispatch.says(f"codex on {key} ended with 1: {key} is failed")
+    dispatch.prints(f"codex on {key} ended with 1: {key} is failed")
     assert (ground.begun(), ground.state_of(key)) == ([key], "failed")
 
 
-def test_D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(ground):
+def test_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(ground):
     repo, keys = ground.repo, [ground.add() for _ in range(3)]
     for key in keys:
         with Running(
@@ -170,13 +173,13 @@ def test_D14_old_claims_of_the_dead_are_healed_on_the_first_tick_with_one_line(g
     assert ground.counts() == {"in_progress": 3}
     ground.agents(codex=BEGIN)
     dispatch = ground.start()
-    told = ", ".join(f"{key} (process gone)" for key in keys)
-    dispatch.says(f"3 leases ended: {told}")
+    swept = ", ".join(f"{key} (process gone)" for key in keys)
+    dispatch.prints(f"3 leases ended: {swept}")
     until(lambda: ground.counts() == {"complete": 3})
-    assert dispatch.said.count("ended:") == 1
+    assert dispatch.output.count("ended:") == 1
 
 
-def test_D15_a_killed_worker_leaves_its_task_to_the_next_one(ground):
+def test_a_killed_worker_leaves_its_task_to_the_next_one(ground):
     ground.agents(codex=WORK)
     key = ground.add()
     dispatch = ground.start()
@@ -184,7 +187,7 @@ def test_D15_a_killed_worker_leaves_its_task_to_the_next_one(ground):
     session = ground.task(key).lease.session
     [run] = [pid for pid in carrying(f"SEEN={ground.seen}") if session in command_line(pid)]
     os.kill(run, signal.SIGKILL)
-    dispatch.says(f"1 lease ended: {key} (process gone)", "was ended by signal 9")
+    dispatch.prints(f"1 lease ended: {key} (process gone)", "was ended by signal 9")
     until(lambda: ground.begun() == [key, key])
     assert str(ground.task(key).token) == "1.2"
 
@@ -200,21 +203,21 @@ def command_line(pid: int) -> str:
 def test_a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed(ground):
     ground.agents(codex=BEGIN)
     repo, key = ground.repo, ground.add()
-    told = repo.json("dispatch", "--pause", "--reason", "release", "--as", "ana")
-    assert (told["paused"], told["by"], told["reason"]) == (True, "ana", "release")
+    reply = repo.json("dispatch", "--pause", "--reason", "release", "--as", "ana")
+    assert (reply["paused"], reply["by"], reply["reason"]) == (True, "ana", "release")
     assert "it was paused by ana: release" in repo.ok("dispatch", "--pause", "--as", "bo").out
     dispatch = ground.start()
-    dispatch.says("paused by ana: release")
+    dispatch.prints("paused by ana: release")
     assert repo.run("next", "--agent", "a1", "--session", "s1").code == 75
     repo.ok("note", key, "a change", "--as", "ana")
-    assert (ground.begun(), dispatch.said.count("paused")) == ([], 1)
+    assert (ground.begun(), dispatch.output.count("paused")) == ([], 1)
     repo.ok("dispatch", "--resume", "--as", "bo")
-    dispatch.says("resumed", f"started {key}")
+    dispatch.prints("resumed", f"started {key}")
     assert not repo.json("dispatch", "--resume", "--as", "bo")["changed"]
 
 
 @pytest.mark.parametrize("way", ["--mine", "--park", "--assign"])
-def test_P2_what_a_person_reset_for_herself_is_left_alone(ground, way):
+def test_what_a_person_reset_for_herself_is_left_alone(ground, way):
     """The second task comes last by priority: once it has begun, the first was passed over."""
     ground.agents('ttl_keeper = "2s"', codex=WORK)
     key = ground.add("first", priority=0)
@@ -222,7 +225,7 @@ def test_P2_what_a_person_reset_for_herself_is_left_alone(ground, way):
     until(lambda: ground.begun() == [key])
     words = (way, "founder") if way == "--assign" else (way,)
     ground.repo.ok("reset", key, *words, "--reason", "I do it", "--as", "ana")
-    dispatch.says(f"codex on {key} ended with 5")
+    dispatch.prints(f"codex on {key} ended with 5")
     last = ground.add("last", priority=4)
     until(lambda: last in ground.begun())
     assert ground.begun() == [key, last]
@@ -248,14 +251,14 @@ def test_who_is_told_to_end_starts_nothing_more_and_waits_for_its_workers(ground
     first = ground.add()
     dispatch = ground.start()
     until(lambda: ground.begun() == [first])
-    dispatch.says(f"started {first}")
+    dispatch.prints(f"started {first}")
     dispatch.send(signal.SIGTERM)
-    dispatch.says(f"draining: nothing more is started; waits for {first}")
+    dispatch.prints(f"draining: no new workers are started; waits for {first}")
     second = ground.add()
     ground.go()
     assert dispatch.ends() == 0
     assert (ground.state_of(first), ground.state_of(second)) == ("complete", "open")
-    assert f"codex on {first} ended with 0" in dispatch.said
+    assert f"codex on {first} ended with 0" in dispatch.output
 
 
 def test_who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves(ground):
@@ -263,12 +266,12 @@ def test_who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves(ground)
     key = ground.add()
     dispatch = ground.start()
     until(lambda: ground.begun() == [key])
-    dispatch.says(f"started {key}")
+    dispatch.prints(f"started {key}")
     dispatch.send(signal.SIGINT)
-    dispatch.says("draining")
+    dispatch.prints("draining")
     dispatch.send(signal.SIGINT)
     assert dispatch.ends() == 0
-    assert f"left {key} running" in dispatch.said
+    assert f"left {key} running" in dispatch.output
     ground.go()
     until(lambda: ground.state_of(key) == "complete")
 
@@ -276,16 +279,16 @@ def test_who_is_told_twice_leaves_the_workers_who_carry_on_by_themselves(ground)
 def test_settings_are_read_anew_when_told_and_wrong_ones_change_nothing(ground):
     ground.agents(codex="exit 0")
     dispatch = ground.start()
-    dispatch.says("dispatches codex (at most 2); 10 together at most")
+    dispatch.prints("dispatches codex (at most 2); 10 together at most")
     if not ground.repo.around:  # a server takes no wrong settings in the first place
         (ground.repo.database.parent / "settings.toml").write_text("colour = 1")
         dispatch.send(signal.SIGHUP)
-        dispatch.says("the settings stay as they were", "there is no setting 'colour'")
+        dispatch.prints("settings not reloaded", "there is no setting 'colour'")
     ground.agents(claude=BEGIN)
     dispatch.send(signal.SIGHUP)
-    dispatch.says("the settings are read anew", "dispatches claude")
+    dispatch.prints("settings reloaded", "dispatches claude")
     key = ground.add()
-    dispatch.says(f"started {key} with claude")
+    dispatch.prints(f"started {key} with claude")
 
 
 # Death.
@@ -303,7 +306,7 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
         assert time.monotonic() < deadline, f"seed {seed}: {ground.counts()}"
         dispatch = ground.start()
         if chance.random() < 0.5:  # between two steps that it tells of
-            until(lambda d=dispatch: "started" in d.said or d.process.poll() is not None
+            until(lambda d=dispatch: "started" in d.output or d.process.poll() is not None
                   or ground.counts() == {"complete": len(keys)})  # fmt: skip
         time.sleep(chance.uniform(0, 0.5))
         dispatch.kill()
@@ -317,18 +320,18 @@ def test_a_dispatcher_may_die_at_any_instant_and_the_next_one_carries_on(ground)
 
 
 def test_a_command_hears_what_needs_a_person_once_also_after_a_death(ground):
-    told = ground.seen / "told"
-    tell = ["sh", "-c", f"echo $DIBS_EVENT $DIBS_TASK $(cat) >> {told}"]
+    received = ground.seen / "told"
+    tell = ["sh", "-c", f"echo $DIBS_EVENT $DIBS_TASK $(cat) >> {received}"]
     more = f"[notify]\ncommand = {json.dumps(tell)}"
     ground.agents(more, codex="exit 1")
     before = ground.add("before")
     ground.repo.ok("block", before, "--reason", "no key", "--as", "ana")
     dispatchers = [ground.start(), ground.start()]
     for dispatch in dispatchers:
-        dispatch.says("dispatches codex")
+        dispatch.prints("dispatches codex")
     failed = ground.add("failing", max_attempts=1)
     until(lambda: ground.state_of(failed) == "failed")
-    until(lambda: told.exists() and told.read_text().count("\n") == 1)
+    until(lambda: received.exists() and received.read_text().count("\n") == 1)
     [cursor], last = ground.logs.glob("notified-*"), ground.events("released")[-1].seq
     until(lambda: int(cursor.read_text()) >= last)
     for dispatch in dispatchers:
@@ -340,11 +343,11 @@ def test_a_command_hears_what_needs_a_person_once_also_after_a_death(ground):
     blocked = ground.add("blocked")
     ground.repo.ok("block", blocked, "--reason", "no key", "--as", "ana")
     ground.start()
-    until(lambda: told.read_text().count("\n") == 2)
-    lines = [line.split(" ", 2) for line in told.read_text().splitlines()]
+    until(lambda: received.read_text().count("\n") == 2)
+    lines = [line.split(" ", 2) for line in received.read_text().splitlines()]
     assert [line[:2] for line in lines] == [["failed", failed], ["blocked", blocked]]
-    heard = json.loads(lines[1][2])
-    assert (heard["task"], heard["verb"], heard["schema"]) == (blocked, "blocked", 1)
+    notice = json.loads(lines[1][2])
+    assert (notice["task"], notice["verb"], notice["schema"]) == (blocked, "blocked", 1)
 
 
 # The command line.
@@ -360,8 +363,8 @@ def test_a_dry_run_shows_what_a_tick_would_do_and_does_nothing(ground):
     ground.agents(codex=BEGIN)
     key = ground.add()
     before = ground.events()
-    told = ground.repo.json("dispatch", "--dry-run", "--as", "ana")
-    assert told["starts"] == [{"task": key, "agent": "codex"}]
+    reply = ground.repo.json("dispatch", "--dry-run", "--as", "ana")
+    assert reply["starts"] == [{"task": key, "agent": "codex"}]
     assert (
         f"would start {key} with codex" in ground.repo.ok("dispatch", "--dry-run", "--as", "x1").out
     )
@@ -373,8 +376,8 @@ def test_a_dry_run_shows_what_a_tick_would_do_and_does_nothing(ground):
 def test_in_json_each_thing_that_happens_is_one_object(ground):
     ground.agents(codex=BEGIN)
     key = ground.add()
-    told, *_ = map(json.loads, ground.once("--json").splitlines())
-    assert (told["schema"], told["event"], told["task"], told["agent"]) == (
+    events, *_ = map(json.loads, ground.once("--json").splitlines())
+    assert (events["schema"], events["event"], events["task"], events["agent"]) == (
         1,
         "started",
         key,
@@ -383,20 +386,20 @@ def test_in_json_each_thing_that_happens_is_one_object(ground):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (("--tick", "0s"), "--tick '0s': it lies between 1s and 1h"),
         (("--max", "0"), "--max '0': it is 0; it lies between 1 and 1000"),
-        (("--once", "--pause"), "--once and --pause are two different things"),
-        (("--reason", "x"), "--reason goes with --pause"),
-        (("--request-id", "r1"), "--request-id belongs to one change"),
+        (("--once", "--pause"), "--once and --pause do not combine"),
+        (("--reason", "x"), "--reason requires --pause"),
+        (("--request-id", "r1"), "--request-id requires --pause or --resume"),
     ],
 )
-def test_what_makes_no_sense_is_refused(ground, words, says):
+def test_what_makes_no_sense_is_refused(ground, words, message):
     ground.agents(codex=BEGIN)
     ran = ground.repo.run("dispatch", "--as", "ana", "--json", *words)
     assert (ran.code, ran.error["code"]) == (2, "bad_argument")
-    assert says in ran.error["message"]
+    assert message in ran.error["message"]
 
 
 def test_an_actor_that_is_registered_otherwise_is_named_with_the_command_that_helps(ground):

@@ -1,4 +1,4 @@
-"""The life of a claim, from real processes: seed 003, with its three smokes and what it led to."""
+"""The life of a claim, with real processes: reset, retry, sweep, and whom `next` serves."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ OTHER = ("--agent", "other", "--session", "o1")
 STALL = "while :; do sleep 0.05; done"
 
 
-def told(repo, *commands) -> list:
+def answers_of(repo, *commands) -> list:
     """What each of these commands answers. One process carries them out: none may be refused."""
     answers = [answer for [answer] in race([repo], [list(words) for words in commands])]
     assert {code for _, code, _ in answers} <= {0}, answers
-    return [said for _, _, said in answers]
+    return [text for _, _, text in answers]
 
 
 def added(repo, *titles, options=()) -> list[str]:
     commands = [("add", title, "--as", "founder", *options) for title in titles]
-    return [said["task"]["key"] for said in told(repo, *commands)]
+    return [answer["task"]["key"] for answer in answers_of(repo, *commands)]
 
 
 def shown(repo, *keys):
-    tasks = [said["task"] for said in told(repo, *(("show", key) for key in keys))]
+    tasks = [answer["task"] for answer in answers_of(repo, *(("show", key) for key in keys))]
     return tasks if len(keys) > 1 else tasks[0]
 
 
@@ -40,21 +40,21 @@ def states(repo, *keys) -> list[str]:
 
 
 def claim(repo, key, who=LIVE):
-    return told(repo, ("claim", key, *who))[0]["lease"]["token"]
+    return answers_of(repo, ("claim", key, *who))[0]["lease"]["token"]
 
 
 def done(repo, *keys, who=LIVE) -> None:
-    told(repo, *((verb, key, *who) for key in keys for verb in ("claim", "complete")))
+    answers_of(repo, *((verb, key, *who) for key in keys for verb in ("claim", "complete")))
 
 
 def verbs(repo, *keys) -> list:
-    logs = told(repo, *(("log", key) for key in keys))
+    logs = answers_of(repo, *(("log", key) for key in keys))
     found = [[entry["verb"] for entry in log["events"]] for log in logs]
     return found if len(keys) > 1 else found[0]
 
 
 def sound(repo) -> bool:
-    return told(repo, ("log", "--verify"))[0]["ok"]
+    return answers_of(repo, ("log", "--verify"))[0]["ok"]
 
 
 def dies(repo, *held, options=()) -> None:
@@ -67,10 +67,10 @@ def dies(repo, *held, options=()) -> None:
         until(lambda: not lives(run.pid), "a killed process is gone")
 
 
-# The three smokes of the seed.
+# Claims that outlived their agents.
 
 
-def test_D1_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim(repo):
+def test_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim(repo):
     [key] = added(repo, "work")
     [below] = added(repo, "below", options=("--after", key))
     dies(repo, key)
@@ -86,30 +86,30 @@ def test_D1_what_is_reset_is_offered_and_until_then_status_names_the_stale_claim
     assert sound(repo)
 
 
-def test_D2_retry_frees_what_the_dead_hold_downstream_and_nothing_else(repo):
+def test_retry_frees_what_the_dead_hold_downstream_and_nothing_else(repo):
     """A live holder survives the retry of what it builds on, and final tasks stay."""
     [top] = added(repo, "top")
     names = ("worked", "reserved", "living", "final", "dropped")
     worked, reserved, living, final, dropped = added(repo, *names, options=("--after", top))
     done(repo, top, final)
-    told(repo, ("drop", dropped, "--reason", "not wanted", "--as", "ana"))
+    answers_of(repo, ("drop", dropped, "--reason", "not wanted", "--as", "ana"))
     token = claim(repo, living)
     dies(repo, worked, reserved, options=("--reserve",))
     repo.ok("reset", top, "--only", "--as", "ana")
-    told(repo, ("claim", top, *OTHER), ("fail", top, "--reason", "worse", *OTHER))
+    answers_of(repo, ("claim", top, *OTHER), ("fail", top, "--reason", "worse", *OTHER))
     changes = repo.json("retry", top, "--as", "ana")["changes"]
     assert {change["key"] for change in changes} == {top, worked, reserved}
     *freed, kept, one, other = shown(repo, worked, reserved, living, final, dropped)
     assert {(task["state"], task["holder"]) for task in freed} == {("open", None)}
     assert (kept["state"], kept["token"]) == ("in_progress", token)
-    told(repo, ("renew", living, "--token", token, *LIVE))
+    answers_of(repo, ("renew", living, "--token", token, *LIVE))
     assert (one["state"], other["state"]) == ("complete", "dropped")
     assert repo.json("next", *OTHER)["task"]["key"] == top
     assert repo.run("next", *OTHER).code == 75, "what depends on it waits again"
     assert sound(repo)
 
 
-def test_D3_a_task_that_a_dead_agent_had_reserved_is_offered_again(repo):
+def test_a_task_that_a_dead_agent_had_reserved_is_offered_again(repo):
     [worked] = added(repo, "worked", options=("--priority", "4"))
     [reserved] = added(repo, "reserved")
     dies(repo, worked, reserved, options=("--reserve",))
@@ -122,20 +122,20 @@ def test_D3_a_task_that_a_dead_agent_had_reserved_is_offered_again(repo):
 # Without a daemon.
 
 
-def test_D15_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was(repo):
+def test_a_killed_agents_task_is_offered_by_the_next_next_which_says_whose_it_was(repo):
     [key] = added(repo, "work")
     dies(repo, key)
     assert shown(repo, key)["state"] == "in_progress"
     ran = repo.ok("next", *OTHER)
     assert f"{key} was held by dead" in ran.err
-    assert f'its work lies in "{repo.folder}" on branch "main"' in ran.err
+    assert f'its work is in "{repo.folder}" on branch "main"' in ran.err
     task = shown(repo, key)
     assert (task["assignee_agent"], task["token"], task["attempts"]) == ("other", "1.2", 2)
     assert task["handoff_reason"] == "process gone"
     assert sound(repo)
 
 
-def test_D14_old_claims_of_the_dead_heal_in_the_first_sweep_with_one_line(repo):
+def test_old_claims_of_the_dead_heal_in_the_first_sweep_with_one_line(repo):
     *keys, held = added(repo, *"abcde")
     claim(repo, held)
     dies(repo, *keys)
@@ -154,7 +154,7 @@ def test_what_a_session_claims_beside_its_run_does_not_end_with_the_run(repo):
         claim(repo, beside)
         before = shown(repo, ran)["renewals"]
         until(lambda: shown(repo, ran)["renewals"] > before, "it is not renewed")
-        run.tell("word")
+        run.signal_word("word")
         assert run.ended().code == 0
     assert repo.ok("sweep", *OTHER).out == "nothing to do\n"
     assert repo.run("next", *OTHER).code == 75
@@ -165,12 +165,10 @@ def test_what_a_session_claims_beside_its_run_does_not_end_with_the_run(repo):
 
 
 @contextlib.contextmanager
-def agents_that_ask(repo: Repo, count: int):
+def agents_that_poll(repo: Repo, count: int):
     """Agents that call `next` without a pause; what is said after each call is a line of a file."""
-    logs = [repo.folder.parent / f"asks-{n}" for n in range(count)]
-    script = (
-        f"while kill -0 $PPID; do {DIBS} next --json --agent asks-$0 --session a$0 >> $1 2>&1; done"
-    )
+    logs = [repo.folder.parent / f"commands-{n}" for n in range(count)]
+    script = f"while kill -0 $PPID; do {DIBS} next --json --agent commands-$0 --session a$0 >> $1 2>&1; done"
     loops = [
         subprocess.Popen(
             ["sh", "-c", script, str(n), str(log)], cwd=repo.folder, env=repo.environment(),
@@ -187,17 +185,19 @@ def agents_that_ask(repo: Repo, count: int):
             loop.wait(60)
 
 
-def test_P2_what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking(repo):
+def test_what_a_person_reset_for_herself_is_not_started_by_agents_that_keep_asking(repo):
     """The dispatcher started an agent on it three minutes later, four times."""
     ways = {"--mine": (), "--assign": ("dora",), "--park": ()}
     keys = added(repo, *"abc")
-    told(repo, ("note", keys[0], "here I am", "--as", "dora"))
-    told(repo, *(("claim", key, *LIVE) for key in keys))
-    with agents_that_ask(repo, 2) as asked:
+    answers_of(repo, ("note", keys[0], "here I am", "--as", "dora"))
+    answers_of(repo, *(("claim", key, *LIVE) for key in keys))
+    with agents_that_poll(repo, 2) as agents:
         for key, (way, whom) in zip(keys, ways.items()):
             repo.ok("reset", key, way, *whom, "--reason", "mine", "--as", "ana")
-        before = asked()
-        until(lambda: all(now >= then + 3 for now, then in zip(asked(), before)), "nobody asks")
+        before = agents()
+        until(
+            lambda: all(now >= then + 3 for now, then in zip(agents(), before)), "nobody commands"
+        )
         mine, given, parked = shown(repo, *keys)
         assert (mine["assignee_agent"], mine["state"], mine["token"]) == ("ana", "open", "1.2")
         assert (given["assigned_to"], given["state"], given["token"]) == ("dora", "open", "1.2")
@@ -236,11 +236,11 @@ def make_cycle(repo: Repo, first: str, last: str) -> None:
             connection.execute(statement)
 
 
-def test_D13_every_command_ends_where_an_imported_graph_has_a_cycle(repo):
+def test_every_command_ends_where_an_imported_graph_has_a_cycle(repo):
     prefix = f"C{id(repo)}"
     keys = [f"{prefix}-{n}" for n in range(3)]
     after = [(), *(("--after", key) for key in keys)]
-    told(repo, *(("add", "w", "--key", k, "--as", "ana", *a) for k, a in zip(keys, after)))
+    answers_of(repo, *(("add", "w", "--key", k, "--as", "ana", *a) for k, a in zip(keys, after)))
     make_cycle(repo, keys[0], keys[2])
     assert repo.run("next", *OTHER).code == 75
     assert len(repo.ok("why", keys[0]).out.splitlines()) >= 3
@@ -250,11 +250,11 @@ def test_D13_every_command_ends_where_an_imported_graph_has_a_cycle(repo):
     repo.ok("depend", keys[0], "--not-on", keys[2], "--as", "ana")
     steps = [step for key in keys for step in (("next", *OTHER), ("complete", key, *OTHER))]
     steps = [(*step, "--request-id", f"r{n}") for n, step in enumerate(steps)]
-    assert [said["task"]["key"] for said in told(repo, *steps)[::2]] == keys
+    assert [answer["task"]["key"] for answer in answers_of(repo, *steps)[::2]] == keys
 
 
 @pytest.mark.parametrize("racers", [2, 4])
-def test_37_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
+def test_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
     """Each racer makes its task wait for the next one's: the last of them closes the ring."""
     rounds = 5
     add = [
@@ -267,7 +267,7 @@ def test_37_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
         ["depend", f"R{r}-{{n}}", "--on", f"R{r}-{{next}}", "--as", "ana"] for r in range(rounds)
     ]
     for r, answers in enumerate(race([repo] * racers, ring)):
-        refused = [said["error"] for _, code, said in answers if code]
+        refused = [answer["error"] for _, code, answer in answers if code]
         assert [error["code"] for error in refused] == ["cycle"], answers
         assert len(refused[0]["facts"]["cycle"]) == racers + 1
         tasks = shown(repo, *(f"R{r}-{n}" for n in range(racers)))
@@ -278,7 +278,7 @@ def test_37_dependencies_that_are_made_at_once_make_no_cycle(repo, racers):
 # At the same moment.
 
 
-def test_D12_two_blockers_that_are_completed_at_once_release_what_waits_for_both(repo, kind):
+def test_two_blockers_that_are_completed_at_once_release_what_waits_for_both(repo, kind):
     rounds = 16 if kind == "sqlite" else 8
     made, claims = [], []
     for r in range(rounds):
@@ -300,36 +300,36 @@ def test_D12_two_blockers_that_are_completed_at_once_release_what_waits_for_both
 
 
 @pytest.mark.parametrize("racers", [2, 12])
-def test_C1_so_many_ask_for_the_next_task_at_once_so_many_different_ones_are_given(repo, racers):
+def test_so_many_ask_for_the_next_task_at_once_so_many_different_ones_are_given(repo, racers):
     rounds = 3
     race([repo], [["add", f"task {n}", "--as", "ana"] for n in range(rounds * racers)])
-    asks = [["next", "--agent", "r{n}", "--session", f"s{r}-{{n}}"] for r in range(rounds)]
-    got = [answer for answers in race([repo] * racers, asks) for answer in answers]
+    commands = [["next", "--agent", "r{n}", "--session", f"s{r}-{{n}}"] for r in range(rounds)]
+    got = [answer for answers in race([repo] * racers, commands) for answer in answers]
     assert {code for _, code, _ in got} == {0}
-    keys = [said["task"]["key"] for _, _, said in got]
+    keys = [reply["task"]["key"] for _, _, reply in got]
     assert len(set(keys)) == rounds * racers
-    assert {said["lease"]["token"] for _, _, said in got} == {"1.1"}
+    assert {reply["lease"]["token"] for _, _, reply in got} == {"1.1"}
     assert repo.run("next", *OTHER).code == 75
     assert sound(repo)
 
 
-def test_33_any_number_of_sweeps_at_once_end_each_dead_lease_once(repo):
+def test_any_number_of_sweeps_at_once_end_each_dead_lease_once(repo):
     keys = added(repo, *"abcd")
     dies(repo, *keys)
     [answers] = race([repo] * 8, [["sweep", "--agent", "r{n}", "--session", "s{n}"]])
     assert {code for _, code, _ in answers} == {0}
-    ended = [change["key"] for _, _, said in answers for change in said["changes"]]
+    ended = [change["key"] for _, _, answer in answers for change in answer["changes"]]
     assert sorted(ended) == sorted(keys)
     assert {each.count("lease_ended") for each in verbs(repo, *keys)} == {1}
     assert sound(repo)
 
 
-def test_33_whoever_asks_while_others_sweep_gets_a_task_that_nobody_else_got(repo):
+def test_whoever_asks_while_others_sweep_gets_a_task_that_nobody_else_got(repo):
     """`next` sweeps first: all of them find the same dead, and share what they left."""
     keys = added(repo, *"abcd")
     dies(repo, *keys)
     [answers] = race([repo] * 6, [["next", "--agent", "r{n}", "--session", "s{n}"]])
-    given = [said["task"]["key"] for _, code, said in answers if code == 0]
+    given = [answer["task"]["key"] for _, code, answer in answers if code == 0]
     assert sorted(given) == sorted(keys)
     assert [code for _, code, _ in answers if code] == [75, 75]
     assert {each.count("lease_ended") for each in verbs(repo, *keys)} == {1}

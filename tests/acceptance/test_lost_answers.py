@@ -42,9 +42,9 @@ def test_a_holder_that_gives_its_verb_again_gets_the_same_answer(repo, verb, tok
     kept, events = texts(repo, key), repo.json("log", key)["events"]
     again = repo.ok(verb, key, option, "all of it", *token, *CODEX)
     assert again.out == first.out
-    assert again.err == "dibs: warning: you did this before: nothing was changed\n"
-    said = repo.json(verb, key, option, "all of it", *token, *CODEX)
-    assert (said["task"]["state"], said["task"]["holder"], said["events"]) == (state, None, [])
+    assert again.err == "dibs: warning: already done: nothing was changed\n"
+    reply = repo.json(verb, key, option, "all of it", *token, *CODEX)
+    assert (reply["task"]["state"], reply["task"]["holder"], reply["events"]) == (state, None, [])
     assert (texts(repo, key), repo.json("log", key)["events"]) == (kept, events)
 
 
@@ -54,7 +54,7 @@ def test_a_new_text_of_a_repeated_verb_is_kept_as_a_note(repo, verb):
     repo.ok(verb, key, option, "all of it", *CODEX)
     before, events = texts(repo, key), moved(repo, key)
     again = repo.ok(verb, key, option, "more of it", *CODEX)
-    assert again.err == "dibs: warning: you did this before: your new text is kept as a note\n"
+    assert again.err == "dibs: warning: already done: your new text was saved as a note\n"
     assert texts(repo, key) == [*before, "more of it"]
     assert moved(repo, key) == events
 

@@ -15,19 +15,19 @@ def judge(rounds, contestants: int) -> None:
     """In each round one exit 0, the rest exit 4, each naming the winner and until when."""
     for answers in rounds:
         assert len(answers) == contestants
-        winners = [(number, said) for number, code, said in answers if code == 0]
+        winners = [(number, answer) for number, code, answer in answers if code == 0]
         assert len(winners) == 1, answers
         number, won = winners[0]
-        for _, code, said in answers:
+        for _, code, answer in answers:
             if code != 0:
-                facts = said["error"]["facts"]
-                assert (code, said["error"]["code"]) == (4, "held")
+                facts = answer["error"]["facts"]
+                assert (code, answer["error"]["code"]) == (4, "held")
                 assert (facts["holder"], facts["session"]) == (f"racer-{number}", f"s{number}")
                 assert facts["expires_at"] == won["lease"]["expires_at"]
 
 
 @pytest.mark.parametrize("part", range(5))
-def test_C1_a_thousand_contested_rounds_never_have_two_winners(repo, part, kind):
+def test_a_thousand_contested_rounds_never_have_two_winners(repo, part, kind):
     """8 processes in two work trees, in five parts: 160 rounds of each in a file, 40 on a server."""
     other = repo.worktree("other")
     tasks = 160 if kind == "sqlite" else 40
@@ -38,7 +38,7 @@ def test_C1_a_thousand_contested_rounds_never_have_two_winners(repo, part, kind)
     assert repo.json("log", "--verify")["ok"]
 
 
-def test_C1_thirty_two_at_once(repo):
+def test_thirty_two_at_once(repo):
     other = repo.worktree("other")
     keys = [repo.add() for _ in range(5)]
     claims = [["claim", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
@@ -46,7 +46,7 @@ def test_C1_thirty_two_at_once(repo):
     assert repo.json("log", "--verify")["ok"]
 
 
-def test_C1_separate_commands_from_separate_shells(repo, kind):
+def test_separate_commands_from_separate_shells(repo, kind):
     """Nothing shared but the repository: each contestant is a command of its own."""
     contestants = 32 if kind == "sqlite" else 8  # a server's driver is loaded by each
     places = [repo, repo.worktree("other")]
@@ -62,7 +62,7 @@ def test_C1_separate_commands_from_separate_shells(repo, kind):
     judge([answers], contestants)
 
 
-def test_C1_expired_work_has_one_new_owner(repo):
+def test_expired_work_has_one_new_owner(repo):
     """A takeover is contested like a claim: one wins, the others are told by exit 4."""
     other = repo.worktree("other")
     keys = [repo.add() for _ in range(10)]
@@ -73,7 +73,7 @@ def test_C1_expired_work_has_one_new_owner(repo):
     rounds = race([repo, other] * 3, claims)
     judge(rounds, 6)
     for answers in rounds:
-        won = next(said for _, code, said in answers if code == 0)
+        won = next(answer for _, code, answer in answers if code == 0)
         assert won["lease"]["token"] == "1.2"
         assert won["lease"]["taken_over_from"]["name"] == "dead"
 
@@ -83,13 +83,13 @@ def wait_until_expired(repo: Repo, key: str) -> None:
         pass
 
 
-def test_C5_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):
+def test_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):
     rounds = race([repo] * 8, [["add", f"task {n}", "--as", "ana" + "{n}"] for n in range(10)])
-    keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
+    keys = {answer["task"]["key"] for answers in rounds for _, _, answer in answers}
     assert len(keys) == 80
 
 
-def test_C5_parallel_writes_to_one_task_all_survive(repo):
+def test_parallel_writes_to_one_task_all_survive(repo):
     key = repo.add()
     race(
         [repo] * 8,
@@ -99,7 +99,7 @@ def test_C5_parallel_writes_to_one_task_all_survive(repo):
     assert len(notes) == 80
 
 
-def test_C1_I1_one_origin_is_one_task_however_often_it_is_delivered(repo):
+def test_one_origin_is_one_task_however_often_it_is_delivered(repo):
     """Also after the task is final."""
     deliver = [
         "intake",
@@ -113,8 +113,8 @@ def test_C1_I1_one_origin_is_one_task_however_often_it_is_delivered(repo):
         "ana{n}",
     ]
     rounds = race([repo] * 8, [[*deliver, "--tier", str(tier)] for tier in (1, 2, 3)])
-    keys = {said["task"]["key"] for answers in rounds for _, _, said in answers}
-    created = [said["created"] for answers in rounds for _, _, said in answers]
+    keys = {answer["task"]["key"] for answers in rounds for _, _, answer in answers}
+    created = [answer["created"] for answers in rounds for _, _, answer in answers]
     assert (len(keys), created.count(True)) == (1, 1)
     [key] = keys
     repo.ok("claim", key, "--agent", "codex", "--session", "s1")
@@ -138,7 +138,7 @@ def test_losers_of_a_race_for_an_item_leave_the_ledger_alone(repo):
     rounds = race([repo, other] * 4, claims)
     judge(rounds, 8)
     for answers in rounds:
-        assert [said["lease"]["token"] for _, code, said in answers if code == 0] == ["1.1"]
+        assert [answer["lease"]["token"] for _, code, answer in answers if code == 0] == ["1.1"]
     after = repo.json("log", "--limit", "1000")["events"]
     verbs = [event["verb"] for event in after if event not in before]
     assert sorted(set(verbs)) == ["actor_registered", "claimed", "started"]

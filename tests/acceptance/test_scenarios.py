@@ -1,4 +1,4 @@
-"""What went wrong elsewhere, tried here with real processes; the numbers are those of the list."""
+"""What went wrong in other tools, tried here with real processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def expire(repo: Repo, key: str) -> None:
         pass
 
 
-def test_C2_a_lost_claim_is_never_exit_0(repo, key):
+def test_a_lost_claim_is_never_exit_0(repo, key):
     repo.ok("claim", key, *A)
     lost = repo.run("claim", key, *B)
     assert (lost.code, lost.out) == (4, "")
@@ -41,7 +41,7 @@ def test_C2_a_lost_claim_is_never_exit_0(repo, key):
     )
 
 
-def test_C6_a_spawners_late_write_has_no_right_to_the_row(repo, key):
+def test_a_spawners_late_write_has_no_right_to_the_row(repo, key):
     """The job was finished before its spawner wrote: the spawner cannot put it back."""
     repo.ok("claim", key, *A)
     repo.ok("complete", key, *A)
@@ -50,7 +50,7 @@ def test_C6_a_spawners_late_write_has_no_right_to_the_row(repo, key):
     assert repo.json("show", key)["task"]["state"] == "complete"
 
 
-def test_C7_a_key_is_never_given_out_twice(repo, key):
+def test_a_key_is_never_given_out_twice(repo, key):
     repo.ok("drop", key, *ANA)
     imported = repo.json("add", "imported", "--key", "T-2", *ANA)["task"]["key"]
     assert imported == "T-2"
@@ -58,13 +58,13 @@ def test_C7_a_key_is_never_given_out_twice(repo, key):
     assert repo.run("add", "again", "--key", key, *ANA, "--json").error["code"] == "key_taken"
 
 
-def test_C8_work_that_is_claimed_is_not_offered(repo, key):
+def test_work_that_is_claimed_is_not_offered(repo, key):
     other = repo.add("other")
     repo.ok("claim", key, *A)
     assert [task["key"] for task in repo.json("list", "--free")["tasks"]] == [other]
 
 
-def test_C10_a_compensating_release_does_not_erase_a_later_winner(repo, key):
+def test_a_compensating_release_does_not_erase_a_later_winner(repo, key):
     """A rolls its claim back late, after B won: A's release leaves B's claim alone."""
     token = repo.json("claim", key, *A, "--ttl", "1s")["lease"]["token"]
     expire(repo, key)
@@ -74,7 +74,7 @@ def test_C10_a_compensating_release_does_not_erase_a_later_winner(repo, key):
     assert repo.json("show", key)["task"]["assignee_agent"] == "claude"
 
 
-def test_C14_the_state_is_checked_when_claiming_not_when_listing(repo, key):
+def test_the_state_is_checked_when_claiming_not_when_listing(repo, key):
     offered = repo.json("list", "--free")["tasks"][0]["key"]
     repo.ok("claim", key, *B)
     repo.ok("complete", key, *B)
@@ -82,7 +82,7 @@ def test_C14_the_state_is_checked_when_claiming_not_when_listing(repo, key):
 
 
 @of_a_file
-def test_E6_a_setting_that_does_not_exist_is_an_error_and_one_that_does_counts(repo, key):
+def test_a_setting_that_does_not_exist_is_an_error_and_one_that_does_counts(repo, key):
     settings = repo.database.parent / "settings.toml"
     settings.write_text('lease_timeout = "5m"\n')
     unknown = repo.run("claim", key, *A, "--json")
@@ -91,7 +91,7 @@ def test_E6_a_setting_that_does_not_exist_is_an_error_and_one_that_does_counts(r
     assert repo.json("claim", key, *A)["task"]["lease_ttl"] == "45m"
 
 
-def test_E8_a_new_holder_never_has_an_old_time(repo, key):
+def test_a_new_holder_never_has_an_old_time(repo, key):
     """A lease is written in one step: killed at any moment, it is there whole or not at all."""
     for n in range(12):
         process = repo.start("claim", key, "--agent", "codex", "--session", f"k{n}", "--ttl", "1s")
@@ -105,7 +105,7 @@ def test_E8_a_new_holder_never_has_an_old_time(repo, key):
     assert repo.json("log", "--verify")["ok"]
 
 
-def test_E17_a_stopped_process_that_continues_is_refused(repo, key):
+def test_a_stopped_process_that_continues_is_refused(repo, key):
     """A holder is stopped, its work is taken over, it continues: a zombie finishes nothing."""
     script = f"dibs claim {key} --ttl 1s && kill -STOP $$ && dibs complete {key} --note 'my result'"
     environment = repo.environment(DIBS_AGENT="codex", DIBS_SESSION="s1")
@@ -124,7 +124,7 @@ def test_E17_a_stopped_process_that_continues_is_refused(repo, key):
     zombie.send_signal(signal.SIGCONT)
     _, err = zombie.communicate(timeout=60)
     assert zombie.returncode == 5
-    assert "claude holds it now; your text was kept as a late note" in err
+    assert "claude holds it now; your text was saved as a late note" in err
     shown = repo.json("show", key)
     assert shown["task"]["assignee_agent"] == "claude"
     assert [(note["kind"], note["text"], note["actor"]) for note in shown["notes"]] == [
@@ -133,13 +133,13 @@ def test_E17_a_stopped_process_that_continues_is_refused(repo, key):
     repo.ok("complete", key, *B)
 
 
-def test_4_a_zombie_that_renews_everything_is_told_of_its_loss(repo, key):
+def test_a_zombie_that_renews_everything_is_told_of_its_loss(repo, key):
     repo.ok("claim", key, *A, "--ttl", "1s")
     expire(repo, key)
     repo.ok("claim", key, *B)
     assert repo.run("renew", *A).code == 5
     repo.ok("release", key, *A)
-    assert repo.ok("renew", *A).out == "nothing is held\n"
+    assert repo.ok("renew", *A).out == "no leases held\n"
 
 
 def test_a_board_that_was_killed_while_it_was_made_can_be_made_again(tmp_path):
@@ -180,28 +180,28 @@ def test_streams_that_are_closed_or_full_change_no_exit_code(repo, key):
             assert ran.returncode == expected, (command, redirect)
 
 
-def test_E20_a_takeover_names_worktree_branch_and_uncommitted_files(repo, key):
+def test_a_takeover_names_worktree_branch_and_uncommitted_files(repo, key):
     topic = repo.worktree("topic")
     topic.ok("claim", key, *A, "--ttl", "1s")
     (topic.folder / "half-done.py").write_text("x = 1\n")
     expire(repo, key)
     taken = repo.ok("claim", key, *B)
     assert "codex (session s1), last seen" in taken.err
-    assert f'its work lies in "{topic.folder}" on branch "topic"' in taken.err
-    assert 'not committed there: "half-done.py"' in taken.err
+    assert f'its work is in "{topic.folder}" on branch "topic"' in taken.err
+    assert 'uncommitted there: "half-done.py"' in taken.err
     event = next(e for e in repo.json("log", key)["events"] if e["verb"] == "taken_over")
     assert event["facts"]["ending"]["uncommitted"] == ["half-done.py"]
     assert event["facts"]["reason"] == "expired"
 
 
-def test_E21_the_next_session_of_an_agent_gets_the_work_by_handoff(repo, key):
+def test_the_next_session_of_an_agent_gets_the_work_by_handoff(repo, key):
     repo.ok("claim", key, *A)
     repo.ok("handoff", key, "--to", "codex", *A, "--reason", "new session")
     taken = repo.json("claim", key, "--agent", "codex", "--session", "s2")
     assert (taken["lease"]["token"], taken["lease"]["session"]) == ("1.2", "s2")
 
 
-def test_P1_no_process_stands_behind_a_persons_claim(repo, key):
+def test_no_process_stands_behind_a_persons_claim(repo, key):
     repo.ok("claim", key, *ANA)
     task = repo.json("show", key)["task"]
     assert (task["lease_ttl"], task["holder"]) == (
@@ -211,7 +211,7 @@ def test_P1_no_process_stands_behind_a_persons_claim(repo, key):
     assert repo.run("takeover", key, *B).code == 4
 
 
-def test_P3_anonymous_claims_are_refused(repo, key):
+def test_anonymous_claims_are_refused(repo, key):
     for who in (
         (),
         ("--agent", ""),
@@ -222,7 +222,7 @@ def test_P3_anonymous_claims_are_refused(repo, key):
     assert repo.json("show", key)["task"]["holder"] is None
 
 
-def test_P4_a_harness_marks_an_agent_and_an_agent_cannot_force(repo, key):
+def test_a_harness_marks_an_agent_and_an_agent_cannot_force(repo, key):
     repo.ok("claim", key, *B)
     refused = repo.run("takeover", key, "--force", "--reason", "r", *ANA, "--json", CLAUDECODE="1")
     assert (refused.code, refused.error["code"], refused.error["facts"]["variable"]) == (
@@ -234,12 +234,12 @@ def test_P4_a_harness_marks_an_agent_and_an_agent_cannot_force(repo, key):
     repo.ok("takeover", key, "--force", "--reason", "r", *ANA)
 
 
-def test_P5_next_mornings_terminal_is_the_same_person(repo, key):
+def test_next_mornings_terminal_is_the_same_person(repo, key):
     repo.ok("claim", key, *ANA, DIBS_SESSION="monday")
     repo.ok("complete", key, *ANA, DIBS_SESSION="tuesday")
 
 
-def test_P6_advice_never_contains_a_destructive_command():
+def test_advice_never_contains_a_destructive_command():
     from dibs.output.error_map import ERROR_MAP
 
     for code, surface in ERROR_MAP.items():
@@ -251,7 +251,7 @@ def test_P6_advice_never_contains_a_destructive_command():
 
 
 @of_a_file
-def test_F6_a_full_disk_is_exit_74_and_nothing_is_changed(repo, key, tmp_path):
+def test_a_full_disk_is_exit_74_and_nothing_is_changed(repo, key, tmp_path):
     """A real file system without room; with room again it works, and nothing needs repair."""
     small = tmp_path / "small"
     small.mkdir()
@@ -282,7 +282,7 @@ def test_F6_a_full_disk_is_exit_74_and_nothing_is_changed(repo, key, tmp_path):
         subprocess.run(["umount", small], check=True)
 
 
-def test_F7_escape_sequences_in_a_title_are_shown_not_obeyed(repo):
+def test_escape_sequences_in_a_title_are_shown_not_obeyed(repo):
     title = "\x1b]0;owned\x07\x1b[2J\u202eevil\x9b31m\r\n"
     key = repo.add(title + "end")
     for command in (("list",), ("show", key), ("status",), ("log",), ("claim", key, *A)):
@@ -350,7 +350,7 @@ class Terminal:
         os.close(self.master)
 
 
-def test_C4_two_terminals_are_two_sessions_each_found_by_its_own_shell(repo, key):
+def test_two_terminals_are_two_sessions_each_found_by_its_own_shell(repo, key):
     """A session that was named once in a terminal is found there again, and only there."""
     first, second = Terminal(repo), Terminal(repo)
     try:

@@ -1,4 +1,4 @@
-"""Session locking of WRK items from shell scripts: seed 004, a test for each of its criteria.
+"""Session locking of WRK items from shell scripts.
 
 The item is that document itself, word for word. The shells are those that are found here.
 """
@@ -136,11 +136,11 @@ def test_a_claim_and_its_release_are_a_round_trip(queue, take, give):
 
 
 def test_the_guards_of_the_example_have_both(hub):
-    said = hub.does(
+    ran = hub.does(
         ["bash", "-euc", ". scripts/agents/lib/workflow-guards.sh; claim_wrk WRK-157; wrk_release WRK-157"],
         DIBS_SESSION="s1",
     )  # fmt: skip
-    assert said.code == 0, said.err
+    assert ran.code == 0, ran.err
 
 
 def test_a_claim_by_the_session_that_has_the_lock_renews_it(queue):
@@ -162,8 +162,8 @@ def test_the_lock_is_that_of_session_get(queue):
 def test_a_session_store_without_a_session_is_a_usage_error(queue):
     """`null` would be one session for everybody; another id would be a guess."""
     for answer in ("true", "false", "echo null", "echo '-x y'", 'echo "$nothing"'):
-        said = queue.sh(f"session_get() {{ {answer}; }}\nclaim_wrk WRK-157")
-        assert said.code == 2 and "session" in said.err, answer
+        ran = queue.sh(f"session_get() {{ {answer}; }}\nclaim_wrk WRK-157")
+        assert ran.code == 2 and "session" in ran.err, answer
     assert (queue.folder / QUEUE / "pending" / "WRK-157.md").read_text() == WRK
 
 
@@ -177,8 +177,8 @@ def test_the_agent_is_the_one_that_the_environment_names_else_claude(queue):
 
 def test_the_harness_names_the_session_where_nobody_else_does(queue):
     get = ["-c", LIBRARY + "claim_wrk WRK-157"]
-    said = queue.does([*queue.shell, *get], CLAUDE_CODE_SESSION_ID="0b6c-9")
-    assert said.code == 0, said.err
+    ran = queue.does([*queue.shell, *get], CLAUDE_CODE_SESSION_ID="0b6c-9")
+    assert ran.code == 0, ran.err
     assert lock(queue.folder / QUEUE / "pending" / "WRK-157.md")[0] == "0b6c-9"
     assert queue.does([*queue.shell, *get]).code == 2
 
@@ -187,7 +187,7 @@ def test_the_harness_names_the_session_where_nobody_else_does(queue):
 
 
 def test_kill_9_at_any_moment_leaves_both_fields_of_one_claim(hub):
-    """E8: never a new holder with an old time, nor one field without the other."""
+    """Never a new holder with an old time, nor one field without the other."""
     path = hub.put("WRK-9", locked_by='""', locked_at='""')
     hub.sh("claim_wrk WRK-9; release_wrk WRK-9")
     chance = random.Random(157)
@@ -219,8 +219,8 @@ def test_of_two_rapid_claims_one_wins(queue):
         queue.begin([*queue.shell, "-c", LIBRARY + "claim_wrk WRK-157"], DIBS_SESSION=session)
         for session in ("s1", "s2")
     ]
-    said = [process.communicate(timeout=60) for process in both]
-    assert sorted(process.returncode for process in both) == [0, 4], said
+    outputs = [process.communicate(timeout=60) for process in both]
+    assert sorted(process.returncode for process in both) == [0, 4], outputs
     holder = lock(queue.folder / QUEUE / "pending" / "WRK-157.md")[0]
     assert (holder == "s1") == (both[0].returncode == 0)
 
@@ -257,8 +257,8 @@ def test_of_eight_sessions_one_wins_and_seven_are_told_who(queue, tmp_path):
         assert lock(queue.folder / QUEUE / "pending" / f"{item}.md")[0] == winner
         for name in sessions:
             if name != winner:
-                told = (arena / f"said.{item}.{name}").read_text()
-                assert f"{item} is held by claude (session {winner})" in told
+                output = (arena / f"said.{item}.{name}").read_text()
+                assert f"{item} is held by claude (session {winner})" in output
     assert {process.wait(60) for process in racers} == {0}
     for process in racers:
         process.communicate()
@@ -266,8 +266,8 @@ def test_of_eight_sessions_one_wins_and_seven_are_told_who(queue, tmp_path):
 
 def test_who_does_not_hold_the_lock_cannot_release_it(queue):
     queue.sh("claim_wrk WRK-157")
-    said = queue.sh("release_wrk WRK-157", session="s2")
-    assert said.code == 4 and "session s1" in said.err
+    ran = queue.sh("release_wrk WRK-157", session="s2")
+    assert ran.code == 4 and "session s1" in ran.err
     assert lock(queue.folder / QUEUE / "pending" / "WRK-157.md")[0] == "s1"
 
 
@@ -275,18 +275,18 @@ def test_who_does_not_hold_the_lock_cannot_release_it(queue):
 def test_the_lock_that_another_sessions_script_wrote_is_not_given_back(queue, status):
     path = queue.put(locked_by="old", locked_at=ago(60), status=status)
     before = path.read_text()
-    said = queue.sh("release_wrk WRK-157")
-    assert said.code == 4 and not said.out, said.err
-    assert "the lock in the file of WRK-157 stays" in said.err
-    assert ('WRK-157 is locked by "old since' in said.err) == (status != "blocked")
+    ran = queue.sh("release_wrk WRK-157")
+    assert ran.code == 4 and not ran.out, ran.err
+    assert "the lock in the file of WRK-157 stays" in ran.err
+    assert ('WRK-157 is locked by "old since' in ran.err) == (status != "blocked")
     assert path.read_text() == before
 
 
 @pytest.mark.parametrize("session", ["s1", "ünï"])
 def test_the_lock_that_an_old_script_of_this_session_wrote_is_given_back(queue, session):
     path = queue.put(locked_by=session, locked_at=ago(60))
-    said = queue.sh("release_wrk WRK-157", session=session)
-    assert (said.code, said.out) == (0, "WRK-157 is given back\n"), said.err
+    ran = queue.sh("release_wrk WRK-157", session=session)
+    assert (ran.code, ran.out) == (0, "WRK-157 is released\n"), ran.err
     assert lock(path) == ("", "")
     get = f"session_get() {{ echo {session}; }}\n"
     queue.put(locked_by=session, locked_at=ago(60))
@@ -296,8 +296,8 @@ def test_the_lock_that_an_old_script_of_this_session_wrote_is_given_back(queue, 
 
 def test_a_release_of_what_nobody_has_is_done_and_leaves_no_trace(queue):
     before = queue.json("log", "WRK-157")["events"]
-    said = queue.sh("release_wrk WRK-157")
-    assert (said.code, said.out) == (0, "WRK-157 is open: nothing to do\n"), said.err
+    ran = queue.sh("release_wrk WRK-157")
+    assert (ran.code, ran.out) == (0, "WRK-157 is open: nothing to do\n"), ran.err
     assert queue.json("log", "WRK-157")["events"] == before
 
 
@@ -315,15 +315,15 @@ def test_a_release_after_the_lock_was_lost_is_done_and_takes_nothing_from_the_ne
 
 def test_a_lock_older_than_two_hours_is_released_with_a_warning(queue):
     path = queue.put(locked_by="old", locked_at=ago(7201))
-    said = queue.sh("claim_wrk WRK-157")
-    assert said.code == 0 and "its lock by old is older than two hours" in said.err
+    ran = queue.sh("claim_wrk WRK-157")
+    assert ran.code == 0 and "its lock by old is older than two hours" in ran.err
     assert lock(path)[0] == "s1"
 
 
 def test_a_lock_younger_than_two_hours_is_not(queue):
     path = queue.put(locked_by="old", locked_at=ago(7000))
-    said = queue.sh("claim_wrk WRK-157")
-    assert said.code == 4 and 'WRK-157 is locked by "old since' in said.err
+    ran = queue.sh("claim_wrk WRK-157")
+    assert ran.code == 4 and 'WRK-157 is locked by "old since' in ran.err
     assert lock(path)[0] == "old"
 
 
@@ -340,8 +340,8 @@ def test_exactly_two_hours_is_not_older(age, held):
 @pytest.mark.parametrize("at", ["garbage", '""', "2099-01-01T00:00:00Z", "17700000"])
 def test_a_lock_from_no_known_instant_holds_until_a_person_forces_it(hub, at):
     path = hub.put(locked_by="old", locked_at=at)
-    said = hub.sh("claim_wrk WRK-157")
-    assert said.code == 4 and "its lock by old is from" in said.err
+    ran = hub.sh("claim_wrk WRK-157")
+    assert ran.code == 4 and "its lock by old is from" in ran.err
     assert lock(path)[0] == "old"
     hub.ok("takeover", "WRK-157", "--force", "--reason", "nobody is there", "--as", "ana")
     hub.ok("release", "WRK-157", "--as", "ana")
@@ -373,9 +373,9 @@ def test_a_locker_is_dead_only_if_a_list_of_several_does_not_name_it(hub, locker
     listed = hub.folder / ".claude" / "state" / "session-state.yaml"
     listed.parent.mkdir()
     listed.write_text(state)
-    said = hub.sh("claim_wrk WRK-157")
-    assert said.code == code, said.err
-    assert "gone" in said.err
+    ran = hub.sh("claim_wrk WRK-157")
+    assert ran.code == code, ran.err
+    assert "gone" in ran.err
 
 
 # `execute.sh` calls `claim_wrk` before dispatch, `release_wrk` after completion.
@@ -385,8 +385,8 @@ def test_a_locker_is_dead_only_if_a_list_of_several_does_not_name_it(hub, locker
 def test_execute_locks_while_the_command_runs_and_ends_with_its_code(hub, code):
     path = hub.folder / QUEUE / "pending" / "WRK-157.md"
     command = f"grep ^locked_by {path}; echo $DIBS_AGENT $DIBS_SESSION; exit {code}"
-    said = hub.script("agents/execute.sh", "WRK-157", "sh", "-c", command)
-    assert (said.code, said.out) == (code, "locked_by: s1\nclaude s1\n"), said.err
+    ran = hub.script("agents/execute.sh", "WRK-157", "sh", "-c", command)
+    assert (ran.code, ran.out) == (code, "locked_by: s1\nclaude s1\n"), ran.err
     assert lock(path) == ("", "")
 
 
@@ -421,9 +421,9 @@ def test_execute_stops_the_work_when_the_lock_is_lost(hub):
 
 def test_execute_dispatches_nothing_while_another_session_has_the_lock(hub):
     hub.sh("claim_wrk WRK-157", session="s2")
-    said = hub.script("agents/execute.sh", "WRK-157", "touch", "begun")
-    assert said.code == 4 and "session s2" in said.err
-    assert "not released" not in said.err, "it was not even tried"
+    ran = hub.script("agents/execute.sh", "WRK-157", "touch", "begun")
+    assert ran.code == 4 and "session s2" in ran.err
+    assert "not released" not in ran.err, "it was not even tried"
     assert not (hub.folder / "begun").exists()
     assert lock(hub.folder / QUEUE / "pending" / "WRK-157.md")[0] == "s2"
 
@@ -432,8 +432,8 @@ def test_execute_dispatches_nothing_while_another_session_has_the_lock(hub):
 
 
 def test_review_archives_and_releases(hub):
-    said = hub.script("review.sh", "WRK-157", "looks good")
-    assert said.code == 0, said.err
+    ran = hub.script("review.sh", "WRK-157", "looks good")
+    assert ran.code == 0, ran.err
     path = hub.folder / QUEUE / "archive" / "WRK-157.md"
     assert [*hub.folder.glob(f"{QUEUE}/**/*.*")] == [path]
     assert (field(path, "status"), lock(path)) == ("archived", ("", ""))
@@ -469,8 +469,8 @@ def test_a_release_of_begun_work_gives_it_back_as_pending(hub):
 
 def test_review_releases_when_it_fails(hub):
     path = hub.put(constraints="[edit]")
-    said = hub.script("review.sh", "WRK-157")
-    assert said.code == 1, said.err
+    ran = hub.script("review.sh", "WRK-157")
+    assert ran.code == 1, ran.err
     assert (field(path, "status"), lock(path)) == ("pending", ("", ""))
 
 
@@ -499,8 +499,8 @@ def test_review_leaves_the_lock_of_another_session_alone(hub):
 def test_each_gate_keeps_its_code(hub, code, fields):
     hub.put("WRK-8")
     hub.put(**fields)
-    said = hub.sh("claim_wrk WRK-157")
-    assert said.code == code, said.err
+    ran = hub.sh("claim_wrk WRK-157")
+    assert ran.code == code, ran.err
 
 
 def test_each_gate_of_the_example_keeps_its_code(queue):
@@ -509,8 +509,8 @@ def test_each_gate_of_the_example_keeps_its_code(queue):
     queue.put("WRK-4", plan_approved="true")
     guards = ". scripts/agents/lib/workflow-guards.sh\n"
     for id_, code in (("WRK-1", 1), ("WRK-2", 2), ("WRK-3", 3), ("WRK-4", 0), ("WRK-157", 0)):
-        said = queue.sh(f"{guards}wrk_gate {id_}")
-        assert said.code == code, (id_, said.err)
+        ran = queue.sh(f"{guards}wrk_gate {id_}")
+        assert ran.code == code, (id_, ran.err)
     assert queue.sh(guards + "wrk_gate").code == 2
 
 
@@ -521,8 +521,8 @@ def test_each_gate_of_the_example_keeps_its_code(queue):
 def test_a_wrong_call_is_a_usage_error_and_does_nothing(hub, function, words):
     before = hub.json("log")["events"]
     for session in ("", "session_get() { echo s3; }\n"):
-        said = hub.sh(f"{session}{function} {words}")
-        assert said.code == 2 and said.err and not said.out
+        ran = hub.sh(f"{session}{function} {words}")
+        assert ran.code == 2 and ran.err and not ran.out
     assert hub.json("log")["events"] == before
 
 
@@ -536,16 +536,16 @@ def test_every_code_of_dibs_becomes_one_of_five(queue, tmp_path):
     script = "for CODE in {}; do export CODE; code=0; {} WRK-1 || code=$?; echo $CODE $code; done"
     path = f"PATH={stand_in.parent}:$PATH; "
     for function in ("claim_wrk", "wrk_release"):
-        said = queue.sh(path + script.format(" ".join(map(str, codes)), function))
-        became = dict(tuple(map(int, line.split())) for line in said.out.splitlines())
+        ran = queue.sh(path + script.format(" ".join(map(str, codes)), function))
+        became = dict(tuple(map(int, line.split())) for line in ran.out.splitlines())
         assert became == {code: code if code < 5 else 4 if code == 5 else 1 for code in codes}
-        assert re.findall(r"code (\d+), given as 1", said.err) == [str(c) for c in codes if c > 5]
+        assert re.findall(r"code (\d+), given as 1", ran.err) == [str(c) for c in codes if c > 5]
         assert queue.sh(f"{path}{function} WRK-1", CODE="5").code == 4, "under set -e"
 
 
 def test_without_dibs_it_fails_and_says_so(queue):
-    said = queue.sh("PATH=/nowhere; claim_wrk WRK-157")
-    assert said.code == 1 and "dibs is not found: code 127" in said.err
+    ran = queue.sh("PATH=/nowhere; claim_wrk WRK-157")
+    assert ran.code == 1 and "dibs is not found: code 127" in ran.err
 
 
 def test_the_gate_tables_name_every_code():
@@ -573,8 +573,8 @@ claim_wrk nothing 2> /dev/null || :
 release_wrk WRK-157 > /dev/null
 look after
 """
-    said = queue.sh(script)
-    assert (said.code, said.out) == (0, "the trap of the caller\n"), said.err
+    ran = queue.sh(script)
+    assert (ran.code, ran.out) == (0, "the trap of the caller\n"), ran.err
     for what in ("options", "traps"):
         before, after = ((queue.folder / f"{w}.{what}").read_text() for w in ("before", "after"))
         assert before == after, what

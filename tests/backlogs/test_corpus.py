@@ -87,35 +87,36 @@ class Life:
         self.yard, self.dialect, self.path, self.key = yard, dialect, yard.root / path, key
         self.mode = self.path.stat().st_mode
         self.codex, self.ana = yard.agent("codex-9", "kx-1"), yard.person("ana")
-        self.word = str(values(self.data).get(self.said) or "")
+        self.word = str(values(self.data).get(self.state_field) or "")
         """What the file said before anybody began."""
+        self.first = values(self.data)
 
     @property
     def data(self) -> bytes:
         return self.path.read_bytes()
 
     @property
-    def said(self) -> str:
+    def state_field(self) -> str:
         return "state" if self.dialect == "kano" else "status"
 
     def do(self, who, command) -> None:
         """A step, and the file after it."""
         before, was = self.data, self.yard.task(self.key)
         outcome = who.do(command)
-        assert all("its lock by" in said for said in outcome.said), outcome.said
+        assert all("its lock by" in warning for warning in outcome.warnings), outcome.warnings
         if not outcome.entries and self.yard.task(self.key).lease is None:
             assert self.data == before, "nothing happened"
             return
-        tells = [e for e in outcome.entries if self.tells(e.verb, was.state)]
-        wanted = self.wanted(before, told=bool(tells))
+        written_steps = [e for e in outcome.entries if self.writes_step(e.verb, was.state)]
+        wanted = self.wanted(before, reported=bool(written_steps))
         found = changes(before, self.data, self.dialect)
         now = values(self.data)
         assert {key: now.get(key, ABSENT) for key in wanted} == wanted
         old = values(before)
         assert found.keys == {key for key in wanted if old.get(key, ABSENT) != wanted[key]}
         if self.dialect == "kano":
-            assert [told["seq"] for told in found.told] == [str(e.seq) for e in tells]
-            assert {told["agent"] for told in found.told} <= {who.identity.name}
+            assert [step["seq"] for step in found.steps] == [str(e.seq) for e in written_steps]
+            assert {step["agent"] for step in found.steps} <= {who.identity.name}
         assert self.path.stat().st_mode == self.mode
         assert list(self.path.parent.glob(".*")) == [], "nothing is left beside it"
 
@@ -126,12 +127,12 @@ class Life:
         return code
 
     @staticmethod
-    def tells(verb: str, state: str) -> bool:
+    def writes_step(verb: str, state: str) -> bool:
         return verb in TELLS or (verb == "released" and state == "in_progress")
 
     # What the file is to say.
 
-    def wanted(self, before: bytes, *, told: bool) -> dict[str, object]:
+    def wanted(self, before: bytes, *, reported: bool) -> dict[str, object]:
         old, task = values(before), self.yard.task(self.key)
         with self.yard.store.read() as tx:
             uid = tx.board.uid
@@ -139,8 +140,8 @@ class Life:
         wanted = (
             self.of_kano(old, task, holder) if self.dialect == "kano" else self.of_wrk(old, task)
         )
-        if self.said in old or self.dialect == "wrk":
-            wanted[self.said] = self.state(old, task.state)
+        if self.state_field in old or self.dialect == "wrk":
+            wanted[self.state_field] = self.state(old, task.state)
         if holder is not None:
             session = task.lease.session or "*"
             ttl = {"kx-1": "2h", "*": "7d"}[session]
@@ -152,7 +153,7 @@ class Life:
         if differs == runs_on:
             [key] = runs_on
             return wanted if self.is_half_over(old, task) else wanted | {key: old[key]}
-        if (differs or told) and self.dialect == "kano" and "updated" in old:
+        if (differs or reported) and self.dialect == "kano" and "updated" in old:
             wanted["updated"] = iso(self.yard.now())[:10]
         return wanted
 
@@ -167,7 +168,7 @@ class Life:
 
     def state(self, old: dict[str, object], state: str) -> object:
         """Its own word, where that means the state; back in the open, the word that it had."""
-        word = str(old.get(self.said) or "")
+        word = str(old.get(self.state_field) or "")
         if MEANS[self.dialect].get(word.casefold()) == state:
             return word
         if state == "open" and MEANS[self.dialect].get(self.word.casefold()) == "open":
@@ -177,19 +178,32 @@ class Life:
     def of_kano(self, old, task, holder) -> dict[str, object]:
         if not task.token.number:
             return {}
-        wanted: dict[str, object] = dict.fromkeys(RECORD)
-        wanted |= {"scope": list(task.scope), "constraints": list(task.terms.constraints)}
+        wanted = {key: None if key in self.first else ABSENT for key in (*RECORD, "owner")}
+        for key, allowed in (("scope", task.scope), ("constraints", task.terms.constraints)):
+            if allowed or key in old:
+                wanted[key] = list(allowed) or old.get(key)
+        before = self.first.get("owner")
+        wanted["dibs_owner"] = ABSENT
+        if holder is None and task.state == "open":
+            return wanted | ({"owner": before} if before else {})
+        owner = holder.name if holder else old.get("owner")
+        if before and before != owner:
+            wanted["dibs_owner"] = before
         if holder is None:
-            return wanted | {"owner": None if task.state == "open" else old.get("owner") or None}
-        return wanted | {
-            "owner": holder.name,
-            "assignee_agent": holder.name,
-            "assignee_tier": 1,
-            "assigned_at": iso(task.lease.acquired // 1_000_000 * 1_000_000),
-            "lease_ttl": "2h" if holder.kind == "agent" else "7d",
-            "lease_expires_at": iso(task.lease.expires // 1_000_000 * 1_000_000),
-            "handoff_reason": task.lease.reason or None,
-        }
+            return wanted | ({"owner": owner} if owner else {})
+        stated = {"handoff_reason": task.lease.reason} if task.lease.reason else {}
+        return (
+            wanted
+            | stated
+            | {
+                "owner": owner,
+                "assignee_agent": holder.name,
+                "assignee_tier": 1,
+                "assigned_at": iso(task.lease.acquired // 1_000_000 * 1_000_000),
+                "lease_ttl": "2h" if holder.kind == "agent" else "7d",
+                "lease_expires_at": iso(task.lease.expires // 1_000_000 * 1_000_000),
+            }
+        )
 
     def of_wrk(self, old, task) -> dict[str, object]:
         if task.lease is not None:
@@ -258,7 +272,7 @@ def live_all(yard: Yard, files: list[CorpusFile]) -> None:
     assert yard.faults() == ()
 
 
-def test_the_corpus_is_large_and_holds_the_seeds():
+def test_the_corpus_is_large_and_holds_a_kano_story_and_task():
     files = corpus()
     assert len(files) >= 150
     assert len({file.name for file in files}) == len(files)
@@ -446,10 +460,10 @@ def test_each_id_that_is_not_the_name_of_its_file_is_reported(quick):
     quick.put(f"{QUEUE}/pending/WRK-9-wrk-157.md", WRK)
     quick.put(f"{QUEUE}/pending/WRK-157-session-locking.md", WRK)
     quick.put(f"{KANO}/task/kabsd-tsk-0141_small-letters.md", TASK)
-    told = [problem for problem in quick.sync().problems if "its id is" in problem.what]
+    problems = [problem for problem in quick.sync().problems if "its id is" in problem.what]
     other = {file.name for file in corpus() if "other_id" in file.marks}
     wrong = {f"{QUEUE}/pending/WRK-{name}.md" for name in ("15", "1578", "9-wrk-157")}
-    assert {problem.path for problem in told} == other | wrong
+    assert {problem.path for problem in problems} == other | wrong
 
 
 @pytest.mark.parametrize("at", ["600", "-7200", "yesterday"], ids=["lives", "future", "nonsense"])
@@ -529,7 +543,7 @@ def test_what_cannot_be_written_with_certainty_costs_no_claim_and_is_said(quick)
     before = quick.text(path)
     outcome = quick.agent("codex", "kx-1").claim(key)
     assert outcome.task.state == "in_progress"
-    assert "code or a comment that does not end" in outcome.said[0]
+    assert "code or a comment that does not end" in outcome.warnings[0]
     assert quick.text(path) == before
     quick.put(path, before + "```\n")
     assert quick.sync().written == 1

@@ -46,9 +46,9 @@ def test_a_long_cycle_is_shown_by_its_ends():
     items = [item(f"t{n}", f"t{(n + 1) % count}") for n in range(count)]
     _, problems = broken_cycles(items)
     assert len(problems) == 1
-    told = str(problems[0])
-    assert "t0 waits for t1" in told and "t99 waits for t0" in told and "(92 more)" in told
-    assert len(told) < 300
+    message = str(problems[0])
+    assert "t0 waits for t1" in message and "t99 waits for t0" in message and "(92 more)" in message
+    assert len(message) < 300
 
 
 @pytest.mark.parametrize("shape", ["chain", "back edges"])

@@ -337,7 +337,7 @@ except OSError as why:
 """
 
 
-def test_f6_on_a_full_disk_the_old_file_stays_and_no_other_is_left(root):
+def test_on_a_full_disk_the_old_file_stays_and_no_other_is_left(root):
     done = python(FULL, str(root), PATH)
     out, err = done.communicate(timeout=30)
     assert out.startswith("refused"), err

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dibs.backlogs.yaml.frontmatter import Document, Raw
+from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
 from dibs.board.limited_files import Unreadable
 from kit import soak
 from kit.corpus import TASK, WRK, broken, corpus
@@ -284,7 +284,7 @@ def test_a_key_that_is_not_there_is_empty():
 @pytest.mark.parametrize(
     "file", [file for file in broken() if "twice" not in file.marks], ids=lambda file: file.why
 )
-def test_c13_a_file_that_is_no_item_is_refused(file):
+def test_a_file_that_is_no_item_is_refused(file):
     with pytest.raises(Unreadable):
         Document(file.data)
 
@@ -292,7 +292,7 @@ def test_c13_a_file_that_is_no_item_is_refused(file):
 @pytest.mark.parametrize(
     "file", [file for file in broken() if file.marks], ids=lambda file: file.why
 )
-def test_f1_a_key_that_stands_twice_is_refused_and_the_others_are_not(file):
+def test_a_key_that_stands_twice_is_refused_and_the_others_are_not(file):
     found = Document(file.data)
     for act in (found.text, found.texts, lambda key: found.with_values({key: "x"})):
         with pytest.raises(Unreadable, match=r"lines 3 and \d"):
@@ -306,7 +306,7 @@ def test_f1_a_key_that_stands_twice_is_refused_and_the_others_are_not(file):
 
 
 @pytest.mark.parametrize("file", YAML, ids=name_of)
-def test_f1_an_item_is_read_as_pyyaml_and_ruamel_read_it(file):
+def test_an_item_is_read_as_pyyaml_and_ruamel_read_it(file):
     found, texts = Document(file.data), as_text(file.data)
     assert list(found.keys()) == list(texts) == list(as_values_12(file.data))
     odd = "anchors" in file.why
@@ -323,7 +323,7 @@ def test_f1_an_item_is_read_as_pyyaml_and_ruamel_read_it(file):
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=name_of)
-def test_f1_an_item_with_the_values_that_it_has_is_the_same_bytes(file):
+def test_an_item_with_the_values_that_it_has_is_the_same_bytes(file):
     found = Document(file.data)
     same = {}
     for key in dict.fromkeys(found.keys()):
@@ -348,7 +348,7 @@ EDIT = {
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=name_of)
-def test_f1_c12_an_edit_of_an_item_changes_those_lines_and_nothing_else(file):
+def test_an_edit_of_an_item_changes_those_lines_and_nothing_else(file):
     old, new = Document(file.data), Document(Document(file.data).with_values(EDIT))
     for key, value in EDIT.items():
         assert (new.texts(key) if isinstance(value, tuple) else new.text(key)) == value
@@ -404,9 +404,12 @@ EDITS = [
     ('state: ["a", b]', ("a", "c"), 'state: ["a", "c"]'),
     ("state: ['a']  # x", ("it's",), "state: ['it''s']  # x"),
     ("state: [a, b]", "a", "state: a"),
-    ("state:\n  - a\n  - b", ("b",), "state: [b]"),
+    ("state:\n  - a\n  - b", ("b",), "state:\n  - b"),
+    ("state:\n  - 'a'\n  - b", ("a", "b", "c"), "state:\n  - 'a'\n  - b\n  - 'c'"),
+    ("state: # none", ("a",), "state: # none\n  - 'a'"),
+    ("state: '2026-01-10'", Raw("2026-01-11"), "state: '2026-01-11'"),
     ('state:  # all\n  - "a"\n  # mid\n  - b', ("c",), 'state: ["c"]  # all'),
-    ("state:\n- a\n- b", (), "state: []"),
+    ("state:\n- a\n- b", (), "state:"),
     ("state: [a,\n  b,\n]  # end", ("c",), "state: [c]  # end"),
     ("state: |\n  a\n  # b\n  c", "d", "state: d"),
     ("state: > # folded\n  a\n  c", "d", "state: d # folded"),
@@ -446,7 +449,7 @@ def test_a_new_key_becomes_the_last_line_of_the_block():
 def test_newlines_are_kept_line_by_line_and_new_lines_end_as_the_first():
     data = b"---\r\nid: 1\nstate: a\r\nlist:\n  - a\r\n---\nbody\r\n"
     new = Document(data).with_values({"id": "x", "state": "b", "list": (), "new": "c"})
-    assert new == b"---\r\nid: x\nstate: b\r\nlist: []\nnew: c\r\n---\nbody\r\n"
+    assert new == b"---\r\nid: x\nstate: b\r\nlist:\nnew: c\r\n---\nbody\r\n"
     data = b"---\nid: 1\r\n---\r\n"
     assert Document(data).with_values({"new": "c"}) == b"---\nid: 1\r\nnew: c\n---\r\n"
 
@@ -628,7 +631,7 @@ def test_a_line_is_one_line(line):
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=name_of)
-def test_f1_a_line_in_an_items_log_is_the_only_change(file):
+def test_a_line_in_an_items_log_is_the_only_change(file):
     new = Document(file.data).with_line("Worklog", "2026-01-10 [agent=x] é")
     if b"# Worklog" in file.data and "empty Worklog" not in file.why:
         newline = b"\r\n" if b"---\r\n" in file.data[:8] else b"\n"
@@ -740,8 +743,8 @@ def test_an_edit_is_what_pyyaml_and_ruamel_read_and_every_other_line_is_the_same
     try:
         changed = found.with_values({key: new})
     except Unreadable:
-        stands = texts[key]  # what is not plain text is not replaced
-        assert isinstance(stands, dict) or any(not isinstance(one, str) for one in stands)
+        current = texts[key]  # what is not plain text is not replaced
+        assert isinstance(current, dict) or any(not isinstance(one, str) for one in current)
         return
     again = Document(changed)
     assert (again.texts(key) if isinstance(new, tuple) else again.text(key)) == (
@@ -864,3 +867,11 @@ def test_an_ordinary_item_is_parsed_in_a_fraction_of_a_millisecond(text):
         Document(data)
         spent.append(time.perf_counter() - began)
     assert min(spent) < 0.001
+
+
+@pytest.mark.parametrize("lines", ["state: x\n", "state:\n  - a\n  - b\n", "state: |\n  x\n"])
+def test_a_key_is_removed_with_its_lines_and_nothing_else(lines):
+    data = f"---\nid: 1\n{lines}# after\nend: 2\n---\n"
+    assert Document(data.encode()).with_values({"state": REMOVED, "new": REMOVED}) == (
+        b"---\nid: 1\n# after\nend: 2\n---\n"
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dibs.backlogs.formats.kano import SECTIONS
+from dibs.backlogs.report import Options
 from dibs.domain import commands as c
 from dibs.domain.instants import HOUR, iso
-from kit.backlogs import STORY, TASK, difference
+from kit.backlogs import KANO, STORY, TASK, difference, ready, told
 
 KEY = "KABSD-TSK-0001"
 
@@ -47,15 +49,12 @@ def test_a_claim_writes_the_assignment_record_and_a_line_of_the_worklog(yard, it
         f"+ updated: {day(yard)}",
         "- owner: null",
         "+ owner: codex",
+        f"+ dibs: {uid(yard)} 1.1 codex s1 2h",
         "+ assignee_agent: codex",
         "+ assignee_tier: 1",
         f"+ assigned_at: {stamp(now)}",
         "+ lease_ttl: 2h",
         f"+ lease_expires_at: {stamp(now + 2 * HOUR)}",
-        "+ scope: []",
-        "+ constraints: []",
-        "+ handoff_reason: null",
-        f"+ dibs: {uid(yard)} 1.1 codex s1 2h",
         f"+ {minute(yard)} [agent=codex] [model=unknown] InProgress: started (dibs 1.1 #{seq})",
     ]
 
@@ -65,17 +64,12 @@ def test_the_end_clears_the_record_and_keeps_the_owner_and_the_token(yard, item)
     codex.claim(KEY)
     held = yard.text(item)
     codex.do(c.Complete(KEY, note="it works\nas it should"))
-    seq, said = yard.events(KEY)[-1].seq, "it works as it should"
+    seq, step = yard.events(KEY)[-1].seq, "it works as it should"
     changed = difference(held, yard.text(item))
     assert [line for line in changed if line.startswith("+")] == [
         "+ state: Done",
-        "+ assignee_agent: null",
-        "+ assignee_tier: null",
-        "+ assigned_at: null",
-        "+ lease_ttl: null",
-        "+ lease_expires_at: null",
         f"+ dibs: {uid(yard)} 1.1",
-        f"+ {minute(yard)} [agent=codex] [model=unknown] Done: completed: {said} (dibs 1.1 #{seq})",
+        f"+ {minute(yard)} [agent=codex] [model=unknown] Done: completed: {step} (dibs 1.1 #{seq})",
     ]
     assert "owner: codex\n" in yard.text(item)
 
@@ -206,3 +200,133 @@ def test_a_title_with_a_colon_is_read_as_it_was_meant(yard):
     yard.kano(KEY, title="Fix: the login")
     yard.sync()
     assert yard.task(KEY).terms.title == "Fix: the login"
+
+
+# Which work is offered, and whose key it is.
+
+
+def kano_file(yard, name: str, *lines: str, body: str = "") -> str:
+    head = "".join(f"{line}\n" for line in lines)
+    text = body or "".join(f"# {title}\ntext\n" for title in SECTIONS)
+    return yard.put(f"{KANO}/task/0000/{name}.md", f"---\n{head}---\n{text}")
+
+
+@pytest.mark.parametrize("short", ["019b1111", "019B1111-0000", ""])
+def test_a_reference_with_the_beginning_of_a_uid_names_that_item(yard, short):
+    for number, uid_ in ((1, "019b1111"), (2, "019b2222")):
+        kano_file(
+            yard, f"P-TSK-0097_{number}", "id: P-TSK-0097", f"uid: {uid_}-0000-7000-8000-000000000003",
+            "title: x", f"state: {'Done' if number == 1 else 'Proposed'}",
+        )  # fmt: skip
+    named = f"P-TSK-0097@{short}" if short else "P-TSK-0097"
+    kano_file(
+        yard,
+        "P-TSK-0098_w",
+        "id: P-TSK-0098",
+        "title: w",
+        "state: Proposed",
+        f"links:\n  blocked_by:\n  - {named}",
+    )
+    yard.sync()
+    assert ready(yard) == ["P-TSK-0097-2", "P-TSK-0098"]
+    yard.agent("codex", "s1").claim("P-TSK-0098")
+
+
+def test_a_reference_with_another_uid_names_nothing(yard):
+    kano_file(
+        yard,
+        "P-TSK-0097_d",
+        "id: P-TSK-0097",
+        "uid: 019b1111-0000-7000-8000-000000000003",
+        "title: x",
+        "state: Done",
+    )
+    kano_file(
+        yard,
+        "P-TSK-0098_w",
+        "id: P-TSK-0098",
+        "title: w",
+        "state: Proposed",
+        "blocked_by: [P-TSK-0097@019b9999]",
+    )
+    assert "P-TSK-0097@019b9999, which is not there" in told(yard.sync())
+    assert ready(yard) == []
+
+
+@pytest.mark.parametrize("name", ["P-TSK-0096_GUIDE", "P-TSK-0096_zzz"])
+def test_the_file_whose_id_is_the_key_gets_it(yard, name):
+    """Not one that is only named so: that is an attachment."""
+    kano_file(yard, name, "uid: 019b0000-0000-7000-8000-000000000001", body="An attachment\n")
+    kano_file(yard, "P-TSK-0096_real", "id: P-TSK-0096", "title: The real item", "state: Proposed")
+    report = yard.sync()
+    assert yard.task("P-TSK-0096").terms.title == "The real item"
+    assert yard.task("P-TSK-0096-2") is None
+    assert f"{name}.md: it has no id" in told(report)
+    yard.sync(Options(everything=True))
+    assert yard.task("P-TSK-0096-2") is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "offered"),
+    [
+        ("Task", True),
+        ("Bug", True),
+        ("UserStory", True),
+        ("Epic", False),
+        ("feature", False),
+        ("", True),
+    ],
+)
+def test_containers_are_never_offered(yard, type_, offered):
+    yard.kano(KEY, type=type_)
+    yard.sync()
+    assert ready(yard) == ([KEY] if offered else [])
+    if not offered:
+        assert yard.agent("codex", "s1").refused(c.Claim(KEY)) == "gate_not_met"
+
+
+def test_the_types_that_are_offered_can_be_named(yard):
+    yard.put("dibs.toml", '[backlogs.kano]\noffer = ["Bug"]\n')
+    yard.kano(KEY, type="Task")
+    yard.kano("KABSD-TSK-0002", type="Bug")
+    report = yard.sync()
+    assert report.problems == ()
+    assert ready(yard) == ["KABSD-TSK-0002"]
+
+
+def test_a_section_may_be_filled_under_the_second_of_two_equal_headings(yard):
+    text = "# Context\n\n" + "".join(f"# {title}\ntext\n" for title in SECTIONS)
+    kano_file(yard, "P-TSK-0001_x", "id: P-TSK-0001", "title: x", "state: Proposed", body=text)
+    yard.sync()
+    assert ready(yard) == ["P-TSK-0001"]
+
+
+@pytest.mark.parametrize(("word", "priority"), [("High", 1), ("P0", 0), ("low", 3), ("Urgent", 0)])
+def test_a_priority_may_be_a_word(yard, word, priority):
+    yard.kano(KEY, priority=word)
+    yard.sync()
+    assert yard.task(KEY).terms.priority == priority
+
+
+@pytest.mark.parametrize("quote", ["'", '"', ""])
+def test_a_date_keeps_its_quotes(yard, quote):
+    path = yard.kano(KEY, updated=f"{quote}2026-01-10{quote}")
+    yard.sync()
+    yard.agent("codex", "s1").claim(KEY)
+    day = iso(yard.now())[:10]
+    assert f"\nupdated: {quote}{day}{quote}\n" in yard.text(path)
+
+
+@pytest.mark.parametrize("owner", ["null", "alice", '""', "'bo b'"])
+def test_a_claim_and_a_release_leave_the_pointer_the_day_and_the_worklog(yard, owner):
+    path = yard.kano(KEY, owner=owner)
+    before = yard.text(path)
+    yard.sync()
+    codex = yard.agent("codex", "s1")
+    for command in (c.Claim(KEY), c.Block(KEY, reason="r"), c.Unblock(KEY), c.Claim(KEY)):
+        codex.do(command)
+        assert "null\n" not in yard.text(path).partition("\ndibs:")[2].partition("---")[0]
+    codex.do(c.Release(KEY))
+    left = difference(before, yard.text(path))
+    assert {line[2:6] for line in left} == {"dibs", "upda", iso(yard.now())[:4]}
+    assert yard.faults() == ()

@@ -18,7 +18,7 @@ KEY = "KABSD-TSK-0001"
 SECOND_KEY = "KABSD-TSK-0002"
 
 
-def told(report) -> str:
+def problems_in(report) -> str:
     return "\n".join(str(problem) for problem in report.problems)
 
 
@@ -111,7 +111,7 @@ def test_dependencies_follow_the_file(yard):
 def test_a_cycle_in_the_files_ends_and_is_reported(yard):
     yard.kano(KEY, blocked_by=f"[{SECOND_KEY}]")
     yard.kano(SECOND_KEY, blocked_by=f"[{KEY}]")
-    assert "cycle" in told(yard.sync())
+    assert "cycle" in problems_in(yard.sync())
     waits = [yard.task(key).waits_on for key in (KEY, SECOND_KEY)]
     assert sorted(waits) == [0, 1]
     assert yard.faults() == ()
@@ -168,7 +168,7 @@ def test_a_state_in_the_file_does_not_end_a_lease(yard):
     yard.agent("codex", "s1").claim(KEY)
     yard.edit(path, "state: InProgress", "state: Done")
     report = yard.sync()
-    assert "somebody holds" in told(report)
+    assert "somebody holds" in problems_in(report)
     assert yard.task(KEY).state == "in_progress"
     assert yard.task(KEY).lease.session == "s1"
 
@@ -179,10 +179,10 @@ def test_a_file_moves_only_what_nobody_holds(yard):
     yard.sync()
     yard.agent("codex", "s1").claim(KEY)
     task = yard.task(KEY)
-    said = BacklogItem(
+    item = BacklogItem(
         "kano", task.origin_ask_ref, KEY, task.terms.title, 1, task.item, state="complete"
     )
-    yard.person("ana").do(c.Sync((said,)))
+    yard.person("ana").do(c.Sync((item,)))
     assert yard.task(KEY).state == "in_progress"
     assert yard.task(KEY).lease.session == "s1"
 
@@ -217,7 +217,7 @@ def test_every_earlier_state_of_the_file_is_behind(yard, steps):
 
 
 def test_an_item_that_was_finished_elsewhere_since_it_was_listed_cannot_be_claimed(yard):
-    """C14: the file is read again at the claim."""
+    """The file is read again at the claim."""
     path = yard.kano(KEY)
     yard.sync()
     yard.edit(path, "state: Proposed", "state: Done")
@@ -322,7 +322,7 @@ def test_a_lease_that_names_another_board_is_reported_and_never_followed(yard):
     other = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
     path = yard.kano(KEY, dibs=f"{other} 7.3 codex s1 30d", lease_expires_at="2099-01-01T00:00:00Z")
     report = yard.sync()
-    assert f"another board, {other}" in told(report)
+    assert f"another board, {other}" in problems_in(report)
     assert yard.task(KEY).lease is None
     assert yard.task(KEY).token == Token(0, 0)
     before = yard.text(path)
@@ -340,7 +340,7 @@ def test_the_same_item_in_two_files_is_one_task(yard):
     yard.put(f"{KANO}/bug/{KEY}_copy.md", yard.text(f"{KANO}/task/0000/{KEY}_some-work.md"))
     report = yard.sync()
     assert report.added == 1
-    assert "the same item as" in told(report)
+    assert "the same item as" in problems_in(report)
 
 
 def test_two_items_with_one_id_are_two_tasks(yard):
@@ -349,7 +349,7 @@ def test_two_items_with_one_id_are_two_tasks(yard):
     yard.put(f"{KANO}/task/0001/{KEY}_other.md", other)
     report = yard.sync()
     assert report.added == 2
-    assert "has the same id" in told(report)
+    assert "has the same id" in problems_in(report)
     assert {yard.task(KEY).uid, yard.task(f"{KEY}-2").uid} == {
         "019ba3c4-6d62-7ca6-b194-85f4752b0001",
         "019ba3c4-6d62-7ca6-b194-aaaaaaaaaaaa",
@@ -359,7 +359,7 @@ def test_two_items_with_one_id_are_two_tasks(yard):
 
 def test_an_item_without_an_id_is_known_by_its_name(yard):
     yard.put(f"{KANO}/task/KABSD-TSK-0077_x.md", TASK.replace("id: KABSD-TSK-0141\n", ""))
-    assert "it has no id" in told(yard.sync())
+    assert "it has no id" in problems_in(yard.sync())
     assert yard.task("KABSD-TSK-0077") is not None
 
 
@@ -376,12 +376,12 @@ def test_a_uid_that_comes_later_makes_no_second_task(yard):
     "data", [b"", b"no frontmatter\n", b"---\nid: X-1\n", b"---\n{id: X-1}\n---\n", b"\x00\xff"]
 )
 def test_what_is_no_item_is_reported_and_left_alone(yard, data):
-    """C13: nobody can claim it, and it does not stop the others."""
+    """Nobody can claim it, and it does not stop the others."""
     yard.kano(KEY)
     path = yard.put(f"{KANO}/task/KABSD-TSK-0099_x.md", data)
     report = yard.sync()
     assert report.added == 1
-    assert path in told(report)
+    assert path in problems_in(report)
     assert yard.agent().refused(c.Claim("KABSD-TSK-0099")) == "unknown_task"
     assert (yard.root / path).read_bytes() == data
 
@@ -410,7 +410,7 @@ def test_a_file_that_is_gone_leaves_its_task_which_nobody_begins(yard):
     text = yard.text(path)
     os.remove(yard.root / path)
     os.remove(yard.root / other)
-    assert told(yard.sync()).count("not there, or cannot be read") == 2
+    assert problems_in(yard.sync()).count("not there, or cannot be read") == 2
     assert yard.task(KEY).state == "open"
     assert yard.agent().refused(c.Claim(KEY)) == "gate_not_met"
     assert yard.agent().refused(c.Next()) == "nothing_ready"
@@ -444,7 +444,7 @@ def test_who_holds_an_item_finishes_it_whatever_became_of_its_file(yard):
     os.remove(yard.root / path)
     done = codex.do(c.Complete(KEY))
     assert done.task.state == "complete"
-    assert "was not written" in done.said[-1]
+    assert "was not written" in done.warnings[-1]
     assert yard.sync().unwritten == 0
 
 
@@ -456,14 +456,14 @@ def test_a_file_that_another_machine_has_bars_nobody(yard):
     os.remove(yard.root / path)
     assert yard.sync().problems == ()
     outcome = yard.agent().claim(KEY)
-    assert "cannot be read" in outcome.said[0]
+    assert "cannot be read" in outcome.warnings[0]
 
 
 def test_a_changed_id_is_told_with_the_key_that_stays(yard):
     path = yard.kano(KEY)
     yard.sync()
     yard.edit(path, f"id: {KEY}", "id: KABSD-TSK-0777")
-    assert f"its task keeps the key {KEY}" in told(yard.sync())
+    assert f"its task keeps the key {KEY}" in problems_in(yard.sync())
 
 
 def test_a_broken_item_that_was_never_read_says_why_it_is_no_task(yard):
@@ -497,7 +497,7 @@ def test_a_file_that_cannot_be_written_costs_no_claim_and_is_written_later(yard)
         pytest.skip("this user may write everywhere")
     outcome = yard.agent().claim(KEY)
     assert outcome.task.state == "in_progress"
-    assert "dibs sync" in outcome.said[0]
+    assert "dibs sync" in outcome.warnings[0]
     folder.chmod(0o700)
     assert yard.sync().written == 1
 

@@ -48,8 +48,8 @@ def only(text: str):
     return item, [str(problem) for problem in problems]
 
 
-def written(text: str, told) -> dict:
-    return json.loads(Workgraph().written(PATH, file(text), {"t": told}))
+def written(text: str, output) -> dict:
+    return json.loads(Workgraph().written(PATH, file(text), {"t": output}))
 
 
 # What is read.
@@ -382,8 +382,8 @@ def test_our_own_lease_is_no_lock_of_another_tool():
 def test_a_damaged_registry_is_told_to_who_begins_work():
     damaged = registry_of("service/registry.json", b"{")
     _, problems = Workgraph(damaged).read(PATH, file(node("t")), NOW)
-    told = [(problem.path, problem.warns) for problem in problems]
-    assert told == [("service/registry.json", True)]
+    reported = [(problem.path, problem.warns) for problem in problems]
+    assert reported == [("service/registry.json", True)]
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"agents": {"agent-1": {"pid', b"\xff\x00", b"[]", b"{}"])
@@ -441,9 +441,9 @@ def test_an_old_graph_is_healed_with_its_claims_and_nothing_else():
     )
     assert graphs.stale_claims(read(healed)[0]) == []
     for before, after in zip(data.splitlines()[1:], healed.splitlines()[1:], strict=True):
-        told = json.loads(before) | {"status": "open"}
+        expected = json.loads(before) | {"status": "open"}
         assert json.loads(after) == {
-            key: told[key] for key in told if key not in ("assigned", "started_at")
+            key: expected[key] for key in expected if key not in ("assigned", "started_at")
         }
 
 
@@ -451,8 +451,8 @@ def test_an_old_graph_is_healed_with_its_claims_and_nothing_else():
 
 
 def test_a_claim_is_written_with_all_that_belongs_to_it():
-    told = record(IN_PROGRESS, "codex-2", [step(3, text="first\ntry", model="opus")], attempts=3)
-    assert written(node("t", log=[graphs.entry("made")], tags=["x"]), told) == {
+    claimed = record(IN_PROGRESS, "codex-2", [step(3, text="first\ntry", model="opus")], attempts=3)
+    assert written(node("t", log=[graphs.entry("made")], tags=["x"]), claimed) == {
         "kind": "task",
         "id": "t",
         "title": "Task t",
@@ -539,10 +539,10 @@ def test_completion_is_dated_by_its_step_and_the_tools_own_date_stays():
 
 @pytest.mark.parametrize("state", [OPEN, IN_PROGRESS, BLOCKED])
 def test_what_goes_on_is_not_completed(state):
-    told = record(state, "codex-2")
-    assert "completed_at" not in written(node("t", status="done", completed_at=BEGUN), told)
+    going = record(state, "codex-2")
+    assert "completed_at" not in written(node("t", status="done", completed_at=BEGUN), going)
     given_back = node("t", status="incomplete", completed_at=BEGUN)
-    assert ("completed_at" in written(given_back, told)) == (state == OPEN)
+    assert ("completed_at" in written(given_back, going)) == (state == OPEN)
 
 
 @pytest.mark.parametrize(
@@ -669,14 +669,14 @@ def shape(text: bytes) -> tuple[list[str], bytes]:
     return ours, text[text.rindex(b"}") :]
 
 
-def agrees(item, told) -> None:
+def agrees(item, output) -> None:
     """The file says what the board says."""
-    assert item.state == told.task.state
-    if told.task.token.number:
-        assert item.pointer == told.pointer
-    if told.task.lease:
-        assert item.owner == told.holder.name
-        assert item.expires <= told.task.lease.expires
+    assert item.state == output.task.state
+    if output.task.token.number:
+        assert item.pointer == output.pointer
+    if output.task.lease:
+        assert item.owner == output.holder.name
+        assert item.expires <= output.task.lease.expires
     elif item.state not in (COMPLETE, DROPPED):
         assert item.owner == ""
 

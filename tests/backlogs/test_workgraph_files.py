@@ -151,9 +151,9 @@ def test_an_agent_that_is_over_by_the_registry_is_dead_whatever_runs(status):
 
 @pytest.mark.parametrize("status", ["starting", "working", "idle", "stopping", "odd", None])
 def test_an_agent_lives_as_long_as_its_process(status, gone):
-    known = Registry({"a": {"pid": ME, "status": status}, "b": {"pid": gone, "status": status}})
-    assert known.dead("a", this_machine()) is False
-    assert known.dead("b", this_machine()) is True
+    registry = Registry({"a": {"pid": ME, "status": status}, "b": {"pid": gone, "status": status}})
+    assert registry.dead("a", this_machine()) is False
+    assert registry.dead("b", this_machine()) is True
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_the_registry_lies_below_the_folder_of_the_graph(tmp_path):
     (tmp_path / ".workgraph" / "service").mkdir()
     path = tmp_path / ".workgraph" / "service" / "registry.json"
     path.write_text(json.dumps({"agents": {"agent-1": {"pid": ME, "status": "working"}}}))
-    known = read_registry(root)
-    assert known.problem is None
-    assert known.dead("agent-1", this_machine()) is False
+    registry = read_registry(root)
+    assert registry.problem is None
+    assert registry.dead("agent-1", this_machine()) is False
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"agents": []}', "\x00", "[" * 100_000])
@@ -180,10 +180,10 @@ def test_a_damaged_registry_is_not_none_and_says_so(tmp_path, text):
     root = graph_in(tmp_path, ".wg")
     (tmp_path / ".wg" / "service").mkdir()
     (tmp_path / ".wg" / "service" / "registry.json").write_text(text)
-    known = read_registry(root)
-    assert known.dead("agent-1", this_machine()) is None
-    assert str(known.problem).startswith(".wg/service/registry.json: the registry is of no use")
-    assert known.problem.warns
+    registry = read_registry(root)
+    assert registry.dead("agent-1", this_machine()) is None
+    assert str(registry.problem).startswith(".wg/service/registry.json: the registry is of no use")
+    assert registry.problem.warns
 
 
 def test_a_registry_that_cannot_be_read_says_so(tmp_path):

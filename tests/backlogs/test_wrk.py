@@ -7,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.backlogs.formats.wrk import locked_since, sessions_in
+from dibs.backlogs.report import Options
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR, MINUTE, SECOND, iso
+from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND, iso
+from kit.backlogs import ready, told
 
 KEY = "WRK-157"
+ALL = Options(everything=True)
 
 
 def locked_by(yard, path) -> str:
@@ -149,3 +152,115 @@ def test_the_lock_of_a_session_that_is_not_listed_is_free_at_once(yard, others, 
         claude.do(c.Claim(KEY))
     else:
         assert claude.refused(c.Claim(KEY)) == "locked_in_file"
+
+
+# Which work is offered.
+
+
+@pytest.mark.parametrize("folder", ["archive", "archived", "done", "archive/2026-02", "closed"])
+@pytest.mark.parametrize("status", ["pending", "working", "blocked", "whatever"])
+def test_what_is_in_a_folder_of_finished_work_is_not_offered_whatever_its_status(
+    yard, folder, status
+):
+    path = yard.wrk(folder=folder, status=status)
+    before = yard.text(path)
+    report = yard.sync()
+    assert yard.task(KEY).state == "complete"
+    assert ready(yard) == []
+    assert "the folder decides" in told(report)
+    assert yard.text(path) == before
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ("superseded", "dropped"),
+        ("closed", "complete"),
+        ("resolved", "complete"),
+        ("resolved-duplicate", "complete"),
+        ("Resolved-Upstream", "complete"),
+        ("unresolved", "open"),
+    ],
+)
+def test_words_for_the_end_are_final(yard, status, state):
+    yard.wrk(status=status)
+    yard.sync()
+    assert yard.task(KEY).state == state
+    assert ready(yard) == []
+
+
+def test_of_two_copies_the_final_one_counts(yard):
+    yard.wrk(folder="pending", status="pending")
+    yard.wrk(folder="review-queue", status="done")
+    assert "the same item as" in told(yard.sync())
+    assert yard.task(KEY).state == "complete"
+
+
+@pytest.mark.parametrize("late", ["a", "b"])
+def test_of_two_copies_the_later_one_counts(yard, late):
+    for folder in ("a", "b"):
+        day = "2026-03-02" if folder == late else "2026-03-01"
+        yard.wrk(folder=folder, updated_at=day, priority="low" if folder == late else "high")
+    yard.sync()
+    assert yard.task(KEY).terms.priority == 3
+
+
+def test_another_title_under_the_same_id_is_another_item(yard):
+    yard.wrk(folder="done", status="done", title="First work")
+    other = yard.wrk(folder="pending", title="Other work")
+    report = yard.sync()
+    assert "has the same id WRK-157; its task is WRK-157-2" in told(report)
+    assert [yard.task(key).terms.title for key in (KEY, f"{KEY}-2")] == ["First work", "Other work"]
+    assert yard.sync(ALL).added == 0
+    claude = yard.agent("claude", "s1")
+    claude.do(c.Claim(f"{KEY}-2"))
+    assert "status: working" in yard.text(other)
+    assert "status: done" in yard.text(f".claude/work-queue/done/{KEY}.md")
+    yard.edit(other, "Other work", "Other work, named better")
+    yard.sync()
+    assert yard.task(f"{KEY}-2").terms.title == "Other work, named better"
+    claude.do(c.Release(f"{KEY}-2"))
+    assert "status: pending" in yard.text(other)
+    assert yard.faults() == ()
+
+
+def test_an_item_waits_until_its_own_time(yard):
+    yard.wrk(not_before=iso(yard.now() + DAY)[:10])
+    yard.wrk("WRK-2", not_before="2020-01-01")
+    yard.wrk("WRK-3", not_before="soon")
+    yard.sync()
+    assert ready(yard) == ["WRK-2"]
+    assert yard.agent("claude", "s1").refused(c.Claim(KEY)) == "gate_not_met"
+    yard.advance(24 * 3600)
+    yard.sync()
+    assert ready(yard) == [KEY, "WRK-2"]
+
+
+def test_nothing_complains_about_what_dibs_wrote_itself(yard):
+    yard.wrk(folder="pending")
+    yard.sync()
+    claude = yard.agent("claude", "s1")
+    for command in (
+        c.Claim(KEY),
+        c.Block(KEY, reason="r"),
+        c.Unblock(KEY),
+        c.Claim(KEY),
+        c.Complete(KEY),
+    ):
+        claude.do(command)
+        assert yard.sync(ALL).problems == ()
+
+
+def test_a_fault_is_told_of_the_file_that_has_it(yard):
+    """Not of another file that is damaged too."""
+    damaged, gone = yard.wrk("WRK-2"), yard.wrk("WRK-3")
+    yard.put(".claude/work-queue/pending/WRK-1.md", "")
+    yard.sync()
+    claude = yard.agent("claude", "s1")
+    for key in ("WRK-2", "WRK-3"):
+        claude.do(c.Claim(key))
+    yard.edit(damaged, "status:", "<<<<<<< HEAD\nstatus:")
+    (yard.root / gone).unlink()
+    yard.advance(3700)
+    assert f"{damaged}: it is neither" in " ".join(claude.do(c.Renew("WRK-2")).said)
+    assert f"{gone}: it is not there" in " ".join(claude.do(c.Renew("WRK-3")).said)

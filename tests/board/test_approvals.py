@@ -66,9 +66,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("who", "said", "code"), REFUSED.values(), ids=REFUSED)
-def test_hours_are_not_approved_by_whoever_or_too_early(bench, day, who, said, code):
-    assert who(bench).refused(approve(bench, "ana", *day).but(**said)) == code
+@pytest.mark.parametrize(("who", "message", "code"), REFUSED.values(), ids=REFUSED)
+def test_hours_are_not_approved_by_whoever_or_too_early(bench, day, who, message, code):
+    assert who(bench).refused(approve(bench, "ana", *day).but(**message)) == code
     assert approving.check(bench.board) == []
 
 

@@ -69,12 +69,12 @@ def test_the_area_of_a_task_is_the_first_that_its_scope_names(scope, area):
 def test_a_code_that_is_not_approved_is_refused_and_the_approved_ones_are_named(booked):
     ana = booked.person("ana")
     before = booked.snapshot()
-    asks = (
+    commands = (
         c.Add(booked.terms(charge_code="ACME-9")),
         c.Edit("T-1", charge_code="ACME-9"),
         c.Intake((c.Add(booked.terms(charge_code="ACME-9"), channel="mail", origin_ask_ref="1"),)),
     )
-    for command in asks[:1] + asks[2:]:
+    for command in commands[:1] + commands[2:]:
         with pytest.raises(Refused) as problem:
             ana.do(command)
         assert problem.value.code == "bad_charge_code"
@@ -137,31 +137,31 @@ def test_a_task_shows_what_it_is_booked_on(sold):
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "markdown", "ics", "toggl"])
 def test_every_format_knows_codes_areas_and_what_is_billed(sold, form):
-    def asked(*options):
+    def sheet(*options):
         return sold.ok("timesheet", "--format", form, *options).out
 
     listed = form in ("ics", "toggl")
     by_task = () if listed else ("--by", "task")
-    billed = asked(*by_task, "--billable")
+    billed = sheet(*by_task, "--billable")
     assert "T-1" in billed
     assert "T-2" not in billed
-    assert "T-2" in asked(*by_task, "--not-billable")
-    coded = asked(*by_task, "--charge-code", "=2+2")
+    assert "T-2" in sheet(*by_task, "--not-billable")
+    coded = sheet(*by_task, "--charge-code", "=2+2")
     assert "T-2" in coded
     assert "T-1" not in coded
     if not listed:
-        assert "ACME-1" in asked("--by", "charge_code")
-        assert "web" in asked("--by", "area")
+        assert "ACME-1" in sheet("--by", "charge_code")
+        assert "web" in sheet("--by", "area")
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "ics", "toggl"])
 def test_a_code_that_the_board_never_had_is_a_slip_and_no_empty_sheet(sold, form):
-    asked = ("timesheet", "--format", form, "--week", "2020-W01", "--charge-code")
-    told = sold.fails(2, *asked, "ACME-2", "--json").error
-    assert (told["code"], told["facts"]["known"]) == ("bad_charge_code", ["ACME-1", "=2+2"])
-    assert "ACME-1, =2+2" in sold.fails(2, *asked, "ACME-2").err
+    command = ("timesheet", "--format", form, "--week", "2020-W01", "--charge-code")
+    refusal = sold.fails(2, *command, "ACME-2", "--json").error
+    assert (refusal["code"], refusal["facts"]["known"]) == ("bad_charge_code", ["ACME-1", "=2+2"])
+    assert "ACME-1, =2+2" in sold.fails(2, *command, "ACME-2").err
     for known in ("ACME-1", "=2+2", ""):
-        sold.ok(*asked, known)
+        sold.ok(*command, known)
 
 
 def test_a_code_that_was_in_use_before_is_still_known(tmp_path, kind):

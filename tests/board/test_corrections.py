@@ -190,12 +190,12 @@ def test_what_is_shown_before_is_what_comes_of_it(worked_on):
     def days(since, until):
         return [("one", since, START + H), ("two", START + H, until)]
 
-    told = days_with(worked_on.board, days, old.but(ended=START + 2 * H), old)
-    assert [(one.day, one.before, one.after) for one in told.days] == [
+    preview = days_with(worked_on.board, days, old.but(ended=START + 2 * H), old)
+    assert [(one.day, one.before, one.after) for one in preview.days] == [
         ("one", H, H),
         ("two", 9 * H, H),
     ]
-    assert told.more == 0
+    assert preview.more == 0
 
 
 def test_what_is_approved_is_corrected_after_it_was_opened_again(worked_on):
@@ -267,7 +267,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("how", TAMPERING)
-def test_41_tampering_with_corrections_is_found(apart, how):
+def test_tampering_with_corrections_is_found(apart, how):
     bench = ten_hours(apart)
     ana = bench.person("ana")
     bench.agent("codex", "s1").do(c.ReportUsage(number(bench, "T-2"), 5, 5, "actual"))
@@ -347,10 +347,10 @@ def test_a_correction_is_shown_in_local_time_and_utc_and_written_after_yes(done)
     assert "2026-03-02 09:00:00 CET (2026-03-02T08:00:00Z)" in refused.err
     assert "2026-03-02 2:30:00 (now 0:00:00)" in refused.err
     assert len(done.json("stint", "list", "--month", "2026-03")["stints"]) == 0
-    told = done.json(*command, *BERLIN, "--yes")
-    assert told["stint"]["started_at"] == "2026-03-02T08:00:00Z"
+    reply = done.json(*command, *BERLIN, "--yes")
+    assert reply["stint"]["started_at"] == "2026-03-02T08:00:00Z"
     [stint] = done.json("stint", "list", "--month", "2026-03")["stints"]
-    assert (stint["number"], stint["source"]) == (told["stint"]["number"], "added")
+    assert (stint["number"], stint["source"]) == (reply["stint"]["number"], "added")
     assert done.ok("log", "--verify")
 
 
@@ -367,7 +367,7 @@ def test_what_was_amended_to_nothing_is_in_nobodys_way_and_can_be_put_right_agai
 
 
 @pytest.mark.parametrize(
-    ("until", "said", "listed", "more"),
+    ("until", "shown", "listed", "more"),
     [
         ("2025-03-03 00:00", "2025-03-02 15:00:00 (now 0:00:00); nothing", 1, 0),
         ("2025-03-06 00:00", "2025-03-04 24:00:00 (now 0:00:00), and 1 more day; nothing", 4, 0),
@@ -376,21 +376,21 @@ def test_what_was_amended_to_nothing_is_in_nobodys_way_and_can_be_put_right_agai
         ("2025-06-10 12:00", ", and 98 more days; nothing", 31, 70),
     ],
 )
-def test_a_correction_counts_every_day_that_it_touches(done, until, said, listed, more):
+def test_a_correction_counts_every_day_that_it_touches(done, until, shown, listed, more):
     """Up to midnight is not the next day; beyond a month the days are counted, and not listed."""
     command = ("stint", "add", "T-1", "--from", "2025-03-02 09:00", "--to", until, *BERLIN)
-    assert said in done.run(*command).err
+    assert shown in done.run(*command).err
     facts = done.run(*command, "--json").error["facts"]
     assert (len(facts["days"]), facts["more_days"]) == (listed, more)
 
 
 def test_without_a_zone_it_is_that_of_the_actor(done):
     done.ok("actor", "set", "ana", "--zone", "America/New_York", "--as", "ana")
-    told = done.json(
+    reply = done.json(
         "stint", "add", "T-1", "--from", "2026-07-01 09:00", "--to", "2026-07-01 10:00",
         "--reason", "x", "--yes", "--backdated", "--as", "ana",
     )  # fmt: skip
-    assert told["stint"]["started_at"] == "2026-07-01T13:00:00Z"
+    assert reply["stint"]["started_at"] == "2026-07-01T13:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -430,8 +430,8 @@ def test_an_amendment_shows_both_and_the_timesheet_says_corrected(done):
     shown = done.run("stint", "amend", str(number), "--from", "2h", *BERLIN)
     assert shown.code == 2
     assert "becomes" in shown.err
-    told = done.ok("stint", "amend", str(number), "--from", "2h", *BERLIN, "--yes").out
-    assert f"counts in the place of {number}" in told
+    output = done.ok("stint", "amend", str(number), "--from", "2h", *BERLIN, "--yes").out
+    assert f"replaces stint {number}" in output
     sheet = done.json("timesheet", "--from", "2026-01-01", "--to", "2090-01-01")["timesheet"]
     assert sheet["total"]["corrected"] == 1
     assert sheet["total"]["effort_us"] > 7_000 * SECOND

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dibs.board.explain import status, why
-from dibs.board.facts.queue import is_ready
 from dibs.board.queries import ready
 from dibs.domain import commands as c
 from dibs.domain.instants import HOUR
@@ -97,7 +96,7 @@ def test_a_cycle_is_refused_and_shown(bench, ana):
 
 
 def test_a_cycle_that_is_there_all_the_same_ends_every_walk(apart):
-    """An imported graph may hold one (D13)."""
+    """An imported graph may hold one."""
     ana = apart.person("ana")
     add(apart), add(apart, after=(A,)), add(apart, after=(B,))
     apart.change("INSERT INTO dependency (board, task, on_task) VALUES (1, 1, 3)")
@@ -199,7 +198,7 @@ def test_two_scopes_of_one_session_may_overlap(bench, codex):
 
 
 def test_a_late_renewal_is_refused_where_somebody_came_into_the_scope(bench, codex):
-    """E23: two live scopes."""
+    """Two live scopes."""
     add(bench, scope=("src/**",)), add(bench, scope=("src/a.py",))
     codex.claim(A, ttl=60_000_000)
     bench.advance(61)
@@ -282,7 +281,6 @@ def test_next_does_not_exceed_the_most_that_an_actor_may_hold(bench, codex):
 
 
 def test_paused_is_not_a_failure_and_a_claim_goes_on(bench, codex, ana):
-    """D7."""
     add(bench), add(bench)
     ana.do(c.Pause(reason="release day"))
     assert ana.do(c.Pause(reason="again")).entries == ()
@@ -321,7 +319,7 @@ def test_the_rest_after_a_try_keeps_a_task_from_being_offered_and_not_from_a_cla
 
 
 def test_attempts_used_up_by_tries_fail_the_task(bench, codex):
-    """D4: a visible end."""
+    """A visible end."""
     add(bench, max_attempts=2)
     for _ in range(2):
         codex.claim(A)
@@ -338,7 +336,7 @@ def test_a_release_by_hand_is_no_try(bench, codex):
 
 
 def test_ready_is_one_predicate(bench, codex, ana):
-    """C8: what the list shows, what `next` gives, and what the predicate says are the same."""
+    """What the list shows, what `next` gives, what `why` says and the predicate are the same."""
     for number in range(6):
         add(bench, after=(A,) if number == 5 else ())
     add(bench, not_before=bench.now() + HOUR), add(bench), add(bench)
@@ -352,6 +350,8 @@ def test_ready_is_one_predicate(bench, codex, ana):
     for _ in range(2):
         ana.do(c.Sweep(grace=0))
     with bench.board.read() as tx:
-        said = [key for key in tx.task_keys() if is_ready(tx, tx.task(key))]
-    assert said == offered(bench) == ["T-1", "T-5"]
-    assert [codex.do(c.Next()).task.key for _ in said] == said
+        keys = [*tx.task_keys()]
+        output = [key for key in keys if tx.is_ready(tx.task(key).id)]
+    assert output == offered(bench) == ["T-1", "T-5"]
+    assert [key for key in keys if why(bench.board, key)[0][0].why == "ready"] == output
+    assert [codex.do(c.Next()).task.key for _ in output] == output

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from hashlib import sha256
 
 import pytest
 
-from dibs.board.backends import copier
 from dibs.board.execute import Board
+from dibs.board.locate import copier
 from dibs.board.settings import Settings
 from dibs.board.transfer import export, move
 from dibs.board.transfer.scratch import new_file
@@ -115,6 +117,33 @@ def test_nothing_that_waits_at_the_name_of_a_part_is_followed(busy, tmp_path, ho
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert sorted(p.name for p in tmp_path.glob("*saved*")) == ["saved", "saved.part"]
     assert list(tmp_path.glob(".dibs-*")) == []
+
+
+HALF_WRITTEN = """
+import sys
+from dibs.board.transfer.scratch import new_file
+with new_file(sys.argv[1], "a backup"):
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_partial_file_of_a_killed_process_is_removed_by_the_next_one_in_that_folder(tmp_path):
+    """Not while that process is still writing it."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", HALF_WRITTEN, tmp_path / "killed"], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    writer.stdout.readline()
+    [part] = tmp_path.glob(".dibs-*.part")
+    with new_file(str(tmp_path / "meanwhile"), "a backup"):
+        assert part.exists()
+    writer.kill()
+    writer.communicate()
+    assert part.exists()
+    with new_file(str(tmp_path / "after"), "a backup"):
+        assert not part.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["after", "meanwhile"]
 
 
 def test_what_is_there_by_the_time_of_its_name_is_not_overwritten(tmp_path):
@@ -377,12 +406,16 @@ def test_only_people_import_boards(busy, target, tmp_path):
 
 def test_progress_rises_to_the_number_of_rows_and_ends_there(busy, target, tmp_path, monkeypatch):
     monkeypatch.setattr("dibs.storage.copy.STEP", 3)
-    told = []
-    out = export.export(busy.board, str(tmp_path / "b"), lambda *now: told.append(now))
-    assert told[-1] == (out.rows, out.rows) and told == sorted(told) and len(told) > 5
-    told.clear()
-    brought(busy, target, tmp_path / "b", progress=lambda *now: told.append(now))
-    assert told[-1] == (out.rows, out.rows) and told == sorted(told) and len(told) > 10
+    progress = []
+    out = export.export(busy.board, str(tmp_path / "b"), lambda *now: progress.append(now))
+    assert (
+        progress[-1] == (out.rows, out.rows) and progress == sorted(progress) and len(progress) > 5
+    )
+    progress.clear()
+    brought(busy, target, tmp_path / "b", progress=lambda *now: progress.append(now))
+    assert (
+        progress[-1] == (out.rows, out.rows) and progress == sorted(progress) and len(progress) > 10
+    )
 
 
 # Files that are no export.
@@ -390,10 +423,10 @@ def test_progress_rises_to_the_number_of_rows_and_ends_there(busy, target, tmp_p
 
 def sealed(lines: list[bytes], rows: int | None = None) -> bytes:
     """With the digest and the counts that fit: as somebody writes it who means harm."""
-    told = [json.loads(line) for line in lines[1:-1]]
-    head = json.loads(lines[0]) | {"rows": len(told) if rows is None else rows}
+    parsed = [json.loads(line) for line in lines[1:-1]]
+    head = json.loads(lines[0]) | {"rows": len(parsed) if rows is None else rows}
     body = b"\n".join([json.dumps(head).encode(), *lines[1:-1]]) + b"\n"
-    counts = {table: sum(row[0] == table for row in told) for table in TABLES}
+    counts = {table: sum(row[0] == table for row in parsed) for table in TABLES}
     last = {"counts": counts, "sha256": sha256(body).hexdigest()}
     return body + json.dumps(last).encode() + b"\n"
 
@@ -408,8 +441,8 @@ def in_table(table: str, which: int, change):
         begins = b'["%s"' % table.encode()
         place = [n for n, line in enumerate(lines) if line.startswith(begins)][which]
         name, row = json.loads(lines[place])
-        told = change(row)
-        new = [] if told is None else [json.dumps([name, told]).encode()]
+        output = change(row)
+        new = [] if output is None else [json.dumps([name, output]).encode()]
         return sealed([*lines[:place], *new, *lines[place + 1 :]])
 
     return changed
@@ -447,11 +480,11 @@ def whole(lines: list[bytes]) -> bytes:
 
 
 ALIEN = "does not begin like an export"
-CUT = "cut off"
-CHANGED = "its digest is another"
+CUT = "truncated"
+CHANGED = "the digest differs"
 UNSOUND = "is not sound"
 UNSTORED = "cannot be stored"
-COLUMNS = "has not the columns"
+COLUMNS = "does not have the columns"
 
 DAMAGE = {
     "empty": (lambda lines: b"", CUT),
@@ -471,17 +504,17 @@ DAMAGE = {
     "a refusal changed": (lambda lines: whole(lines).replace(b'"held"', b'"hexd"'), CHANGED),
     "a line gone": (lambda lines: whole([*lines[:9], *lines[10:]]), CHANGED),
     "a line twice": (lambda lines: whole([*lines[:9], lines[8], *lines[9:]]), ""),
-    "rows exchanged": (lambda lines: sealed([*lines[:2], lines[3], lines[2], *lines[4:]]), "not what was sent"),
-    "tables exchanged": (lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]), "none belongs"),
+    "rows exchanged": (lambda lines: sealed([*lines[:2], lines[3], lines[2], *lines[4:]]), "differ from the rows that were sent"),
+    "tables exchanged": (lambda lines: sealed([*lines[:2], *lines[-3:1:-1], lines[-1]]), "is out of order"),
     "the board later": (lambda lines: sealed([lines[0], lines[2], lines[1], *lines[3:]]), "not the row of the board"),
-    "no row": (lambda lines: whole([*lines[:2], b'["secrets", {}]', *lines[2:]]), "no row of a table"),
-    "more at the end": (lambda lines: whole([*lines, b"{}"]), "more follows"),
-    "two of them": (lambda lines: whole(lines) * 2, "more follows"),
-    "other counts": (in_last(counts={}), "counts other rows"),
-    "another total": (lambda lines: sealed(lines, rows=5), "counts other rows"),
+    "no row": (lambda lines: whole([*lines[:2], b'["secrets", {}]', *lines[2:]]), "not a row of a table"),
+    "more at the end": (lambda lines: whole([*lines, b"{}"]), "more after its last line"),
+    "two of them": (lambda lines: whole(lines) * 2, "more after its last line"),
+    "other counts": (in_last(counts={}), "row counts are wrong"),
+    "another total": (lambda lines: sealed(lines, rows=5), "row counts are wrong"),
     "an older schema": (in_head(schema=0), "its schema is 0"),
     "a strange schema": (in_head(schema=[1]), "its schema is [1]"),
-    "no time": (in_head(at="noon"), "does not say of which board"),
+    "no time": (in_head(at="noon"), "lacks the board, the time"),
     "another board's head": (in_head(board="0199-other"), "row of another board"),
     "no board": (without("board"), "not the row of the board"),
     "no actor": (without("actor"), UNSOUND),
@@ -521,8 +554,8 @@ def test_a_file_that_is_no_whole_export_is_refused_and_makes_nothing(busy, tmp_p
     with pytest.raises(Refused) as problem:
         brought(busy, store, path)
     assert problem.value.code == "bad_argument"
-    said = problem.value.refusal.message
-    assert f"{path} is no export that can be used" in said and why in said
+    message = problem.value.refusal.message
+    assert f"{path} is no export that can be used" in message and why in message
     assert not (tmp_path / "there").exists()
 
 

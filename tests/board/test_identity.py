@@ -14,7 +14,8 @@ from dibs.board.identity import (
     harness_of,
     identify,
 )
-from dibs.board.queries import actors, session_of_process
+from dibs.board.queries import actors
+from dibs.board.session_lookup import session_of_process
 from dibs.board.verify import verify
 from dibs.domain import checks
 from dibs.domain import commands as c
@@ -83,7 +84,7 @@ MARKS = [mark for harness in KNOWN for mark in harness.marks]
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_P4_inside_a_harness_nobody_is_a_person(mark):
+def test_inside_a_harness_nobody_is_a_person(mark):
     with pytest.raises(Refused) as problem:
         identity(IdentityOptions(person="ana"), around(tty=True, **{mark: "1"}))
     assert problem.value.code == "in_harness"
@@ -95,7 +96,7 @@ def test_a_persons_terminal_inside_an_editor_is_no_harness():
     assert harness_of({"CLAUDECODE": ""}) == ""
 
 
-def test_P5_a_person_is_her_own_session_and_dibs_session_does_not_count():
+def test_a_person_is_her_own_session_and_dibs_session_does_not_count():
     ana = identity(IdentityOptions(person="ana"), around(DIBS_SESSION="s1", DIBS_AGENT="codex"))
     assert (ana.name, ana.person, ana.session) == ("ana", True, "")
     assert identity(IdentityOptions(person="ana", session="desk")).session == "desk"
@@ -107,7 +108,7 @@ def test_P5_a_person_is_her_own_session_and_dibs_session_does_not_count():
     ["", " ", "user", "USER", "<AGENT_NAME>", "agent", "${AGENT}", "{name}", "unknown", "None", "null",
      "anonymous", "your-name", "a b", "-x", "a\nb", "a\x1b[0m", "x" * 65, "ana/bob", "\ud800"],
 )  # fmt: skip
-def test_P3_empty_names_and_placeholders_are_refused(name):
+def test_empty_names_and_placeholders_are_refused(name):
     assert code_of(IdentityOptions(person=name)) == "bad_argument"
     assert code_of(IdentityOptions(agent=name, session="s1")) == "bad_argument"
 
@@ -157,7 +158,7 @@ def test_strict_accepts_only_what_was_said():
 # Sessions and processes.
 
 
-def test_C4_a_session_is_found_by_the_process_above_never_by_a_shared_file(bench):
+def test_a_session_is_found_by_the_process_above_never_by_a_shared_file(bench):
     bench.add()
     process = Linux().process(os.getpid())
     codex = bench.agent("codex", "s1")
@@ -167,7 +168,7 @@ def test_C4_a_session_is_found_by_the_process_above_never_by_a_shared_file(bench
     assert session_of_process(bench.board, "claude", process) is None
 
 
-def test_E13_a_reused_pid_is_not_the_same_process(bench):
+def test_a_reused_pid_is_not_the_same_process(bench):
     bench.add()
     process = Process("boot-1", "pid:[1]", 4242, 100)
     codex = bench.agent("codex", "s1")
@@ -241,7 +242,7 @@ def test_an_agents_name_is_not_a_persons_and_the_other_way_round(bench):
         assert problem.value.code == "wrong_kind_of_name"
 
 
-def test_E18_a_name_an_alias_and_another_case_are_one_actor(bench):
+def test_a_name_an_alias_and_another_case_are_one_actor(bench):
     bench.add()
     ana = bench.person("ana")
     bench.board.execute(ana.identity, c.SetActor("ana", add_aliases=("ana@example.org",)))
@@ -418,12 +419,12 @@ def test_what_was_said_comes_before_what_hooks_said():
 
 def test_a_command_does_not_forget_the_process_that_hooks_named_if_it_runs_below_it():
     above = ancestors(Linux())[0]
-    said = {"DIBS_AGENT": "claude", "DIBS_SESSION": "c1"}
-    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **said).place.process == above
-    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **said).place.watched
+    names = {"DIBS_AGENT": "claude", "DIBS_SESSION": "c1"}
+    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **names).place.process == above
+    assert hooked(Known("claude", "c1", above), CLAUDECODE="1", **names).place.watched
     elsewhere = above.but(pid=above.pid + 1)
-    assert hooked(Known("claude", "c1", elsewhere), CLAUDECODE="1", **said).place.process is None
-    assert not hooked(Known("claude", "c2", above), CLAUDECODE="1", **said).place.watched
+    assert hooked(Known("claude", "c1", elsewhere), CLAUDECODE="1", **names).place.process is None
+    assert not hooked(Known("claude", "c2", above), CLAUDECODE="1", **names).place.watched
 
 
 @pytest.mark.parametrize("value", ["", "a b", "\udcff", "x" * 200, "\0", "default"])
@@ -433,7 +434,8 @@ def test_a_variable_that_cannot_name_a_session_names_nobody(value):
 
 
 def test_the_board_itself_tells_which_sessions_it_knows_and_never_a_persons(bench):
-    from dibs.board.sessions import Registry, register_session
+    from dibs.board.session_lookup import Registry
+    from dibs.board.sessions import register_session
 
     process = Process("boot-1", "pid:[1]", 4242, 100)
     registry = Registry(bench.board)

@@ -11,13 +11,13 @@ import time
 
 import pytest
 
-from dibs.cli.bulk import Signals
+from dibs.cli.intake import Signals
 from dibs.domain import commands as c
 from dibs.domain.model import Terms
 from kit.repositories import DIBS, Repo
 
 
-def ask(ref: str = "org/repo#7", title: str = "Login fails", **more) -> c.Add:
+def request(ref: str = "org/repo#7", title: str = "Login fails", **more) -> c.Add:
     return c.Add(Terms(title), channel="github", origin_ask_ref=ref, **more)
 
 
@@ -29,8 +29,8 @@ def receipts(bench, key: str = "T-1") -> list[tuple[str, str]]:
 
 def test_a_repeated_delivery_gives_the_same_task_and_a_receipt_each(bench):
     ana = bench.person("ana")
-    first = ana.do(ask(digest="d1", delivery="1"))
-    again = ana.do(ask(digest="d1", delivery="2"))
+    first = ana.do(request(digest="d1", delivery="1"))
+    again = ana.do(request(digest="d1", delivery="2"))
     assert first.task.key == again.task.key == "T-1"
     assert receipts(bench) == [("d1", "1"), ("d1", "2")]
     assert bench.verbs() == ["added", "received"]
@@ -40,35 +40,42 @@ def test_a_repeated_delivery_gives_the_same_task_and_a_receipt_each(bench):
 @pytest.mark.parametrize("end", [c.Complete("T-1"), c.Drop("T-1", reason="no")])
 def test_a_delivery_after_the_end_reopens_nothing(bench, end):
     codex = bench.agent()
-    bench.person("ana").do(ask(digest="d1"))
+    bench.person("ana").do(request(digest="d1"))
     codex.claim("T-1")
     codex.do(end)
-    again = bench.person("ana").do(ask(digest="d1", delivery="late"))
+    again = bench.person("ana").do(request(digest="d1", delivery="late"))
     assert again.task.state in ("complete", "dropped")
     assert receipts(bench)[-1] == ("d1", "late")
 
 
 def test_another_payload_is_reported_and_overwrites_nothing(bench):
     ana = bench.person("ana")
-    ana.do(ask(digest="d1"))
-    other = ana.do(ask(digest="d2", title="Something else"))
+    ana.do(request(digest="d1"))
+    other = ana.do(request(digest="d2", title="Something else"))
     assert other.events[0].differs
     assert bench.task().terms.title == "Login fails"
-    assert not ana.do(ask(digest="d1")).events[0].differs
+    assert not ana.do(request(digest="d1")).events[0].differs
 
 
 def test_a_request_that_was_moved_is_known_by_its_former_ref(bench):
     ana = bench.person("ana")
-    ana.do(ask("old/repo#1"))
-    moved = ana.do(ask("new/repo#9", formerly="old/repo#1"))
+    ana.do(request("old/repo#1"))
+    moved = ana.do(request("new/repo#9", formerly="old/repo#1"))
     assert moved.task.key == "T-1"
 
 
 def test_many_at_once_follow_the_same_rule(bench):
     ana = bench.person("ana")
-    ana.do(ask("a#1", digest="x"))
+    ana.do(request("a#1", digest="x"))
     bench.add("another")
-    batch = c.Intake((ask("a#1", digest="y"), ask("b#1"), ask("b#1", delivery="again"), ask("c#1")))
+    batch = c.Intake(
+        (
+            request("a#1", digest="y"),
+            request("b#1"),
+            request("b#1", delivery="again"),
+            request("c#1"),
+        )
+    )
     outcome = ana.do(batch)
     assert [event.verb for event in outcome.events] == ["received", "added", "received", "added"]
     assert outcome.events[0].differs
@@ -82,7 +89,7 @@ def test_many_at_once_follow_the_same_rule(bench):
 def test_a_key_that_somebody_took_is_passed_over(bench):
     ana = bench.person("ana")
     ana.do(c.Add(Terms("mine"), key="T-2"))
-    ana.do(c.Intake((ask("a#1"), ask("b#1"))))
+    ana.do(c.Intake((request("a#1"), request("b#1"))))
     with bench.store.read() as tx:
         keys = {tx.task_of_origin("github", ref).key for ref in ("a#1", "b#1")}
     assert keys == {"T-1", "T-3"}
@@ -184,14 +191,14 @@ def test_many_lines_are_taken_in_and_a_bad_one_is_told(repo):
     path.write_text("\n".join(lines))
     ran = repo.run("intake", "--from", str(path), "--as", "ana", "--json")
     assert ran.code == 1
-    told = ran.json["intake"]
-    assert (told["requests"], told["added"], told["known"], told["complete"]) == (
+    reply = ran.json["intake"]
+    assert (reply["requests"], reply["added"], reply["known"], reply["complete"]) == (
         1199,
         1199,
         0,
         True,
     )
-    assert [problem["line"] for problem in told["problems"]] == [601]
+    assert [problem["line"] for problem in reply["problems"]] == [601]
     again = repo.run("intake", "--from", str(path), "--as", "ana", "--json").json["intake"]
     assert (again["added"], again["known"]) == (0, 1199)
 
@@ -199,14 +206,14 @@ def test_many_lines_are_taken_in_and_a_bad_one_is_told(repo):
 BAD = {
     "intake --as ana": "required: --channel, --ref",
     "intake --channel x --as ana": "required: --ref",
-    "intake --github --email --as ana": "do not go together",
-    "intake --email --event issues --as ana": "--event goes with --github",
-    "intake --map ref=a --as ana": "--map needs --channel",
+    "intake --github --email --as ana": "do not combine",
+    "intake --email --event issues --as ana": "--event is for --github",
+    "intake --map ref=a --as ana": "--map requires --channel",
     "intake --channel x --map ref --as ana": "write it like ref=data.id",
     "intake --github --signature x --as ana": "go together",
     "intake --from nowhere --as ana": "cannot be read",
     "intake --from asks --title x --as ana": "not with --from",
-    "intake --channel x --ref y --url javascript:x --as ana": "cannot be taken in",
+    "intake --channel x --ref y --url javascript:x --as ana": "this request is invalid",
 }
 
 
@@ -258,10 +265,10 @@ def test_many_requests_say_which_came_with_another_payload(repo, tmp_path):
     path = tmp_path / "asks.jsonl"
     lines = [{"channel": "mail", "ref": "r-1", "title": title} for title in ("a", "b")]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    told = repo.ok("intake", "--from", str(path), "--as", "ana", "--json").json["intake"]
-    assert (told["added"], told["known"], told["differing"]) == (1, 1, ["T-1"])
-    said = repo.ok("intake", "--from", str(path), "--as", "ana").out
-    assert "came with another payload than before: T-1" in said
+    reply = repo.ok("intake", "--from", str(path), "--as", "ana", "--json").json["intake"]
+    assert (reply["added"], reply["known"], reply["differing"]) == (1, 1, ["T-1"])
+    output = repo.ok("intake", "--from", str(path), "--as", "ana").out
+    assert "differ from their earlier payload: T-1" in output
     wrong = ("intake", "--from", str(path), "--request-id", "r", "--as", "ana", "--json")
     assert repo.run(*wrong).error["code"] == "bad_argument"
 
@@ -271,16 +278,16 @@ def test_a_delivery_with_another_title_says_so(repo):
     assert fed(repo, github(), *command).json["created"] is True
     assert fed(repo, github(title="Login is slow"), *command).json["differences"] == ["title"]
     assert fed(repo, github(body="more"), *command).json["differences"] == ["payload"]
-    said = fed(repo, github(title="Login is slow"), *command[:-1]).out
-    assert said == "T-1 has this origin already; it differs in: title\n"
+    output = fed(repo, github(title="Login is slow"), *command[:-1]).out
+    assert output == "T-1 already has this origin; it differs in: title\n"
     assert repo.json("show", "T-1")["task"]["title"] == "Login fails"
 
 
 def test_a_request_that_names_no_title_does_not_differ_in_it(repo):
     command = ("intake", "--channel", "mail", "--ref", "r-1", "--as", "ana")
     repo.ok(*command, "--title", "Fix login")
-    told = repo.json(*command, "--url", "https://example.org/1")
-    assert told["differences"] == ["payload"]
+    reply = repo.json(*command, "--url", "https://example.org/1")
+    assert reply["differences"] == ["payload"]
 
 
 LONG = "x" * 201
@@ -291,9 +298,9 @@ def test_a_title_from_elsewhere_that_is_too_long_is_cut_and_that_is_said(repo, t
     command = ("intake", "--github", "--event", "issues", "--as", "ana")
     ran = fed(repo, github(title=LONG), *command, "--json")
     assert ran.json["task"]["title"] == "x" * 199 + "…"
-    assert ran.json["warnings"] == ["the title is longer than 200 characters: it is cut"]
-    assert "it is cut" in fed(repo, github(number=8, title=LONG), *command).err
-    assert "it is cut" not in fed(repo, github(number=9, title="y" * 200), *command).err
+    assert ran.json["warnings"] == ["the title is longer than 200 characters and was cut"]
+    assert "was cut" in fed(repo, github(number=8, title=LONG), *command).err
+    assert "was cut" not in fed(repo, github(number=9, title="y" * 200), *command).err
     path = tmp_path / "asks.jsonl"
     lines = [{"channel": "mail", "ref": str(n), "title": "x" * (199 + n)} for n in range(3)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -330,12 +337,12 @@ def test_who_stops_a_long_intake_is_told_what_was_taken_in(repo, how, code, form
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (code, b"")
     if form == "text":
-        assert out.decode().splitlines()[0] == "1000 requests: 1000 new, 0 known already"
+        assert out.decode().splitlines()[0] == "1000 requests: 1000 new, 0 already known"
         assert "line 601: " in out.decode()
-        assert "it was stopped: the rest was not taken in" in out.decode()
+        assert "stopped early: the rest was not read" in out.decode()
     else:
-        told = json.loads(out)["intake"]
-        assert (told["requests"], told["added"], told["complete"]) == (1000, 1000, False)
+        reply = json.loads(out)["intake"]
+        assert (reply["requests"], reply["added"], reply["complete"]) == (1000, 1000, False)
     assert len(repo.json("list", "--limit", "2000")["tasks"]) == 1000
 
 
@@ -354,8 +361,8 @@ def test_a_refusal_in_the_middle_comes_after_what_was_taken_in(tmp_path):
             assert process.poll() is None
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, 0))
         out, err = process.communicate(numbered(500, 1000), timeout=60)
-    told = json.loads(out)["intake"]
-    assert (told["requests"], told["added"], told["complete"]) == (500, 500, False)
+    reply = json.loads(out)["intake"]
+    assert (reply["requests"], reply["added"], reply["complete"]) == (500, 500, False)
     assert process.returncode == 74
     assert json.loads(err)["error"]["code"] in ("disk_full", "storage_failed")
     assert len(repo.json("list", "--limit", "2000")["tasks"]) == 500

@@ -67,7 +67,7 @@ def test_defaults_come_from_the_settings(tmp_path, bench):
     assert bench.person().claim("T-2").task.lease.ttl == DAY
 
 
-def test_E4_a_new_lease_is_new_in_every_field(bench, codex, claude):
+def test_a_new_lease_is_new_in_every_field(bench, codex, claude):
     codex.claim(ttl=HOUR)
     bench.advance(1000)
     codex.do(c.Renew(K))
@@ -84,14 +84,14 @@ def test_E4_a_new_lease_is_new_in_every_field(bench, codex, claude):
     )
 
 
-def test_E5_nothing_is_measured_from_when_a_task_was_made_or_changed(bench, codex, claude):
+def test_nothing_is_measured_from_when_a_task_was_made_or_changed(bench, codex, claude):
     bench.advance(40 * DAY / SECOND)
     codex.claim(ttl=HOUR)
     bench.person("founder").do(c.Note(K, note="hello"))
     assert claude.refused(c.Claim(K)) == "held"
 
 
-def test_22_a_claim_that_waited_has_its_full_ttl(bench, codex):
+def test_a_claim_that_waited_has_its_full_ttl(bench, codex):
     """`now` is read after the lock is won: the transaction's instant starts the lease."""
     with bench.store.write("first") as tx:
         before = tx.now
@@ -116,7 +116,7 @@ def test_claim_by_the_session_that_holds_it_is_a_renewal_with_the_same_token(ben
     assert bench.task().attempts == 1
 
 
-def test_C3_the_same_agent_in_two_terminals_is_two_holders(bench, codex):
+def test_the_same_agent_in_two_terminals_is_two_holders(bench, codex):
     codex.claim()
     assert bench.agent("codex", "s2").refused(c.Claim(K)) == "held"
     assert bench.agent("codex", "s2").refused(c.Complete(K)) == "held"
@@ -165,14 +165,14 @@ def test_a_lease_is_live_at_exactly_its_expiry_and_expired_a_microsecond_later(
         assert claude.claim().entries[0].verb == "taken_over"
 
 
-def test_E1_expiry_is_computed_on_every_read(bench, codex):
+def test_expiry_is_computed_on_every_read(bench, codex):
     codex.claim(ttl=HOUR)
     bench.advance(3601)
     assert not bench.task().lease.live(bench.now())
     assert who(bench.board, K).expired
 
 
-def test_E2_after_expiry_the_owner_may_come_back(bench, codex):
+def test_after_expiry_the_owner_may_come_back(bench, codex):
     codex.claim(ttl=HOUR)
     bench.advance(7200)
     outcome = codex.claim()
@@ -181,7 +181,7 @@ def test_E2_after_expiry_the_owner_may_come_back(bench, codex):
     assert outcome.entries[0].event.lapsed == outcome.entries[0].at - HOUR
 
 
-def test_E2_after_expiry_others_may_take_over_and_release_by_the_former_is_a_success(
+def test_after_expiry_others_may_take_over_and_release_by_the_former_is_a_success(
     bench, codex, claude
 ):
     codex.claim(ttl=HOUR)
@@ -203,7 +203,7 @@ def test_E2_after_expiry_others_may_take_over_and_release_by_the_former_is_a_suc
         (c.Drop(K), "dropped"),
     ],
 )
-def test_E3_a_late_end_is_accepted_and_marked_late(bench, codex, command, state):
+def test_a_late_end_is_accepted_and_marked_late(bench, codex, command, state):
     codex.claim(ttl=HOUR)
     bench.advance(7200)
     ending = codex.do(command).entries[-1].event.ending
@@ -233,7 +233,7 @@ def test_a_late_verb_after_which_the_lease_runs_renews_it_with_an_event(bench, c
     assert bench.faults() == ()
 
 
-def test_E3_a_former_holders_result_is_refused_and_kept_for_a_person(bench, codex, claude):
+def test_a_former_holders_result_is_refused_and_kept_for_a_person(bench, codex, claude):
     codex.claim(ttl=HOUR)
     bench.advance(7200)
     claude.claim()
@@ -263,7 +263,7 @@ def test_the_text_of_whoever_lost_the_task_is_kept_with_every_verb_that_ends_a_l
         codex.do(command)
     except Refused as problem:
         assert (problem.code, problem.refusal.facts["late_note"]) == ("lease_lost", True)
-        assert "your text was kept as a late note" in str(problem)
+        assert "your text was saved as a late note" in str(problem)
     else:
         assert (verb, stated) == ("release", None)
         assert bench.verbs()[-2] == "acknowledged"
@@ -355,7 +355,7 @@ def test_renew_keeps_the_ttl_and_a_change_of_it_is_an_event(bench, codex):
     assert bench.faults() == ()
 
 
-def test_E10_renew_never_revives_an_ended_lease(bench, codex, claude):
+def test_renew_never_revives_an_ended_lease(bench, codex, claude):
     codex.claim()
     codex.do(c.Complete(K))
     before = bench.snapshot()
@@ -364,7 +364,7 @@ def test_E10_renew_never_revives_an_ended_lease(bench, codex, claude):
     assert bench.snapshot() == before
 
 
-def test_E11_renewals_are_shown_and_are_in_the_event_that_ends_the_lease(bench, codex):
+def test_renewals_are_shown_and_are_in_the_event_that_ends_the_lease(bench, codex):
     codex.claim(ttl=HOUR)
     for _ in range(3):
         bench.advance(60)
@@ -376,7 +376,7 @@ def test_E11_renewals_are_shown_and_are_in_the_event_that_ends_the_lease(bench, 
 # Tokens.
 
 
-def test_2_every_lease_of_a_task_has_a_higher_token_than_all_before(bench, codex, claude, ana):
+def test_every_lease_of_a_task_has_a_higher_token_than_all_before(bench, codex, claude, ana):
     seen = [codex.claim().task.token]
     codex.do(c.Release(K))
     seen.append(claude.claim(ttl=HOUR).task.token)
@@ -390,7 +390,7 @@ def test_2_every_lease_of_a_task_has_a_higher_token_than_all_before(bench, codex
     assert [token.number for token in seen] == [1, 2, 3, 4, 5, 6]
 
 
-def test_5_a_token_from_before_is_refused_even_if_the_same_session_holds_it_again(
+def test_a_token_from_before_is_refused_even_if_the_same_session_holds_it_again(
     bench, codex, claude
 ):
     old = codex.claim(ttl=HOUR).task.token
@@ -402,7 +402,7 @@ def test_5_a_token_from_before_is_refused_even_if_the_same_session_holds_it_agai
     codex.do(c.Complete(K, token=Token(1, 3)))
 
 
-def test_6_after_release_the_token_is_void_also_if_nobody_came_since(bench, codex):
+def test_after_release_the_token_is_void_also_if_nobody_came_since(bench, codex):
     token = codex.claim().task.token
     codex.do(c.Release(K))
     for command in (
@@ -414,7 +414,7 @@ def test_6_after_release_the_token_is_void_also_if_nobody_came_since(bench, code
     codex.claim()
 
 
-def test_3_a_token_above_the_boards_own_is_reported_as_a_loss(bench, codex):
+def test_a_token_above_the_boards_own_is_reported_as_a_loss(bench, codex):
     codex.claim()
     assert codex.refused(c.Complete(K, token=Token(1, 9))) == "token_ahead"
     assert codex.refused(c.Complete(K, token=Token(7, 0))) == "token_ahead"
@@ -455,7 +455,7 @@ def test_a_takeover_of_a_free_task_is_a_claim(bench, codex):
     assert [entry.verb for entry in codex.do(c.Takeover(K)).entries] == ["claimed", "started"]
 
 
-def test_15_force_names_the_person_the_reason_and_the_former_holder(bench, codex, ana):
+def test_force_names_the_person_the_reason_and_the_former_holder(bench, codex, ana):
     codex.claim()
     entry = ana.do(c.Force(K, reason="production is down")).entries[0]
     assert (entry.verb, entry.cause, entry.event.reason) == (
@@ -467,7 +467,7 @@ def test_15_force_names_the_person_the_reason_and_the_former_holder(bench, codex
     assert codex.refused(c.Complete(K)) == "lease_lost"
 
 
-def test_P4_an_agent_cannot_force_and_neither_can_a_person_inside_a_harness(bench, codex, claude):
+def test_an_agent_cannot_force_and_neither_can_a_person_inside_a_harness(bench, codex, claude):
     codex.claim()
     assert claude.refused(c.Force(K, reason="mine")) == "people_only"
     inside = bench.agent("claude", "s9", harness="CLAUDECODE")
@@ -488,7 +488,7 @@ def test_force_also_passes_an_assignment_but_not_the_kind_the_tier_or_parking(be
     ana.do(c.Force(TaskKey("T-4"), reason="r"))
 
 
-def test_E17_a_zombie_is_refused_and_the_log_names_who_called(bench, codex, claude):
+def test_a_zombie_is_refused_and_the_log_names_who_called(bench, codex, claude):
     codex.claim(ttl=HOUR)
     bench.advance(3601)
     claude.claim()
@@ -500,7 +500,7 @@ def test_E17_a_zombie_is_refused_and_the_log_names_who_called(bench, codex, clau
     ]
 
 
-def test_E15_a_release_by_somebody_else_is_refused(bench, codex, claude, ana):
+def test_a_release_by_somebody_else_is_refused(bench, codex, claude, ana):
     codex.claim()
     assert claude.refused(c.Release(K)) == "held"
     assert ana.refused(c.Release(K)) == "held"
@@ -749,7 +749,7 @@ def test_constraints_and_capabilities_can_be_taken_back(bench):
 # Final.
 
 
-def test_C9_a_claim_on_a_finished_task_has_its_own_refusal_and_never_reopens_it(
+def test_a_claim_on_a_finished_task_has_its_own_refusal_and_never_reopens_it(
     bench, codex, claude, ana
 ):
     codex.claim()
@@ -771,9 +771,7 @@ def test_a_person_may_drop_what_another_holds_with_a_reason(bench, codex, claude
         assert [lease.lost for lease in tx.ended_leases(1)] == [True]
 
 
-def test_38_the_ledger_has_exactly_one_event_for_each_change_of_ownership(
-    bench, codex, claude, ana
-):
+def test_the_ledger_has_exactly_one_event_for_each_change_of_ownership(bench, codex, claude, ana):
     codex.claim(ttl=HOUR)
     bench.advance(3601)
     claude.claim()
@@ -807,7 +805,7 @@ def test_attempts_rise_when_work_begins_and_at_a_takeover_but_not_at_a_handoff(
     assert bench.task().attempts == 3
 
 
-def test_E16_all_claim_fields_are_cleared_together_whatever_ends_the_lease(bench, codex, ana):
+def test_all_claim_fields_are_cleared_together_whatever_ends_the_lease(bench, codex, ana):
     """One list of them, in one place: after each end every one of its columns is null."""
     columns = [
         *("holder" if name == "actor" else name for name in Lease.fields if name != "place"),
@@ -830,7 +828,7 @@ def test_E16_all_claim_fields_are_cleared_together_whatever_ends_the_lease(bench
         assert {row[column] for column in columns} == {None}, command.verb
 
 
-def test_E7_an_unreadable_record_counts_as_held_and_is_reported_as_corrupt(apart):
+def test_an_unreadable_record_counts_as_held_and_is_reported_as_corrupt(apart):
     apart.add()
     apart.change("UPDATE task SET scope = 'not json'")
     before = apart.snapshot()

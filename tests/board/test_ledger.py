@@ -15,7 +15,7 @@ from dibs.domain import ledger
 from dibs.domain.events import tasks as e
 from dibs.domain.instants import DAY, HOUR, SECOND
 from dibs.domain.model import TaskKey, Terms, Token
-from dibs.storage.transaction import FORGETS_EVERY
+from dibs.storage.transaction import EXPIRES_REQUESTS_EVERY
 
 K = TaskKey("T-1")
 
@@ -107,14 +107,14 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("how", TAMPERING)
-def test_41_tampering_is_found(busy, how):
+def test_tampering_is_found(busy, how):
     before = busy.snapshot()
     busy.tamper(TAMPERING[how])
     assert busy.snapshot() != before
     assert verify(busy.board).faults
 
 
-def test_41_an_event_that_is_rewritten_with_a_fitting_digest_breaks_the_chain_behind_it(busy):
+def test_an_event_that_is_rewritten_with_a_fitting_digest_breaks_the_chain_behind_it(busy):
     """Who rewrites one event must rewrite all that follow it, up to the head in the row."""
     entries = busy.events()
     target = next(entry for entry in entries if entry.verb == "forced")
@@ -146,7 +146,7 @@ def test_an_honest_board_has_no_faults_and_no_orphans(busy):
     assert seen.ledger.tasks == 3
 
 
-def test_42_the_ledger_alone_gives_every_row(busy):
+def test_the_ledger_alone_gives_every_row(busy):
     with busy.store.read() as tx:
         for task in map(tx.task, tx.task_keys()):
             folded = ledger.fold(tx.events_of(task.id), ())
@@ -154,7 +154,7 @@ def test_42_the_ledger_alone_gives_every_row(busy):
             assert list(folded.ended) == tx.ended_leases(task.id)
 
 
-def test_45_free_text_is_not_in_the_ledger_but_its_digest_is(busy):
+def test_free_text_is_not_in_the_ledger_but_its_digest_is(busy):
     with busy.store.read() as tx:
         text = " ".join(entry.facts for entry in tx.events())
     assert "it was the cache" not in text
@@ -262,7 +262,7 @@ def test_who_at_an_instant_is_told_from_the_leases(bench):
     }
 
 
-def test_D6_the_log_can_be_asked_for_a_task_an_actor_a_time_and_what_was_forced(busy):
+def test_the_log_can_be_asked_for_a_task_an_actor_a_time_and_what_was_forced(busy):
     everything = log(busy.board, LogFilter(), 1000).lines
     assert [line.entry.seq for line in everything] == list(range(1, len(everything) + 1))
     forced = log(busy.board, LogFilter(forced=True), 10).lines
@@ -277,7 +277,7 @@ def test_D6_the_log_can_be_asked_for_a_task_an_actor_a_time_and_what_was_forced(
     assert log(busy.board, LogFilter(), 2).more
 
 
-def test_C11_a_refusal_leaves_nothing_but_a_line_in_its_log(bench):
+def test_a_refusal_leaves_nothing_but_a_line_in_its_log(bench):
     bench.add()
     bench.agent().claim()
     before = bench.snapshot()
@@ -300,7 +300,7 @@ def test_the_log_of_refusals_is_capped(bench, monkeypatch):
 # Requests.
 
 
-def test_I2_a_lost_answer_is_resolved_by_asking_again(bench):
+def test_a_lost_answer_is_resolved_by_asking_again(bench):
     codex = bench.agent()
     first = codex.do(c.Add(Terms("once")), "r1")
     again = codex.do(c.Add(Terms("once")), "r1")
@@ -316,7 +316,7 @@ def test_a_request_id_of_one_session_gives_another_nothing(bench):
     assert bench.agent("codex", "s2").refused(c.Claim(K), "r1") == "request_reused"
 
 
-def test_27_a_replayed_success_carries_the_current_owner(bench):
+def test_a_replayed_success_carries_the_current_owner(bench):
     bench.add()
     codex, claude = bench.agent(), bench.agent("claude", "s9")
     codex.do(c.Claim(K, ttl=HOUR), "r1")
@@ -349,7 +349,7 @@ def test_request_ids_are_kept_for_thirty_days(bench):
     codex.do(c.Note(K, note="a"), "r1")
     bench.advance(30 * 86400)
     assert codex.do(c.Note(K, note="a"), "r1").replayed
-    bench.advance(FORGETS_EVERY // SECOND)
+    bench.advance(EXPIRES_REQUESTS_EVERY // SECOND)
     codex.do(c.Note(K, note="x"), "r2")
     assert not codex.do(c.Note(K, note="a"), "r1").replayed
 

@@ -7,10 +7,9 @@ import time
 
 import pytest
 
-from dibs.board.agents import Agent
 from dibs.board.identity import Identity
 from dibs.board.matching import Matches, matches
-from dibs.board.settings import Settings
+from dibs.board.settings import Agent, Settings
 from dibs.domain import commands as c
 from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refusal, Refused
@@ -88,10 +87,10 @@ def test_an_agent_is_registered_as_the_settings_say_and_a_person_is_not(bench):
 
 @pytest.fixture
 def dispatcher(bench, tmp_path):
-    said = []
+    events = []
     bench.board.settings = Settings(agents=(CODEX,), dispatch_log_dir=str(tmp_path / "logs"))
-    made = Dispatcher(bench.board, ANA, said.append, str, Options())
-    made.said = said
+    made = Dispatcher(bench.board, ANA, events.append, str, Options())
+    made.events = events
     yield made
     made.notifier.stop()
 
@@ -103,7 +102,7 @@ def test_a_tick_without_a_change_writes_nothing(bench, dispatcher, monkeypatch):
         bench.add()
     monkeypatch.setattr(bench.store, "write", lambda *_: pytest.fail("it writes"))
     dispatcher._tick(1)
-    assert dispatcher.said == []
+    assert dispatcher.events == []
 
 
 class Clock:
@@ -143,26 +142,26 @@ def test_a_board_that_cannot_be_used_is_said_once_and_tried_again(bench, dispatc
     assert [dispatcher._try(), dispatcher._try()] == [None, None]
     monkeypatch.setattr(bench.store, "pulse", real)
     assert dispatcher._try() is not None
-    assert [happened.what for happened in dispatcher.said] == ["trouble", "well"]
+    assert [happened.what for happened in dispatcher.events] == ["trouble", "well"]
 
 
 def test_an_agent_whose_workers_cannot_begin_rests_ever_longer(bench, tmp_path, monkeypatch):
-    said = []
-    crew = WorkerPool(bench.board, str(tmp_path), said.append)
+    events = []
+    crew = WorkerPool(bench.board, str(tmp_path), events.append)
     monkeypatch.setattr(crews, "command_of", lambda *_: ["false"])
     for _ in range(3):
         crew.start(CODEX)
         while not crew.somebody_ended():
             time.sleep(0.01)
         crew.look()
-    assert [happened.facts["seconds"] for happened in said] == [1, 2, 4]
-    assert "codex ended with 1 before it had a task; codex rests for 1 s" in said[0].line
-    assert (crew.resting(), crew.workers) == ({"codex"}, {})
+    assert [happened.facts["seconds"] for happened in events] == [1, 2, 4]
+    assert "codex ended with 1 before it had a task; next attempt of codex in 1 s" in events[0].line
+    assert (crew.backing_off(), crew.workers) == ({"codex"}, {})
 
 
 def test_a_worker_that_sweeps_has_not_started_what_it_swept(bench, tmp_path):
-    said = []
-    crew = WorkerPool(bench.board, str(tmp_path), said.append)
+    events = []
+    crew = WorkerPool(bench.board, str(tmp_path), events.append)
     crew.workers["s1"] = Worker(CODEX, "s1", subprocess.Popen(["sleep", "600"]), "")
     [left, own] = [bench.add(), bench.add()]
     bench.agent("old", "s0").do(c.Claim(left, ttl=SECOND))
@@ -172,37 +171,37 @@ def test_a_worker_that_sweeps_has_not_started_what_it_swept(bench, tmp_path):
     codex.do(c.Sweep(grace=0))
     crew.look()
     assert bench.verbs(left)[-1] == "lease_ended"
-    assert (crew.coming(), said) == ({"codex": 1}, [])
+    assert (crew.starting(), events) == ({"codex": 1}, [])
     codex.do(c.Claim(own))
     crew.look()
-    assert [happened.line for happened in said] == [f"started {own} with codex (session s1)"]
+    assert [happened.line for happened in events] == [f"started {own} with codex (session s1)"]
     crew.workers["s1"].process.kill()
     crew.workers["s1"].process.wait()
 
 
 def test_a_command_that_hangs_is_ended_and_the_rest_is_told(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(notify, "SECONDS", 0.5)
-    said, told = [], tmp_path / "told"
-    script = f'test "$DIBS_TASK" = T-1 && sleep 600; echo "$DIBS_TASK" >> {told}'
+    events, received = [], tmp_path / "received"
+    script = f'test "$DIBS_TASK" = T-1 && sleep 600; echo "$DIBS_TASK" >> {received}'
     told_by = Notifier(
-        bench.board, ("sh", "-c", script), str(tmp_path), lambda line: line.key, said.append
+        bench.board, ("sh", "-c", script), str(tmp_path), lambda line: line.key, events.append
     )
     for _ in range(2):
         bench.person("ana").do(c.Block(bench.add(), reason="no key"))
     assert told_by.catch_up()
-    assert told.read_text() == "T-2\n"
-    assert "notify (blocked T-1): it took longer" in said[0].line
+    assert received.read_text() == "T-2\n"
+    assert "notify (blocked T-1): timed out" in events[0].line
 
 
 def test_only_one_tells_at_a_time_and_what_is_told_is_not_told_again(bench, tmp_path):
-    told = tmp_path / "told"
-    command = ("sh", "-c", f"cat >> {told}")
+    received = tmp_path / "received"
+    command = ("sh", "-c", f"cat >> {received}")
     one, other = (
         Notifier(bench.board, command, str(tmp_path), lambda line: line.key, print) for _ in "12"
     )
     bench.person("ana").do(c.Block(bench.add(), reason="no key"))
-    with one._turn() as file:
+    with one._locked_cursor() as file:
         assert file is not None
         assert not other.catch_up()
     assert other.catch_up() and one.catch_up()
-    assert told.read_text() == "T-1\n"
+    assert received.read_text() == "T-1\n"

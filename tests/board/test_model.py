@@ -143,7 +143,7 @@ class OneOwner(RuleBasedStateMachine):
         self.bench = Bench(f"{self.folder}/dibs", kind=self.kind)
         self.model = {key: Model() for key in TASKS}
         self.tokens: dict[str, list[Token]] = {key: [] for key in TASKS}
-        self.asked: list[tuple] = []
+        self.requests: list[tuple] = []
         self.last_instant = 0
         self.requests = 0
         self.paused = False
@@ -175,7 +175,7 @@ class OneOwner(RuleBasedStateMachine):
     def live(self, task: Model) -> bool:
         return task.held is not None and self.now() <= task.held.until
 
-    def ask(self, who, command, expected: str | None) -> bool:
+    def attempt(self, who, command, expected: str | None) -> bool:
         """Does it, and compares. True if it was accepted."""
         before = self.bench.snapshot() if expected else None
         self.requests += 1
@@ -191,7 +191,7 @@ class OneOwner(RuleBasedStateMachine):
             return False
         assert expected is None, (expected, command)
         if outcome.task is not None and not outcome.keys:
-            self.asked.append((who, command, request, outcome))
+            self.requests.append((who, command, request, outcome))
         return True
 
     def a_note_is_kept(self, command, before, *, late: str) -> None:
@@ -205,7 +205,7 @@ class OneOwner(RuleBasedStateMachine):
         with self.bench.store.read() as tx:
             assert tx.notes(tx.task(key).id)[-1].text == text_of(command)
 
-    def ask_again(self, task: Model, who, command) -> None:
+    def repeat(self, task: Model, who, command) -> None:
         """What its own holder did last: the same success, and a new text is kept as a note."""
         before = self.bench.snapshot()
         outcome = self.actors[who].do(command)
@@ -315,20 +315,22 @@ class OneOwner(RuleBasedStateMachine):
     def claim(self, key, who, ttl, reserve) -> None:
         task = self.model[key]
         expected = self.to_claim(task, who, start=not reserve)
-        if not self.ask(who, c.Claim(TaskKey(key), ttl=ttl * SECOND, reserve=reserve), expected):
+        if not self.attempt(
+            who, c.Claim(TaskKey(key), ttl=ttl * SECOND, reserve=reserve), expected
+        ):
             return
         self.taken(task, key, who, ttl, start=not reserve)
 
     @rule(key=tasks, who=anybody, ttl=TTLS)
     def takeover(self, key, who, ttl) -> None:
         task = self.model[key]
-        if self.ask(who, c.Takeover(TaskKey(key), ttl=ttl * SECOND), self.to_claim(task, who)):
+        if self.attempt(who, c.Takeover(TaskKey(key), ttl=ttl * SECOND), self.to_claim(task, who)):
             self.taken(task, key, who, ttl, start=True)
 
     @rule(key=tasks, who=anybody, ttl=TTLS)
     def start(self, key, who, ttl) -> None:
         task = self.model[key]
-        if self.ask(who, c.Start(TaskKey(key), ttl=ttl * SECOND), self.to_claim(task, who)):
+        if self.attempt(who, c.Start(TaskKey(key), ttl=ttl * SECOND), self.to_claim(task, who)):
             self.taken(task, key, who, ttl, start=True)
 
     def taken(self, task: Model, key: str, who, ttl: int, *, start: bool) -> None:
@@ -363,7 +365,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = self.to_go_on(task, who, start=True)
         elif expected is None:
             expected = self.gate(task, *who, forced=True)
-        if self.ask(who, c.Force(TaskKey(key), ttl=3600 * SECOND, reason="now"), expected):
+        if self.attempt(who, c.Force(TaskKey(key), ttl=3600 * SECOND, reason="now"), expected):
             self.taken(task, key, who, 3600, start=True)
 
     @rule(key=tasks, who=anybody, to=st.sampled_from(["codex", "claude", "ana"]))
@@ -378,7 +380,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = "held"
         else:
             expected = self.gate(task, to, None)
-        if self.ask(who, c.Assign(TaskKey(key), to=to, ttl=60 * SECOND), expected):
+        if self.attempt(who, c.Assign(TaskKey(key), to=to, ttl=60 * SECOND), expected):
             task.attempts += task.state == "in_progress"
             self.begin_lease(task, key, to, None, 60)
 
@@ -388,7 +390,7 @@ class OneOwner(RuleBasedStateMachine):
         expected = self.to_hold(task, who, ("open", "in_progress"))
         expected = expected or self.gate(task, to, None)
         command = c.Handoff(TaskKey(key), to=to, ttl=60 * SECOND, note=text)
-        if self.ask(who, command, expected):
+        if self.attempt(who, command, expected):
             self.begin_lease(task, key, to, None, 60)
 
     @rule(key=tasks, who=anybody)
@@ -403,7 +405,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = "not_assigned"
         elif task.others(who) and self.live(task) and not is_human(who[0]):
             expected = "people_only"
-        if self.ask(who, c.Unassign(TaskKey(key), reason="changed"), expected):
+        if self.attempt(who, c.Unassign(TaskKey(key), reason="changed"), expected):
             task.end()
             task.assignee = None
             task.state = "open" if task.state == "in_progress" else task.state
@@ -412,7 +414,7 @@ class OneOwner(RuleBasedStateMachine):
     def renew_it(self, key, who) -> None:
         task = self.model[key]
         expected = self.to_hold(task, who, ("open", "in_progress", "blocked"))
-        if self.ask(who, c.Renew(TaskKey(key)), expected or self.if_late(task, who)):
+        if self.attempt(who, c.Renew(TaskKey(key)), expected or self.if_late(task, who)):
             self.renew(task)
 
     def if_late(self, task: Model, who) -> str | None:
@@ -422,7 +424,7 @@ class OneOwner(RuleBasedStateMachine):
     def stop(self, key, who) -> None:
         task = self.model[key]
         expected = self.to_hold(task, who, ("in_progress",)) or self.if_late(task, who)
-        if self.ask(who, c.Stop(TaskKey(key)), expected):
+        if self.attempt(who, c.Stop(TaskKey(key)), expected):
             self.renew(task)
             task.held.works = False
 
@@ -442,13 +444,13 @@ class OneOwner(RuleBasedStateMachine):
     def finish(self, key, who, command, state) -> bool:
         task = self.model[key]
         if task.repeats(who, command.verb):
-            self.ask_again(task, who, command)
+            self.repeat(task, who, command)
             return False
         was_open = task.state == "open"
         expected = self.to_hold(task, who, ("open", "in_progress"))
         if expected is None and was_open and command.verb != "fail" and self.waits(task):
             expected = "waits"
-        if not self.ask(who, command, expected):
+        if not self.attempt(who, command, expected):
             return False
         task.attempts += was_open and command.verb != "fail"
         task.given_up(who, command, state)
@@ -460,10 +462,10 @@ class OneOwner(RuleBasedStateMachine):
         task = self.model[key]
         command = c.Release(TaskKey(key), note=text, rest=rest and rest * SECOND)
         if task.repeats(who, "release"):
-            self.ask_again(task, who, command)
+            self.repeat(task, who, command)
             return
         expected = "held" if task.others(who) and not task.once.get(who) else None
-        if self.ask(who, command, expected):
+        if self.attempt(who, command, expected):
             if task.mine(who) or task.offered(who):
                 tried = rest is not None and task.state == "in_progress"
                 failed = tried and task.attempts >= task.most
@@ -484,7 +486,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = None
         if expected is None and keep:
             expected = self.if_late(task, who)
-        if self.ask(who, c.Block(TaskKey(key), reason="waits", keep=keep), expected):
+        if self.attempt(who, c.Block(TaskKey(key), reason="waits", keep=keep), expected):
             if keep and task.mine(who):
                 task.held.works = False
                 self.renew(task)
@@ -504,7 +506,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = "scope_held" if self.in_the_way(task, *who) else None
         else:
             expected = self.if_late(task, who)
-        if self.ask(who, c.Unblock(TaskKey(key)), expected):
+        if self.attempt(who, c.Unblock(TaskKey(key)), expected):
             task.state, task.last = "open", None
             if task.mine(who):
                 self.renew(task)
@@ -518,7 +520,7 @@ class OneOwner(RuleBasedStateMachine):
         elif yes and task.author == who[0]:
             expected = "own_review"
         command = c.Accept(TaskKey(key)) if yes else c.Reject(TaskKey(key), reason="no")
-        if self.ask(who, command, expected):
+        if self.attempt(who, command, expected):
             task.state, task.last = "complete" if yes else "open", None
             if not yes:
                 task.preferred, task.author = task.author, None
@@ -532,13 +534,13 @@ class OneOwner(RuleBasedStateMachine):
     def drop(self, key, who, text) -> None:
         task, command = self.model[key], c.Drop(TaskKey(key), reason=text)
         if task.repeats(who, "drop"):
-            self.ask_again(task, who, command)
+            self.repeat(task, who, command)
             return
         if not self.may_be_dropped(key):
             return
         expected = "people_only" if task.others(who) and not is_human(who[0]) else None
         expected = "final" if task.state in FINAL else expected
-        if self.ask(who, command, expected):
+        if self.attempt(who, command, expected):
             task.given_up(who, command, "dropped")
             task.assignee = None
 
@@ -552,12 +554,12 @@ class OneOwner(RuleBasedStateMachine):
         if stated:
             named["token"] = Token(1, self.model[key].number)
         kinds = {kind.verb: kind for kind in (c.Complete, c.Submit, c.Fail, c.Drop, c.Release)}
-        self.ask_again(self.model[key], who, kinds[verb](TaskKey(key), **named))
+        self.repeat(self.model[key], who, kinds[verb](TaskKey(key), **named))
 
     @rule(key=tasks, who=anybody)
     def park(self, key, who) -> None:
         task = self.model[key]
-        if self.ask(who, c.Park(TaskKey(key)), "final" if task.state in FINAL else None):
+        if self.attempt(who, c.Park(TaskKey(key)), "final" if task.state in FINAL else None):
             task.parked_by = task.parked_by or who[0]
             self.renew_if_free(task, who)
 
@@ -567,13 +569,13 @@ class OneOwner(RuleBasedStateMachine):
         expected = "final" if task.state in FINAL else None
         if expected is None and task.parked_by not in (None, who[0]) and not is_human(who[0]):
             expected = "not_yours_to_unpark"
-        if self.ask(who, c.Unpark(TaskKey(key)), expected):
+        if self.attempt(who, c.Unpark(TaskKey(key)), expected):
             task.parked_by = None
             self.renew_if_free(task, who)
 
     @rule(key=tasks, who=anybody)
     def note(self, key, who) -> None:
-        self.ask(who, c.Note(TaskKey(key), note="progress"), None)
+        self.attempt(who, c.Note(TaskKey(key), note="progress"), None)
         self.renew_if_free(self.model[key], who)
 
     @rule(key=tasks, who=anybody, title=st.sampled_from(["one", "two"]))
@@ -594,7 +596,7 @@ class OneOwner(RuleBasedStateMachine):
             holder = (task.held.actor, task.held.session)
             wider = "scope_held" if self.in_the_way(task, *holder) else None
         wider = wider or self.if_late(task, who)
-        if not self.ask(who, c.Scope(TaskKey(key), add=(path,)), wider):
+        if not self.attempt(who, c.Scope(TaskKey(key), add=(path,)), wider):
             task.shared = was
         elif task.mine(who):
             self.renew(task)
@@ -610,7 +612,7 @@ class OneOwner(RuleBasedStateMachine):
         if expected is None:
             offered = task.offered(who) and self.in_the_way(task, *who)
             expected = "scope_held" if offered else self.if_late(task, who)
-        accepted = self.ask(who, command, expected)
+        accepted = self.attempt(who, command, expected)
         if accepted and task.mine(who):
             self.renew(task)
         return accepted
@@ -621,7 +623,7 @@ class OneOwner(RuleBasedStateMachine):
     def depend(self, key, who, on) -> None:
         task = self.model[key]
         if self.to_change(task, who) is None and (on == key or on in self.below(key)):
-            self.ask(who, c.Depend(TaskKey(key), on=(TaskKey(on),)), "cycle")
+            self.attempt(who, c.Depend(TaskKey(key), on=(TaskKey(on),)), "cycle")
         elif self.change(key, who, c.Depend(TaskKey(key), on=(TaskKey(on),))):
             task.after.add(on)
 
@@ -674,12 +676,12 @@ class OneOwner(RuleBasedStateMachine):
 
     @rule(who=anybody)
     def pause(self, who) -> None:
-        self.ask(who, c.Pause(reason="release day"), None)
+        self.attempt(who, c.Pause(reason="release day"), None)
         self.paused = True
 
     @rule(who=anybody)
     def resume(self, who) -> None:
-        self.ask(who, c.Resume(), None)
+        self.attempt(who, c.Resume(), None)
         self.paused = False
 
     # Who died, and what was left.
@@ -694,7 +696,7 @@ class OneOwner(RuleBasedStateMachine):
         self.actors[who] = self.bench.agent(*who, process=process)
         task = self.model[key]
         expected = self.to_claim(task, who, start=not reserve)
-        if self.ask(who, c.Claim(TaskKey(key), ttl=ttl * SECOND, reserve=reserve), expected):
+        if self.attempt(who, c.Claim(TaskKey(key), ttl=ttl * SECOND, reserve=reserve), expected):
             self.processes[who] = process.pid
             self.taken(task, key, who, ttl, start=not reserve)
 
@@ -740,7 +742,7 @@ class OneOwner(RuleBasedStateMachine):
             expected = "people_only"
         elif used_up and not force:
             expected = "used_up"
-        if not self.ask(who, c.Retry(TaskKey(key), force=force, reason="once more"), expected):
+        if not self.attempt(who, c.Retry(TaskKey(key), force=force, reason="once more"), expected):
             return
         if task.state != "open" or task.held is not None:
             attempts = task.attempts
@@ -787,7 +789,7 @@ class OneOwner(RuleBasedStateMachine):
             yes=True,
             reason="anew",
         )
-        if not self.ask(who, command, expected):
+        if not self.attempt(who, command, expected):
             return
         for each in touched:
             self.model[each].begin_anew()
@@ -865,9 +867,9 @@ class OneOwner(RuleBasedStateMachine):
     @rule(data=st.data())
     def an_old_request_is_sent_again(self, data) -> None:
         """23, 27: the same answer, the current owner beside it, and nothing changes."""
-        if not self.asked:
+        if not self.requests:
             return
-        sent, command, request, outcome = data.draw(st.sampled_from(self.asked))
+        sent, command, request, outcome = data.draw(st.sampled_from(self.requests))
         before = self.bench.snapshot()
         again = self.actors[sent].do(command, request)
         assert (again.task, again.entries, again.replayed) == (outcome.task, outcome.entries, True)
@@ -877,7 +879,7 @@ class OneOwner(RuleBasedStateMachine):
     @rule(data=st.data(), who=anybody)
     def an_old_id_is_used_for_something_else(self, data, who) -> None:
         """24: refused, and nothing changes."""
-        mine = [asked for asked in self.asked if asked[0] == who]
+        mine = [earlier for earlier in self.requests if earlier[0] == who]
         if not mine:
             return
         _, command, request, _ = data.draw(st.sampled_from(mine))

@@ -129,7 +129,7 @@ def test_a_move_says_as_whom_everybody_will_follow(shop):
     """Agents may have another role than who moves the board: then the address names nobody."""
     url = server().new_database()
     role = by_role(url, owner=True)
-    named = f"everybody follows as {role_in(role)}"
+    named = f"all clients will connect as {role_in(role)}"
     check = shop.ok("board", "move", "--to", f"{role}#web", "--check", *ANA)
     assert named in check.out
     nameless = f"{url.partition('//')[0]}//{role.partition('@')[2]}#web"

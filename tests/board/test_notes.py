@@ -134,7 +134,7 @@ def test_no_byte_of_a_redacted_text_is_left_in_the_file_or_its_log(noted, seed):
         ana.do(c.Note(K, note=f"secret-{number:04} " + "z" * length))
     notes = [note for note in show(noted.board, K).notes if note.text.startswith("secret")]
     for note in chance.sample(notes, 20):
-        assert ana.do(c.Redact(K, note.seq, WHY)).said == ()
+        assert ana.do(c.Redact(K, note.seq, WHY)).warnings == ()
         files = (noted.store.path, f"{noted.store.path}-wal")
         left = b"".join(Path(path).read_bytes() for path in files)
         assert note.text[:11].encode() not in left
@@ -164,14 +164,14 @@ def test_while_somebody_reads_an_older_state_it_is_said_where_the_text_still_is(
     with reader.read() as tx:
         assert list(tx.events())
         outcome = noted.person("ana").do(c.Redact(K, seq_of(noted, SECRET), WHY))
-        [said] = outcome.said
-        assert "somebody reads an older state" in said
+        [warnings] = outcome.warnings
+        assert "another process reads an older state" in warnings
         kept = [path for path in files_of(noted) if SECRET.encode() in path.read_bytes()]
         assert kept
-        assert {str(path) for path in kept} <= {*said.split()}
+        assert {str(path) for path in kept} <= {*warnings.split()}
         with_reader = noted.person("ana").do(c.Redact(K, outcome.events[-1].of, WHY))
-        assert with_reader.said == (said,)
-    assert noted.person("ana").do(c.Redact(K, outcome.events[-1].of, WHY)).said == ()
+        assert with_reader.warnings == (warnings,)
+    assert noted.person("ana").do(c.Redact(K, outcome.events[-1].of, WHY)).warnings == ()
     assert not any(SECRET.encode() in path.read_bytes() for path in files_of(noted))
     reader.close()
 

@@ -1,4 +1,4 @@
-"""Recovery: sweep, retry, reset; and who is dead. Seed 003, with its "both"."""
+"""Recovery: sweep, retry, reset, and which holders count as dead."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_sweep_first_suspects_and_ends_a_grace_later(bench, ana):
 
 
 def test_who_renews_after_the_first_look_is_not_ended(bench, ana):
-    """E9: a laptop's wake-up empties no board."""
+    """A laptop's wake-up empties no board."""
     add(bench)
     codex = bench.agent()
     codex.claim(A, ttl=TTL)
@@ -100,7 +100,7 @@ def test_where_everybody_lives_nothing_is_written(bench, ana):
 
 
 def test_a_process_that_lives_is_given_one_more_ttl(bench, ana):
-    """E14: silence is not death while the process lives."""
+    """Silence is not death while the process lives."""
     add(bench)
     worker(bench).claim(A, ttl=TTL)
     bench.advance(61)
@@ -131,7 +131,7 @@ def test_the_grace_can_be_said(bench, ana):
 
 
 def test_a_reserved_task_of_a_dead_holder_is_swept_too(bench, ana):
-    """D3: a claim on an open task was ignored by a sweep that looked only at in progress."""
+    """A claim on an open task was ignored by a sweep that looked only at in progress."""
     add(bench)
     worker(bench).claim(A, reserve=True)
     bench.machine.dead.add(100)
@@ -250,7 +250,6 @@ def test_a_plan_ends_nobody(bench, ana):
 
 
 def test_a_reused_pid_is_not_the_same_process(bench, ana):
-    """E13."""
     add(bench)
     process = Process(bench.machine.boot_id, bench.machine.space, 100, 6)
     bench.agent("codex", "s1", process=process).claim(A)
@@ -258,7 +257,7 @@ def test_a_reused_pid_is_not_the_same_process(bench, ana):
 
 
 def test_another_pid_namespace_is_another_host(bench, ana):
-    """E22: seen from the host, a container's processes look dead."""
+    """Seen from the host, a container's processes look dead."""
     add(bench)
     process = Process(bench.machine.boot_id, "pid:[2]", 100, 7)
     bench.agent("codex", "s1", process=process).claim(A)
@@ -297,7 +296,6 @@ def test_when_in_doubt_another_boot_is_no_death(bench, ana, before, after, confi
 
 
 def test_people_have_no_process(bench, ana):
-    """P1."""
     add(bench)
     process = Process(bench.machine.boot_id, bench.machine.space, 100, 7)
     dora = bench.person("dora")
@@ -369,16 +367,16 @@ def test_evidence_counts_only_for_the_lease_as_it_was_seen(bench, ana):
     codex = worker(bench)
     codex.claim(A)
     bench.machine.dead.add(100)
-    seen = bench.board._bury()
+    evidence = bench.board._first_evidence(c.Sweep())
     bench.advance(1)
     codex.do(c.Renew(A))
-    bench.board._bury = lambda: seen
+    bench.board._first_evidence = lambda _command: evidence
     assert bench.board.execute(ana.identity, c.Sweep()).entries == ()
     assert bench.task(A).lease.suspect is None
 
 
 def test_next_offers_what_a_killed_agent_had_without_any_daemon(bench):
-    """D15. The first claim after a sweep reports the former holder like a takeover."""
+    """The first claim after a sweep reports the former holder like a takeover."""
     add(bench)
     worker(bench).claim(A)
     bench.machine.dead.add(100)
@@ -455,7 +453,7 @@ def test_attempts_used_up_are_raised_only_by_a_persons_force(bench, ana):
 
 
 def test_retry_frees_what_the_dead_hold_downstream_and_leaves_the_living(bench, ana):
-    """D2: dependants were claimed by agents dead for 14 hours. The smoke of the seed."""
+    """Dependants were claimed by agents that had been dead for 14 hours."""
     add(bench)
     for _ in range(4):
         add(bench, after=(A,))
@@ -524,7 +522,7 @@ def graph(bench):
 
 
 def test_reset_begins_anew_with_all_that_depends_on_it(bench, ana):
-    """D1: claims go with the reset, and the tasks start on the next tick. The smoke of the seed."""
+    """A reset clears claims, and the tasks start on the next tick."""
     graph(bench)
     codex = bench.agent("codex", "s1")
     for key in (A, B):
@@ -615,7 +613,7 @@ KEPT = {
 
 @pytest.mark.parametrize(("command", "code"), KEPT.values(), ids=KEPT)
 def test_a_person_who_resets_for_herself_is_not_overrun(bench, ana, command, code):
-    """P2: the dispatcher started an agent on it three minutes later, four times."""
+    """The dispatcher started an agent on it three minutes later, four times."""
     add(bench)
     bench.person("dora").do(c.Note(A, note="hello"))
     codex = bench.agent("codex", "s1")

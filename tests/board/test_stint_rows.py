@@ -44,7 +44,7 @@ def spread(apart):
     return bench
 
 
-def told(bench, since=0, until=LATER, actor=None):
+def periods(bench, since=0, until=LATER, actor=None):
     record = worked(bench.board, since, until, actor)
     return [
         (one.key, (one.start - START) // SECOND, (one.end - START) // SECOND, one.source)
@@ -62,7 +62,7 @@ ALL = [
 
 
 def test_every_stint_is_kept_once(spread):
-    assert told(spread) == ALL
+    assert periods(spread) == ALL
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_every_stint_is_kept_once(spread):
     ],
 )
 def test_only_those_of_the_period_are_read(spread, since, until, found):
-    assert told(spread, START + since * SECOND, START + until * SECOND) == found
+    assert periods(spread, START + since * SECOND, START + until * SECOND) == found
 
 
 def test_only_those_of_the_actor_are_read(spread):
-    assert told(spread, actor="ana") == []
-    assert told(spread, actor="codex") == ALL
+    assert periods(spread, actor="ana") == []
+    assert periods(spread, actor="codex") == ALL
 
 
 def test_each_is_known_by_the_event_that_ended_it(spread):
@@ -118,7 +118,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("how", TAMPERING)
-def test_41_tampering_with_stints_is_found(spread, how):
+def test_tampering_with_stints_is_found(spread, how):
     before = spread.snapshot()
     spread.tamper(TAMPERING[how])
     assert spread.snapshot() != before
@@ -136,7 +136,7 @@ def test_stints_are_carried_with_their_board(spread, tmp_path, to):
         )
     )
     before = worked(spread.board, 0, LATER).stints
-    heard = spread.task(before[-1].key).lease.renewed
+    renewed = spread.task(before[-1].key).lease.renewed
     spread.advance(86_400)
     store = new_store(to, tmp_path / "target", spread.machine, apart=True)
     board = Board(store, Settings())
@@ -144,7 +144,7 @@ def test_stints_are_carried_with_their_board(spread, tmp_path, to):
     export.import_board(board, str(tmp_path / "lines"), spread.person("ana").identity)
     after = worked(board, 0, LATER).stints
     assert after[:-1] == before[:-1]
-    assert (after[-1].end, after[-1].source) == (heard, "claim")
+    assert (after[-1].end, after[-1].source) == (renewed, "claim")
     assert verify(board).faults == ()
     store.close()
 
@@ -170,9 +170,9 @@ def test_a_timesheet_of_many_stints_is_that_of_each(apart):
     def one_day(since, until):
         return [("2026-11-15", since, until)]
 
-    asked = SheetQuery(START, START + DAY, "UTC", ("actor",))
-    by_actor = summed(apart.board, asked, one_day)
-    by_task = summed(apart.board, asked.but(by=("actor", "task")), one_day)
+    query = SheetQuery(START, START + DAY, "UTC", ("actor",))
+    by_actor = summed(apart.board, query, one_day)
+    by_task = summed(apart.board, query.but(by=("actor", "task")), one_day)
     assert sorted(row.effort for row in by_actor.rows) == sorted(
         [sum(range(1, MANY + 1, 2)), sum(range(2, MANY + 1, 2))]
     )
@@ -203,14 +203,14 @@ def test_the_ledger_is_not_read_beyond_the_period(bench):
     for _ in range(64):
         bench.advance(3600)
         ana.do(c.Note("T-1", note="hour"))
-    asked = []
+    queries = []
     with bench.store.read() as tx:
         ask = tx._ask
-        tx._ask = lambda query, **params: asked.append(query) or ask(query, **params)
+        tx._ask = lambda query, **params: queries.append(query) or ask(query, **params)
         found = list(tx.events_between(START + 60 * HOUR, START + 61 * HOUR))
     assert [entry.verb for entry in found] == ["noted"]
-    assert asked.count("instant_of_event") <= 8
-    assert asked.count("events_after") == 1
+    assert queries.count("instant_of_event") <= 8
+    assert queries.count("events_after") == 1
 
 
 @of_a_file

@@ -17,7 +17,7 @@ from kit.boards import START
 HOUR = 3600
 
 
-def told(bench, actor=None):
+def periods(bench, actor=None):
     """Who worked from when to when, in seconds after the test began."""
     record = worked(bench.board, 0, START + 10**15, actor)
     return [
@@ -31,11 +31,11 @@ def test_a_stint_runs_from_the_start_to_the_end_of_the_work(bench):
     bench.add()
     codex = bench.agent("codex", "s1")
     codex.claim("T-1")
-    assert told(bench) == [("codex", "T-1", 0, 0, "open")]
+    assert periods(bench) == [("codex", "T-1", 0, 0, "open")]
     bench.advance(600)
     codex.do(c.Complete("T-1"))
     bench.advance(600)
-    assert told(bench) == [("codex", "T-1", 0, 600, "claim")]
+    assert periods(bench) == [("codex", "T-1", 0, 600, "claim")]
 
 
 def test_stop_ends_the_stint_and_start_opens_the_next(bench):
@@ -48,29 +48,29 @@ def test_stop_ends_the_stint_and_start_opens_the_next(bench):
     ana.do(c.Start("T-1"))
     bench.advance(60)
     ana.do(c.Complete("T-1"))
-    assert [one[2:4] for one in told(bench)] == [(0, HOUR), (65 * HOUR, 65 * HOUR + 60)]
+    assert [one[2:4] for one in periods(bench)] == [(0, HOUR), (65 * HOUR, 65 * HOUR + 60)]
 
 
 def test_who_died_worked_until_the_last_sign_of_life(bench):
-    """I4: a crash leaves no stint open."""
+    """A crash leaves no stint open."""
     bench.add()
     codex = bench.agent("codex", "s1")
     codex.claim("T-1", ttl=600 * SECOND)
     bench.advance(300)
     codex.do(c.Renew("T-1"))
     bench.advance(5000)
-    assert told(bench) == [("codex", "T-1", 0, 300, "open")]
+    assert periods(bench) == [("codex", "T-1", 0, 300, "open")]
     bench.agent("x", "s9").do(c.Takeover("T-1"))
     bench.advance(60)
-    assert told(bench, "codex") == [("codex", "T-1", 0, 300, "claim")]
-    assert told(bench, "x") == [("x", "T-1", 5300, 5360, "open")]
+    assert periods(bench, "codex") == [("codex", "T-1", 0, 300, "claim")]
+    assert periods(bench, "x") == [("x", "T-1", 5300, 5360, "open")]
 
 
 def test_a_reservation_is_no_work(bench):
     bench.add()
     bench.agent().claim("T-1", reserve=True)
     bench.advance(60)
-    assert told(bench) == []
+    assert periods(bench) == []
 
 
 def test_a_day_tells_claims_and_what_was_lost(bench):
@@ -171,11 +171,11 @@ IN_BERLIN = ("--tz", "Europe/Berlin")
 def test_a_day_in_json_says_what_the_text_says(done, day, hours, worked):
     """A stint over midnight counts on each day with its part: the clock went back in that night."""
     done.ok(*NIGHT, *IN_BERLIN, "--reason", "forgotten", "--yes", "--as", "ana")
-    told = done.json("day", "ana", day, *IN_BERLIN)
-    assert told["length_seconds"] == hours * 3600
-    sums = {name: told[f"{name}_seconds"] for name in ("effort", "working", "overlap")}
+    reply = done.json("day", "ana", day, *IN_BERLIN)
+    assert reply["length_seconds"] == hours * 3600
+    sums = {name: reply[f"{name}_seconds"] for name in ("effort", "working", "overlap")}
     assert sums == {"effort": worked * 3600, "working": worked * 3600, "overlap": 0}
-    [stint] = told["stints"]
+    [stint] = reply["stints"]
     assert stint["seconds"] == worked * 3600
     assert (stint["started_at"], stint["ended_at"]) == ("2025-10-25T20:30:00Z", "2025-10-26T02:30:00Z")  # fmt: skip
     text = done.ok("day", "ana", day, *IN_BERLIN).out
@@ -183,23 +183,23 @@ def test_a_day_in_json_says_what_the_text_says(done, day, hours, worked):
 
 
 def test_one_word_that_is_a_date_is_the_day(done):
-    told = done.json("day", "2026-02-02", "--as", "ana")
-    assert (told["actor"], told["day"]) == ("ana", "2026-02-02")
+    reply = done.json("day", "2026-02-02", "--as", "ana")
+    assert (reply["actor"], reply["day"]) == ("ana", "2026-02-02")
     assert done.json("day", "ana", "--tz", "UTC")["actor"] == "ana"
     assert "DAY is '2026-02-31'" in done.fails(2, "day", "2026-02-31", "--as", "ana").err
 
 
 def test_a_day_without_work_adds_up_to_nothing_in_json(done):
-    told = done.json("day", "ana", "2025-10-20", *IN_BERLIN)
-    assert (told["stints"], told["effort_seconds"], told["length_seconds"]) == ([], 0, 86400)
+    reply = done.json("day", "ana", "2025-10-20", *IN_BERLIN)
+    assert (reply["stints"], reply["effort_seconds"], reply["length_seconds"]) == ([], 0, 86400)
 
 
 BAD = {
     "timesheet --tz Mars/Phobos": "time zone",
     "timesheet --week 2026-W60": "--week",
     "timesheet --month November": "--month",
-    "timesheet --week 2026-W47 --month 2026-11": "one of them",
-    "timesheet --from 2026-11-02": "go together",
+    "timesheet --week 2026-W47 --month 2026-11": "only one of",
+    "timesheet --from 2026-11-02": "--from requires --to",
     "timesheet --from 2026-11-02 --to 2026-11-01": "before",
     "timesheet --by moon": "--by is 'moon'",
     "timesheet --format pdf": "the format is 'pdf'",
@@ -211,12 +211,12 @@ BAD = {
     "stint list --tz ''": "time zone",
     "stint add T-1 --from 09:00 --to 09:30 --tz '' --as ana": "time zone",
     "approve ana --week 2026-W02 --tz '' --as bo": "time zone",
-    "timesheet --verify --week 2026-W47": "--week goes with timesheet, not with timesheet --verify",
-    "timesheet --verify --by day": "--by goes with timesheet, not with",
-    "timesheet --verify --format csv": "--format goes with timesheet, not with",
-    "timesheet --format toggl --round 15m-up-day": "--round goes with --format table",
-    "timesheet --format ics --by day": "--by goes with --format table",
-    "timesheet --format ics --bill-by working": "--bill-by goes with --format table",
+    "timesheet --verify --week 2026-W47": "--week is for timesheet, not for timesheet --verify",
+    "timesheet --verify --by day": "--by is for timesheet, not for",
+    "timesheet --verify --format csv": "--format is for timesheet, not for",
+    "timesheet --format toggl --round 15m-up-day": "--round is for --format table",
+    "timesheet --format ics --by day": "--by is for --format table",
+    "timesheet --format ics --bill-by working": "--bill-by is for --format table",
     "stint burn": "say list",
     "day nobody-known": "nobody-known",
     "day": "say --agent",

@@ -13,7 +13,8 @@ from dibs.board.verify import verified
 from dibs.domain import commands as c
 from dibs.domain.instants import HOUR
 from dibs.domain.model import TaskKey, Terms
-from dibs.storage.transaction import BoardRow, ReadTransaction
+from dibs.storage.rows import BoardRow
+from dibs.storage.transaction import ReadTransaction
 
 T1, T2, T3 = map(TaskKey, ("T-1", "T-2", "T-3"))
 
@@ -29,7 +30,7 @@ NOT_PROVEN = {
     ("board", "keys"),  # lower: the next key is looked for from there
     ("board", "moved_to"), ("board", "arriving"), ("board", "ticket"),  # where the board is; not what happened
     ("task", "renewals"), ("task", "suspect"), ("task", "version"),  # changed without an event
-    ("event", "request"),  # serves whoever has to ask again, and proves nothing
+    ("event", "request"),  # serves retries, and proves nothing
 }  # fmt: skip
 """What no event tells. Sessions, requests, refusals and the clock's anchor are beside the ledger."""
 
@@ -43,9 +44,11 @@ def busy(apart):
         bench.agent("claude", "s9"),
         bench.person("ana"),
     )
-    ask = c.Add(Terms("asked"), channel="mail", origin_ask_ref="<1@x>", digest="d1", url="http://x")
-    ana.do(ask)
-    ana.do(ask.but(digest="d2"))
+    request = c.Add(
+        Terms("asked"), channel="mail", origin_ask_ref="<1@x>", digest="d1", url="http://x"
+    )
+    ana.do(request)
+    ana.do(request.but(digest="d2"))
     ana.do(c.Add(Terms("second"), ("src/**",), after=(T1,)))
     ana.do(c.Add(Terms("third")))
     codex.claim(ttl=HOUR)
@@ -171,7 +174,7 @@ def some(rows: list[dict], kind: str) -> list[dict]:
 
 
 @pytest.mark.parametrize("table", KEYS)
-def test_41_a_change_of_any_column_of_any_row_is_found(busy, kind, table):
+def test_a_change_of_any_column_of_any_row_is_found(busy, kind, table):
     forger = Forger(busy)
     rows, columns = forger.rows(table), forger.columns(table)
     assert rows, f"nothing of {table} is there to be changed"
@@ -188,7 +191,7 @@ def test_41_a_change_of_any_column_of_any_row_is_found(busy, kind, table):
 
 
 @pytest.mark.parametrize("table", [table for table in KEYS if table != "board"])
-def test_41_a_row_that_is_deleted_is_found(busy, kind, table):
+def test_a_row_that_is_deleted_is_found(busy, kind, table):
     forger = Forger(busy)
     rows = some(forger.rows(table), kind)
     missed = [
@@ -198,7 +201,7 @@ def test_41_a_row_that_is_deleted_is_found(busy, kind, table):
 
 
 @pytest.mark.parametrize("table", [table for table in KEYS if table != "board"])
-def test_41_a_row_that_is_inserted_is_found(busy, kind, table):
+def test_a_row_that_is_inserted_is_found(busy, kind, table):
     """A copy of one that is there, under a key of its own."""
     forger = Forger(busy)
     names, number = [name for name, _ in forger.columns(table)], busy.number
@@ -216,7 +219,7 @@ def test_41_a_row_that_is_inserted_is_found(busy, kind, table):
 
 
 @pytest.mark.parametrize("key", ["seq", "position"])
-def test_41_events_that_change_places_are_found(busy, key):
+def test_events_that_change_places_are_found(busy, key):
     """Each with the next: in the whole ledger by number, in its chain by position."""
     forger = Forger(busy)
     events = forger.rows("event")
@@ -233,7 +236,7 @@ def follows(one: dict, two: dict, key: str) -> bool:
     return two[key] == one[key] + 1 and (key == "seq" or one["task"] == two["task"])
 
 
-def test_41_a_tail_of_any_length_that_is_cut_off_is_found(busy):
+def test_a_tail_of_any_length_that_is_cut_off_is_found(busy):
     forger = Forger(busy)
     last = forger.rows("event")[-1]["seq"]
     for seq in range(0, last, 1 if busy.kind == "sqlite" else 6):

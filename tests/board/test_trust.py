@@ -6,7 +6,9 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import tomllib
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,8 +16,9 @@ import pytest
 from dibs.domain.refusals import Refused
 from dibs.storage.address import Address, parse, parse_untrusted
 from dibs.storage.postgres.health import is_local, tls
+from kit.backlogs import KANO, TASK
 from kit.boards import database_apart, new_address
-from kit.harnesses import edit, hook, said
+from kit.harnesses import claude_event, edit, hook
 from kit.listening import AsksForPassword, Listener
 from kit.postgres import PASSWORD, server
 from kit.repositories import DIBS, Repo, git
@@ -86,7 +89,7 @@ def test_the_refusal_says_how_a_person_accepts_the_server(tmp_path, listener):
 def test_a_harness_is_told_that_the_server_is_not_accepted_and_edits_go_on(tmp_path, listener):
     repo = Repo.create(tmp_path / "repo")
     beside(repo, f'url = "{listener.address}"\n')
-    begun = hook(repo, said("SessionStart", repo, source="startup"))
+    begun = hook(repo, claude_event("SessionStart", repo, source="startup"))
     edited = hook(repo, edit(repo, "a.py"))
     assert listener.connections == []
     assert "nobody has accepted" in begun.out + begun.err
@@ -122,7 +125,7 @@ def test_a_local_board_is_used_though_a_file_beside_it_names_a_server(shop, list
 def test_an_address_that_a_person_set_is_used(tmp_path):
     repo, url = Repo.create(tmp_path / "repo"), new_address("postgres")
     repo.ok("config", "url", url)
-    assert "the board is made" in repo.ok("init").out
+    assert "the board was created" in repo.ok("init").out
     repo.ok("add", "x", *AS)
     assert repo.json("config")["settings"]["url"]["source"] == str(repo.config / "servers.toml")
     other = repo.worktree("other")
@@ -139,7 +142,7 @@ def test_an_address_that_a_person_adopts_is_used(tmp_path):
     assert url in error["message"]
     repo.ok("config", "--adopt", "--yes")
     ran = repo.ok("init")
-    assert "the board is made: postgresql" in ran.out
+    assert "the board was created: postgresql" in ran.out
     assert "ignored" not in ran.err
 
 
@@ -305,7 +308,7 @@ def test_a_server_from_a_file_can_ask_for_a_password_by_scram(tmp_path):
     passfile.chmod(0o600)
     repo = Repo.create(tmp_path / "repo")
     repo.ok("config", "url", f"postgresql://postgres@{known.host}:{known.port}{name}")
-    assert "the board is made" in repo.ok("init", PGPASSFILE=str(passfile)).out
+    assert "the board was created" in repo.ok("init", PGPASSFILE=str(passfile)).out
     repo.fails(2, "list", PGPASSFILE=os.devnull)
 
 
@@ -346,6 +349,53 @@ def test_what_an_agent_writes_beside_the_board_starts_nothing(shop, tmp_path):
     assert not (tmp_path / "seen").exists()
 
 
+def pids_to_come() -> range:
+    """The numbers that the next processes get."""
+    last = int(Path("/proc/loadavg").read_text().split()[-1])
+    return range(last, last + 3000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it guesses the number of a process")
+@pytest.mark.parametrize("name", ["backlog-index.json", "board.id", "on-server"])
+def test_a_link_that_an_agent_plants_beside_the_board_is_not_written_through(shop, tmp_path, name):
+    """Its sandbox can write there. What dibs then writes elsewhere has names of the repository in it."""
+    mine, folder = tmp_path / "profile", shop.database.parent
+    mine.write_text("mine\n")
+    items = shop.folder / KANO
+    items.mkdir(parents=True)
+    (items / "KABSD-TSK-0001.md").write_text(TASK)
+    for end in ("", *(f".{pid}" for pid in pids_to_come())):
+        (folder / f"{name}{end}").symlink_to(mine)
+    shop.ok("sync", *AS)
+    shop.ok("config", "url", "postgresql://127.0.0.1:1/x")
+    assert mine.read_text() == "mine\n"
+    assert (folder / name).is_file() and not (folder / name).is_symlink()
+
+
+def test_settings_that_are_a_link_are_not_written_through(shop, tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('ttl_agent = "1h"\n')
+    beside(shop, "")
+    (shop.database.parent / "settings.toml").unlink()
+    (shop.database.parent / "settings.toml").symlink_to(mine)
+    assert "settings.toml is a symbolic link" in shop.fails(74, "config", "ttl_agent", "3h").err
+    assert mine.read_text() == 'ttl_agent = "1h"\n'
+
+
+@pytest.mark.parametrize("planted", ["dispatch", "dispatch/notify.log", "dispatch/T-1-1.1.log"])
+def test_a_link_among_the_logs_beside_the_board_is_not_written_through(shop, tmp_path, planted):
+    shop.add("x", "--max-attempts", "1")
+    shop.ok("config", "agents.codex.command", "false", *AS)
+    shop.ok("config", "notify.command", "cat", *AS)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = shop.database.parent / planted
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside if planted == "dispatch" else outside / "profile")
+    shop.run("dispatch", "--once", *AS)
+    assert list(outside.iterdir()) == []
+
+
 def test_beside_a_refusal_in_json_there_is_no_warning(shop):
     beside(shop, PLANTED)
     assert shop.fails(2, "show", "T-9", "--json").error["code"] == "unknown_task"
@@ -364,8 +414,8 @@ def test_what_a_server_keeps_starts_nothing(tmp_path):
 
 def test_a_person_adopts_what_she_has_seen(shop):
     beside(shop, 'mirror_root = "/srv"\n' + PLANTED)
-    said = shop.fails(2, "config", "--adopt").err
-    assert 'command = ["sh", "-c", "touch $SEEN"]' in said
+    message = shop.fails(2, "config", "--adopt").err
+    assert 'command = ["sh", "-c", "touch $SEEN"]' in message
     assert not shop.config.exists()
     shop.ok("config", "--adopt", "--yes")
     ran = shop.ok("config")
@@ -391,18 +441,18 @@ def test_a_setting_is_written_where_it_counts_and_other_lines_stay(shop):
     assert text == (
         "# ours\nttl_agent = \"30m\" # two\n\n[areas]\nweb = ['web/**']\n\n[dispatch]\nmax = 4\n"
     )
-    told = shop.json("config")["settings"]
-    assert told["ttl_agent"] == {
+    settings = shop.json("config")["settings"]
+    assert settings["ttl_agent"] == {
         "value": "30m",
         "source": str(shop.folder / ".git/dibs/settings.toml"),
     }
-    assert told["agents.codex.command"]["value"] == "codex exec 'x y'"
-    assert told["agents.codex.max"]["source"].endswith(f"boards/{uid_of(shop)}.toml")
+    assert settings["agents.codex.command"]["value"] == "codex exec 'x y'"
+    assert settings["agents.codex.max"]["source"].endswith(f"boards/{uid_of(shop)}.toml")
     shop.ok("config", "--unset", "agents.codex")
     shop.ok("config", "--unset", "ttl_agent")
-    told = shop.json("config")["settings"]
-    assert told["ttl_agent"] == {"value": "2h", "source": "default"}
-    assert "agents.codex.command" not in told
+    settings = shop.json("config")["settings"]
+    assert settings["ttl_agent"] == {"value": "2h", "source": "default"}
+    assert "agents.codex.command" not in settings
 
 
 @pytest.mark.parametrize(
@@ -564,8 +614,8 @@ def test_the_user_configuration_is_found_by_the_id_of_the_board_on_every_clone(t
     first, second = (Repo.create(tmp_path / name, url) for name in ("first", "second"))
     first.ok("init")
     first.ok("config", "agents.codex.command", "true")
-    told = second.json("config")["settings"]
-    assert told["agents.codex.command"]["value"] == "true"
+    settings = second.json("config")["settings"]
+    assert settings["agents.codex.command"]["value"] == "true"
 
 
 def test_a_board_cannot_name_a_file_by_its_id(shop):
@@ -608,7 +658,7 @@ def test_what_is_on_this_machine(host, address, near):
 def test_doctor_says_the_sslmode_in_force(tmp_path):
     repo = Repo.create(tmp_path / "repo", new_address("postgres"))
     repo.ok("init")
-    told = {one["what"]: one for one in repo.json("doctor")["findings"]}
-    assert told["sslmode"]["found"] == "prefer; not encrypted, on this machine"
-    told = json.loads(repo.ok("doctor", "--json", PGSSLMODE="disable").out)["findings"]
-    assert next(one["found"] for one in told if one["what"] == "sslmode").startswith("disable")
+    findings = {one["what"]: one for one in repo.json("doctor")["findings"]}
+    assert findings["sslmode"]["found"] == "prefer; not encrypted, on this machine"
+    findings = json.loads(repo.ok("doctor", "--json", PGSSLMODE="disable").out)["findings"]
+    assert next(one["found"] for one in findings if one["what"] == "sslmode").startswith("disable")

@@ -20,10 +20,10 @@ def worked(repo):
 
 
 def test_a_week_is_approved_and_opened_again(worked):
-    told = worked.ok("approve", "ana", *WEEK, *BO, "--json").json["approved"]
-    assert (told["actor"], told["by"], told["period"]) == ("ana", "bo", "2026-W02")
-    assert (told["stints"], told["effort_seconds"], told["working_seconds"]) == (1, 7200, 7200)
-    assert (told["from"], told["to"]) == ("2026-01-05T00:00:00Z", "2026-01-12T00:00:00Z")
+    reply = worked.ok("approve", "ana", *WEEK, *BO, "--json").json["approved"]
+    assert (reply["actor"], reply["by"], reply["period"]) == ("ana", "bo", "2026-W02")
+    assert (reply["stints"], reply["effort_seconds"], reply["working_seconds"]) == (1, 7200, 7200)
+    assert (reply["from"], reply["to"]) == ("2026-01-05T00:00:00Z", "2026-01-12T00:00:00Z")
     checked = worked.ok("timesheet", "--verify", "--json").json
     assert checked["ok"] is True
     assert checked["approvals"][0]["approved"] == checked["approvals"][0]["now"]
@@ -56,9 +56,9 @@ def test_a_correction_outside_of_what_is_approved_changes_nothing_of_it(repo):
     repo.ok("add", "Fix login", *BO)
     over_midnight = ("--from", "2026-01-11T23:00Z", "--to", "2026-01-12T01:00Z")
     reason = ("--reason", "on paper", "--yes", "--backdated", *ANA)
-    told = repo.ok("stint", "add", "T-1", *over_midnight, *reason, "--json").json["stint"]
+    reply = repo.ok("stint", "add", "T-1", *over_midnight, *reason, "--json").json["stint"]
     repo.ok("approve", "ana", *WEEK, *BO)
-    repo.ok("stint", "amend", str(told["number"]), "--to", "2026-01-12T00:00Z", *reason)
+    repo.ok("stint", "amend", str(reply["number"]), "--to", "2026-01-12T00:00Z", *reason)
     assert repo.ok("timesheet", "--verify", "--json").json["ok"] is True
 
 
@@ -104,10 +104,10 @@ def test_what_was_answered_before_is_marked_where_it_is_not_about_a_task(worked,
     again = worked.ok(*command, "--json")
     assert again.json["replayed"] is True
     [warning] = again.json["warnings"]
-    assert "this was answered before" in warning
-    assert "this was answered before" in worked.ok(*command).err
-    told = {"replayed": 0, "warnings": 0}
-    assert {**again.json, **told} == {**first, **told}
+    assert "this request id was answered before" in warning
+    assert "this request id was answered before" in worked.ok(*command).err
+    marks = {"replayed": 0, "warnings": 0}
+    assert {**again.json, **marks} == {**first, **marks}
 
 
 def test_a_pause_that_is_asked_for_again_after_it_is_over_has_the_same_answer(worked):
@@ -117,4 +117,4 @@ def test_a_pause_that_is_asked_for_again_after_it_is_over_has_the_same_answer(wo
     worked.ok("dispatch", "--resume", *ANA)
     again = worked.json(*pause, "--request-id", "r1")
     assert (again["by"], again["reason"]) == (first["by"], first["reason"]) == ("bo", "lunch")
-    assert "nobody has paused it any more" in worked.ok(*pause, "--request-id", "r2").out
+    assert "no longer paused" in worked.ok(*pause, "--request-id", "r2").out

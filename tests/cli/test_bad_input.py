@@ -173,7 +173,7 @@ class Case(NamedTuple):
     arguments: tuple[str, ...]
     exit: int
     code: str
-    says: str
+    expected: str
     environment: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -183,14 +183,16 @@ class Case(NamedTuple):
         return ascii(" ".join([*short, self.code]))[1:-1]
 
 
-def refused(line: str, exit_code: int, code: str, says: str, **environment: str) -> Case:
+def refused(line: str, exit_code: int, code: str, expected: str, **environment: str) -> Case:
     words = tuple(word.replace(HUGE, HUGE_WORD) for word in split(line))
-    return Case(words, exit_code, code, says, tuple(environment.items()))
+    return Case(words, exit_code, code, expected, tuple(environment.items()))
 
 
-def bad(line: str, says: str, **environment: str) -> Case:
+def bad(line: str, expected: str, **environment: str) -> Case:
     """Exit 2; but for what a harness calls, to which that would be a denial."""
-    return refused(line, 1 if line.startswith("hook") else 2, "bad_argument", says, **environment)
+    return refused(
+        line, 1 if line.startswith("hook") else 2, "bad_argument", expected, **environment
+    )
 
 
 WITH_KEY = {
@@ -346,8 +348,8 @@ VERBS = [
     bad("claim --reserve=yes T-1 --as ana", "--reserve: ignored explicit argument"),
     bad("add one two --as ana", "unrecognized arguments: two"),
     bad("note T-1 --as ana", "arguments are required: TEXT"),
-    bad("note T-1 hello --reason why --as ana", "--reason goes with --redact"),
-    bad("note T-1 hello --redact 3 --reason why --as ana", "TEXT does not go with --redact"),
+    bad("note T-1 hello --reason why --as ana", "--reason requires --redact"),
+    bad("note T-1 hello --redact 3 --reason why --as ana", "TEXT does not combine with --redact"),
     bad("note T-1 --redact '' --reason why --as ana", "the number of the event is ''"),
     bad("note T-1 --redact 0 --reason why --as ana", "the number of the event is 0"),
     bad("note T-1 --redact note --reason why --as ana", "the number of the event is 'note'"),
@@ -359,7 +361,7 @@ VERBS = [
         "note T-1 --redact 999 --reason why --as ana",
         2,
         "unknown_note",
-        "event 999 brought no note",
+        "event 999 added no note",
     ),
     refused(f"note T-1 --redact 1 --reason why {AGENT}", 1, "people_only", "only a person"),
     bad("add --as ana", "arguments are required: TITLE"),
@@ -370,14 +372,14 @@ VERBS = [
     bad("assign T-1 ben --as ana", "required: --to"),
     bad("actor", "arguments are required"),
     bad("guard", "arguments are required: WHAT (dibs guard --help)"),
-    bad("actor remove codex --as ana", "'remove': say list, or set NAME"),
-    bad("actor codex set --as ana", "'codex': say list, or set NAME"),
-    bad("actor '' --as ana", "'': say list, or set NAME"),
-    bad("actor set --as ana", "who?"),
-    bad("actor list codex", "it goes with nothing else"),
-    bad(f"edit T-1 {PERSON}", "nothing to change is given"),
-    bad(f"edit T-1 --token 1.1 {PERSON}", "nothing to change is given"),
-    bad(f"renew --token 1.1 {AGENT}", "--token belongs to one task: name it"),
+    bad("actor remove codex --as ana", "'remove': use list, or set NAME"),
+    bad("actor codex set --as ana", "'codex': use list, or set NAME"),
+    bad("actor '' --as ana", "'': use list, or set NAME"),
+    bad("actor set --as ana", "needs NAME"),
+    bad("actor list codex", "takes no other arguments"),
+    bad(f"edit T-1 {PERSON}", "no changes given"),
+    bad(f"edit T-1 --token 1.1 {PERSON}", "no changes given"),
+    bad(f"renew --token 1.1 {AGENT}", "--token requires KEY"),
     bad(f"edit T-1 --title {PERSON}", "--title: expected one argument"),
     bad(f"claim T-1 --ttl {AGENT}", "--ttl: expected one argument"),
 ]
@@ -386,8 +388,8 @@ LIKE_90S = "write it like 90s, 30m, 2h or 7d"
 TTL_RANGE = "it lies between 1 s and 30 d"
 TIMES = [
     *(
-        bad(f"claim T-1 --ttl '{ttl}' {AGENT}", says)
-        for ttl, says in {
+        bad(f"claim T-1 --ttl '{ttl}' {AGENT}", expected)
+        for ttl, expected in {
             "": LIKE_90S, " ": LIKE_90S, "abc": LIKE_90S, "5": LIKE_90S, "m": LIKE_90S,
             "5 m": LIKE_90S, "5M": LIKE_90S, "5min": LIKE_90S, "1.5h": LIKE_90S, "1h30m": LIKE_90S,
             "1w": LIKE_90S, "+5m": LIKE_90S, "0x5m": LIKE_90S, "1e3s": LIKE_90S,
@@ -431,14 +433,14 @@ INSTANTS = [
     bad("log T-1 --until 24:61", "--until is '24:61'"),
     bad("log --refused --since later", "--since is 'later'"),
     bad("log --forced --until 2026-99-99", "--until is '2026-99-99'"),
-    bad("log --verify --since garbage", "it goes with nothing else"),
-    bad("log 'no key' --verify", "it goes with nothing else"),
-    bad("log T-999 --verify", "it goes with nothing else"),
-    bad("log --forced --refused", "two different lists"),
-    bad("log --head --verify", "it goes with nothing else"),
-    bad("log T-1 --head", "it goes with nothing else"),
-    bad("log --head --against x", "it goes with nothing else"),
-    bad("log --against 1:abc", "--against goes with --verify"),
+    bad("log --verify --since garbage", "takes no other options"),
+    bad("log 'no key' --verify", "takes no other options"),
+    bad("log T-999 --verify", "takes no other options"),
+    bad("log --forced --refused", "does not combine"),
+    bad("log --head --verify", "takes no other options"),
+    bad("log T-1 --head", "takes no other options"),
+    bad("log --head --against x", "takes no other options"),
+    bad("log --against 1:abc", "--against requires --verify"),
     bad("log --verify --against 1:abc", "neither a head like 42:9f86"),
     bad("log --verify --against nowhere.txt", "nor a file that can be read (No such file"),
     bad("log --verify --against 'a\0b'", "nor a file that can be read (its name is not a path)"),
@@ -447,16 +449,16 @@ INSTANTS = [
     bad("log --verify --against /dev/null", "there is no kept head in it"),
     bad("log --verify --against -", "there is no kept head in it"),
     bad("export", "arguments are required: FILE"),
-    bad("export x.jsonl --since 3", "--since and --task go with --events"),
-    bad("export x.jsonl --task T-1", "--since and --task go with --events"),
+    bad("export x.jsonl --since 3", "--since and --task require --events"),
+    bad("export x.jsonl --task T-1", "--since and --task require --events"),
     bad("export --events --since=-1", "--since is '-1'"),
     bad("export --events --since many", "--since is 'many'; it is a number from 0"),
     bad(f"export --events --since '{HUGE}'", "--since is"),
     bad("export --events --task ../x", NOT_A_KEY),
     refused("export --events --task T-999", 2, "unknown_task", "there is no task T-999"),
     bad("export --events no/such/folder/x", "there is no folder"),
-    bad("list --free --held", "--free goes neither"),
-    bad("doctor --reason why", "--reason goes with --set-clock"),
+    bad("list --free --held", "--free does not combine"),
+    bad("doctor --reason why", "--reason requires --set-clock"),
     bad("board", "the following arguments are required"),
     bad("setup everything", "cannot be set up; there are git"),
     bad("setup git --check --remove", "one at a time"),
@@ -470,23 +472,23 @@ INSTANTS = [
     bad("guard range", "usage: dibs guard range A..B"),
     bad("guard range main..nowhere", "git does not know"),
     bad("guard range -- --output=x", "is no range of commits"),
-    bad("board copy", "say one of list, move, backup, restore, grant"),
-    bad("board list more", "goes with nothing else"),
-    bad("board list --to /x", "--to goes with board move"),
-    bad(f"board move --to elsewhere more {PERSON}", "'more': dibs board move goes with"),
-    bad(f"board move --to elsewhere --reason r {PERSON}", "--reason goes with board restore"),
-    bad("board backup x.db --to /x", "--to goes with board move"),
-    bad("board backup x.db --in-place", "--in-place goes with board restore"),
-    bad(f"board restore x.db --reason r --check {PERSON}", "--check goes with board move"),
-    bad(f"board restore x.db --reason r --request-id R1 {PERSON}", "it would be done again"),
-    bad(f"board restore --in-place --reason r --request-id R1 {PERSON}", "it would be done again"),
-    bad(f"config --load x.toml --request-id R1 {PERSON}", "it would be done again"),
-    bad(f"board move {PERSON}", "dibs board move --to"),
+    bad("board copy", "use one of list, move, backup, restore, grant"),
+    bad("board list more", "takes no more arguments"),
+    bad("board list --to /x", "--to is for board move"),
+    bad(f"board move --to elsewhere more {PERSON}", "'more': dibs board move takes no more"),
+    bad(f"board move --to elsewhere --reason r {PERSON}", "--reason is for board restore"),
+    bad("board backup x.db --to /x", "--to is for board move"),
+    bad("board backup x.db --in-place", "--in-place is for board restore"),
+    bad(f"board restore x.db --reason r --check {PERSON}", "--check is for board move"),
+    bad(f"board restore x.db --reason r --request-id R1 {PERSON}", "this verb is not idempotent"),
+    bad(f"board restore --in-place --reason r --request-id R1 {PERSON}", "this verb is not idempotent"),
+    bad(f"config --load x.toml --request-id R1 {PERSON}", "this verb is not idempotent"),
+    bad(f"board move {PERSON}", "dibs board move needs --to"),
     bad(f"board move --to mysql://db/x {PERSON}", "one looks like postgresql://"),
     bad(f"board move --to postgresql://ana:geheim@db/x {PERSON}", "the address holds a password"),
     refused(f"board move --to /nowhere/at/all {AGENT}", 1, "people_only", "only a person"),
-    bad("board backup", "to which file?"),
-    bad("board backup ''", "to which file?"),
+    bad("board backup", "needs FILE"),
+    bad("board backup ''", "needs FILE"),
     bad("board backup /no/such/folder/x.db", "there is no folder"),
     bad("board backup /", "is there already"),
     bad(f"board restore {PERSON}", "dibs board restore FILE"),
@@ -494,14 +496,14 @@ INSTANTS = [
     bad(f"board restore nothing.db --reason r {PERSON}", "there is no file"),
     refused(f"board restore --in-place --reason r {AGENT}", 1, "people_only", "only a person"),
     refused(f"board restore --in-place {PERSON}", 2, "reason_missing", "needs a reason"),
-    bad("board grant", "to whom?"),
-    bad("board grant ''", "to whom?"),
+    bad("board grant", "needs ROLE"),
+    bad("board grant ''", "needs ROLE"),
     bad("board grant agents", "this is for boards on a server"),
     bad(f"config --load nothing.toml {PERSON}", "cannot be read"),
     bad("who T-1 --at 9999-12-30", "is in the future"),
-    bad("who T-1 --at 0001-01-02", "no board is that old"),
+    bad("who T-1 --at 0001-01-02", "out of range"),
     bad(f"block T-1 --reason r --on nobody-here {PERSON}", "neither a task nor an actor"),
-    refused(f"actor set ana --kind agent {PERSON}", 1, "kind_is_fixed", "a person stays a person"),
+    refused(f"actor set ana --kind agent {PERSON}", 1, "kind_is_fixed", "a person cannot become an agent"),
 ]  # fmt: skip
 
 NO_TOKEN = "is not a token; one looks like 1.7"
@@ -518,7 +520,7 @@ TOKENS = [
     bad(f"renew T-2 --token -1.2 {AGENT}", NO_TOKEN),
     bad(f"edit T-1 --title t --token x {PERSON}", NO_TOKEN),
     bad(f"scope T-1 --add a --token x {PERSON}", NO_TOKEN),
-    bad("scope T-1 --token x", "--token goes with --add or --remove"),
+    bad("scope T-1 --token x", "--token requires --add or --remove"),
     bad(f"stop T-2 --token x {AGENT}", NO_TOKEN),
     bad(f"release T-2 --token x {AGENT}", NO_TOKEN),
     bad(f"handoff T-2 --to ben --token x {AGENT}", NO_TOKEN),
@@ -529,11 +531,11 @@ TOKENS = [
     bad(f"fail T-2 --reason r --token x {AGENT}", NO_TOKEN),
     bad(f"drop T-2 --token x {AGENT}", NO_TOKEN),
     refused(f"renew T-2 --token 0.0 {AGENT}", 5, "lease_lost", "the lease 0.0 of T-2 has ended"),
-    refused(f"renew T-2 --token 1.2 {AGENT}", 5, "token_ahead", "above the board's own"),
+    refused(f"renew T-2 --token 1.2 {AGENT}", 5, "token_ahead", "ahead of the board's"),
     refused(
         f"renew T-2 --token {'9' * 18}.{'9' * 18} {AGENT}", 5, "token_ahead", "the board has lost"
     ),
-    refused(f"complete T-1 --token 1.1 {AGENT}", 5, "token_ahead", "token 1.1 of T-1 is above"),
+    refused(f"complete T-1 --token 1.1 {AGENT}", 5, "token_ahead", "token 1.1 of T-1 is ahead"),
 ]  # fmt: skip
 
 TITLE_EMPTY = "the title is empty"
@@ -557,7 +559,7 @@ TEXTS = [
     bad(f"intake --channel mail --ref '' {PERSON}", "the ref is empty"),
     bad(f"intake --channel mail --ref ' ' {PERSON}", "the ref is empty"),
     bad(f"intake --channel mail --ref {'r' * 1001} {PERSON}", "the ref has 1001"),
-    bad(f"intake --channel mail --ref 'a\0' {PERSON}", "the ref holds characters"),
+    bad(f"intake --channel mail --ref 'a\0' {PERSON}", "the ref contains characters"),
     bad(f"intake --channel '' --ref r {PERSON}", "is empty"),
     bad(f"intake --channel 'a b' --ref r {PERSON}", "'a b' cannot be"),
     bad(f"intake --channel {'c' * 65} --ref r {PERSON}", "has 65 characters; the most is 64"),
@@ -609,8 +611,8 @@ REASONS = [
 
 NUMBERS = [
     *(
-        bad(f"{line}={value} {PERSON}", says)
-        for line, says in {
+        bad(f"{line}={value} {PERSON}", expected)
+        for line, expected in {
             "add t --priority": "the priority is",
             "add t --tier": "the tier is",
             "add t --max-attempts": "the number of attempts is",
@@ -658,19 +660,19 @@ CHOICES = [
         f"add t {' '.join(f'--needs c{number}' for number in range(33))} {PERSON}",
         "33 capabilities are given; the most is 32",
     ),
-    bad("list --state closed", "'closed' is no state; the states are open, in_progress"),
-    bad("list --state ''", "'' is no state"),
-    bad("list --state OPEN", "'OPEN' is no state"),
-    bad("list --state open,blocked", "'open,blocked' is no state"),
-    bad("list --state open --state nope", "'nope' is no state"),
-    bad("list --state '\x1b]0;x\x07'", "is no state"),
-    bad(f"list --state {HUGE}", "is no state"),
+    bad("list --state closed", "'closed' is not a state; the states are open, in_progress"),
+    bad("list --state ''", "'' is not a state"),
+    bad("list --state OPEN", "'OPEN' is not a state"),
+    bad("list --state open,blocked", "'open,blocked' is not a state"),
+    bad("list --state open --state nope", "'nope' is not a state"),
+    bad("list --state '\x1b]0;x\x07'", "is not a state"),
+    bad(f"list --state {HUGE}", "is not a state"),
     bad("actor set codex --kind robot --as ana", "the kind is 'robot'; it is one of human"),
     bad("actor set codex --kind '' --as ana", "the kind is ''"),
     bad("actor set codex --capability 'a b' --as ana", "'a b' cannot be a capability"),
     bad("actor set codex --capability '\ud800' --as ana", "cannot be a capability"),
     *(
-        bad(f"actor set codex --zone '{zone}' --as ana", "is no time zone; one looks like")
+        bad(f"actor set codex --zone '{zone}' --as ana", "is not a time zone that is known here; one looks like")
         for zone in (
             "", " ", "Mars/Olympus", "Europe", "europe/berlin", "UTC+2", "../UTC", "/etc/localtime",
             "../../../etc/passwd", "Europe/Berlin\n", "UTC\0", "\ud800", ".", "zone.tab", HUGE,
@@ -691,16 +693,16 @@ BAD_NAMES = {
 }  # fmt: skip
 NAMES = [
     *(
-        bad(line.replace("=NAME", f"='{name}'"), says)
+        bad(line.replace("=NAME", f"='{name}'"), expected)
         for line in (
             "claim T-1 --agent=NAME --session s1",
             "claim T-1 --as=NAME",
             "claim T-1 --agent codex --session=NAME",
         )
-        for name, says in BAD_NAMES.items()
+        for name, expected in BAD_NAMES.items()
     ),
     *(
-        bad(line.replace("=NAME", f"='{name}'"), says)
+        bad(line.replace("=NAME", f"='{name}'"), expected)
         for line in (
             "claim T-1 --as ana --session=NAME",
             "assign T-1 --to=NAME --as ana",
@@ -712,7 +714,7 @@ NAMES = [
             "list --mine --as=NAME",
             "renew --as=NAME",
         )
-        for name, says in BAD_NAMES.items()
+        for name, expected in BAD_NAMES.items()
         if name in ("", "agent", "<name>", "a b", "a\0b", "a\ud800", HUGE)
     ),
     bad("actor set '' --tier 1 --as ana", "a name is empty"),
@@ -735,14 +737,14 @@ NAMES = [
         f"note T-1 twice --request-id r1 {PERSON}", 1, "request_reused", "was used for another"
     ),
     *(
-        refused(line, 2, "no_identity", "nobody is named")
+        refused(line, 2, "no_identity", "no identity given")
         for line in (
             "claim T-1", "add t", "renew", "list --mine", "note T-1 hi", "actor set codex --tier 2",
             "claim T-1 --session s1", "doctor --set-clock --reason r", "accept T-3",
         )
     ),
     *(
-        refused(f"{line} --agent codex", 2, "no_session", "codex has no session here")
+        refused(f"{line} --agent codex", 2, "no_session", "no session given for codex")
         for line in ("claim T-1", "renew", "list --mine", "add t", "complete T-2")
     ),
     *(
@@ -783,7 +785,7 @@ BAD_SCOPES = {
     "**/" * 17 + "a": "has more than 16 times **", "s" * 257: "a scope has 257 characters; the most is 256", HUGE: "a scope has 100000",
 }  # fmt: skip
 SCOPES = [
-    *(bad(f"add t --scope='{scope}' {PERSON}", says) for scope, says in BAD_SCOPES.items()),
+    *(bad(f"add t --scope='{scope}' {PERSON}", expected) for scope, expected in BAD_SCOPES.items()),
     *(
         bad(f"{line}='{scope}' {PERSON}", BAD_SCOPES[scope])
         for line in ("scope T-1 --add", "intake --channel mail --ref r --scope")
@@ -802,8 +804,8 @@ KEYS_OF_ONES_OWN = [
         bad(f"add t --key '{key}' {PERSON}", NOT_A_KEY)
         for key in ("", " ", "../x", "42", "a b", "T-\uff11", "T-1\0", "K" * 65, HUGE)
     ),
-    refused(f"add t --key T-1 {PERSON}", 1, "key_taken", "the key T-1 is in use"),
-    refused(f"add t --key T-7 {PERSON}", 1, "key_taken", "no key is ever used twice"),
+    refused(f"add t --key T-1 {PERSON}", 1, "key_taken", "the key T-1 is taken"),
+    refused(f"add t --key T-7 {PERSON}", 1, "key_taken", "keys are never reused"),
 ]
 
 WRONG_KIND_OR_STATE = [
@@ -817,15 +819,15 @@ WRONG_KIND_OR_STATE = [
     refused(f"claim T-12 {AGENT}", 3, "capability_missing", "T-12 needs rust"),
     refused(f"claim T-8 {AGENT}", 3, "parked", "T-8 was parked by ana"),
     refused(f"assign T-10 --to codex {PERSON}", 3, "wrong_kind", "T-10 is for people"),
-    refused(f"complete T-13 {AGENT}", 3, "not_allowed", "they do not allow complete"),
+    refused(f"complete T-13 {AGENT}", 3, "not_allowed", "allow edit, not complete"),
     refused(f"complete T-14 {AGENT}", 5, "lease_lost", "your lease of T-14 has ended"),
     refused(f"renew T-14 {AGENT}", 5, "lease_lost", "ana holds it now"),
     refused(f"renew T-1 {PERSON}", 1, "not_held", "nobody holds T-1"),
     refused(f"complete T-9 {PERSON}", 1, "not_bound", "no session has taken it up"),
-    refused(f"unassign T-2 {PERSON}", 1, "bound", "T-2 was taken up by codex"),
+    refused(f"unassign T-2 {PERSON}", 1, "bound", "has already taken up T-2"),
     refused(f"unassign T-1 {PERSON}", 1, "not_assigned", "T-1 is assigned to nobody"),
     refused(f"unpark T-8 {AGENT}", 1, "not_yours_to_unpark", "T-8 was parked by ana"),
-    refused(f"accept T-3 {AGENT}", 1, "own_review", "somebody else reviews it"),
+    refused(f"accept T-3 {AGENT}", 1, "own_review", "somebody else must review it"),
     refused(f"accept T-1 {PERSON}", 1, "wrong_state", "accept is not possible"),
     refused(f"unblock T-1 {PERSON}", 1, "wrong_state", "unblock is not possible"),
     refused("stop T-15 --as ben", 1, "wrong_state", "stop is not possible"),
@@ -850,7 +852,7 @@ ENVIRONMENTS = [
         bad(line, "one looks like postgresql://host/database#board", DIBS_URL="mysql://ana:geheim@db/x")
         for line in ("list", "init", "config", f"claim T-1 {AGENT}")
     ),
-    bad("list", "is no name of a board", DIBS_URL="postgresql://db/x#a b"),
+    bad("list", "is not a board name", DIBS_URL="postgresql://db/x#a b"),
     bad("list", "its port is not a number", DIBS_URL="postgresql://db:port/x"),
     bad("claim T-1", "a name is empty", DIBS_AGENT="", DIBS_SESSION="s1"),
     bad("claim T-1", "is a placeholder", DIBS_AGENT="<name>", DIBS_SESSION="s1"),
@@ -862,8 +864,8 @@ ENVIRONMENTS = [
     bad("claim T-1", "cannot be a session", DIBS_AGENT="codex", DIBS_SESSION="a b"),
     bad("claim T-1", "a session has 129", DIBS_AGENT="codex", DIBS_SESSION="s" * 129),
     bad("claim T-1", "cannot be a session", DIBS_AGENT="codex", CLAUDE_CODE_SESSION_ID="a b"),
-    refused("claim T-1", 2, "no_session", "codex has no session", DIBS_AGENT="codex"),
-    refused("claim T-1", 2, "no_identity", "nobody is named", DIBS_SESSION="s1"),
+    refused("claim T-1", 2, "no_session", "no session given for codex", DIBS_AGENT="codex"),
+    refused("claim T-1", 2, "no_identity", "no identity given", DIBS_SESSION="s1"),
     refused("claim T-1 --as ana", 1, "in_harness", f"ana {IN_A_HARNESS}", CLAUDECODE="1"),
     refused("renew --as ana", 1, "in_harness", f"ana {IN_A_HARNESS}", CLAUDECODE="1"),
     refused("claim T-1 --as ana", 1, "in_harness", "GEMINI_CLI says", GEMINI_CLI="1"),
@@ -880,7 +882,7 @@ SET_UP = [
     bad("setup --remove", "dibs uninstall removes everything"),
     bad("hook", "arguments are required: NAME"),
     bad("statusline emacs", "'emacs' is not a known harness"),
-    refused("uninstall", 2, "no_identity", "nobody is named"),
+    refused("uninstall", 2, "no_identity", "no identity given"),
     refused(f"uninstall {AGENT}", 1, "people_only", "only a person may delete a board"),
     refused(f"uninstall --yes {AGENT}", 1, "people_only", "only a person may delete a board"),
     refused("uninstall --as ana", 2, "unconfirmed", "use --yes, or --keep-board"),
@@ -888,30 +890,30 @@ SET_UP = [
 ]
 
 MANY_TASKS = [
-    bad(f"run {AGENT} -- true", "say KEY or --next: which task is it?"),
-    bad(f"run T-1 --next {AGENT} -- true", "say KEY or --next: which task is it?"),
-    bad(f"run T-1 --wait 5m {AGENT} -- true", "--wait and --most go with --next"),
-    bad(f"depend T-1 {PERSON}", "say --on KEY or --not-on KEY"),
+    bad(f"run {AGENT} -- true", "use either KEY or --next"),
+    bad(f"run T-1 --next {AGENT} -- true", "use either KEY or --next"),
+    bad(f"run T-1 --wait 5m {AGENT} -- true", "--wait and --most require --next"),
+    bad(f"depend T-1 {PERSON}", "add --on KEY or --not-on KEY"),
     bad(f"depend T-1 --on ../x {PERSON}", NOT_A_KEY),
     refused(f"depend T-1 --on T-999 {PERSON}", 2, "unknown_task", "there is no task T-999"),
     refused(f"depend T-1 --on t-1 {PERSON}", 1, "cycle", "T-1 waits for T-1"),
     refused(f"add title --after T-999 {PERSON}", 2, "unknown_task", "there is no task T-999"),
     bad(f"add title --not-before soon {PERSON}", "--not-before is 'soon'"),
     bad(f"reset {PERSON}", "arguments are required: KEY"),
-    bad(f"reset T-1 --mine --park {PERSON}", "--mine and --park are both given"),
-    bad(f"reset T-1 --only --downstream {PERSON}", "--only and --downstream are both given"),
+    bad(f"reset T-1 --mine --park {PERSON}", "--mine and --park do not combine"),
+    bad(f"reset T-1 --only --downstream {PERSON}", "--only does not combine with --downstream"),
     refused(f"reset T-1 T-999 {PERSON}", 2, "unknown_task", "there is no task T-999"),
     refused(f"reset T-1 --assign nobody-here {PERSON}", 2, "unknown_actor", "nobody-here"),
     bad(f"next --most 0 {AGENT}", "the most is 0"),
     bad(f"next --wait soon {AGENT}", "the wait is 'soon'"),
     bad(f"sweep --grace soon {PERSON}", "the grace is 'soon'"),
     bad(f"sweep --limit 0 {PERSON}", "the limit is 0"),
-    bad("list --ready --held", "--ready goes with none of"),
+    bad("list --ready --held", "--ready does not combine"),
 ]
 
 WHEN = "--from '2026-01-05 09:00' --to '2026-01-05 10:00'"
 STINTS = [
-    bad(f"add title --billable --not-billable {PERSON}", "--billable and --not-billable are both given"),
+    bad(f"add title --billable --not-billable {PERSON}", "--billable does not combine with --not-billable"),
     bad(f"edit T-1 --charge-code {HUGE} {PERSON}", "the charge code has 100000 characters"),
     refused(f"add title --charge-code X-1 {PERSON}", 2, "bad_charge_code", "X-1 is not a charge code of this board"),
     refused(f"edit T-1 --charge-code X-1 {PERSON}", 2, "bad_charge_code", "it has none"),
@@ -920,12 +922,12 @@ STINTS = [
     ),
     refused("timesheet --charge-code X-1", 2, "bad_charge_code", "X-1 is not a charge code of this board: it has none"),
     bad(f"timesheet --charge-code {HUGE}", "the charge code has 100000 characters"),
-    bad("timesheet --billable --not-billable", "--billable and --not-billable are both given"),
+    bad("timesheet --billable --not-billable", "--billable does not combine with --not-billable"),
     bad("stint", "arguments are required: ACTION"),
-    bad("stint total", "say list, add, amend or usage"),
-    bad("stint list T-1", "a list takes no KEY"),
+    bad("stint total", "use list, add, amend or usage"),
+    bad("stint list T-1", "stint list takes no KEY"),
     bad(f"stint add {WHEN} --reason r {PERSON}", NOT_A_KEY),
-    bad(f"stint add T-1 --from 09:00 --reason r {PERSON}", "say when: --from and --to"),
+    bad(f"stint add T-1 --from 09:00 --reason r {PERSON}", "stint add needs --from and --to"),
     bad(f"stint add T-1 --from morning --to 10:00 --reason r {PERSON}", "--from is 'morning'"),
     bad(f"stint add T-1 --from 2026-01-05 --to 10:00 --reason r {PERSON}", "--from is '2026-01-05'"),
     bad(f"stint add T-1 --from 25:00 --to 26:00 --reason r {PERSON}", "--from is '25:00'"),
@@ -934,20 +936,20 @@ STINTS = [
     refused(f"stint add T-1 {WHEN} --actor nobody-here --reason r {PERSON}", 2, "unknown_actor", "nobody-here"),
     refused(f"stint add T-1 {WHEN} {PERSON}", 2, "reason_missing", "stint add"),
     refused(f"stint add T-1 {WHEN} --reason r {PERSON}", 2, "bad_period", "before T-1 existed"),
-    refused(f"stint add T-1 {WHEN} --backdated --reason r {PERSON}", 2, "unconfirmed", "nothing is written without --yes"),
+    refused(f"stint add T-1 {WHEN} --backdated --reason r {PERSON}", 2, "unconfirmed", "write it with --yes"),
     refused(f"stint add T-1 {WHEN} --reason r --yes {AGENT}", 1, "people_only", "stint add"),
     refused(f"stint add T-1 --from 10:00 --to 9999-01-01T00:00Z --reason r {PERSON}", 2, "bad_period", "it would end"),
     refused(
         f"stint add T-1 --from '2025-10-26 02:30' --to 10:00 --tz Europe/Berlin --reason r {PERSON}", 2,
         "ambiguous_time", "comes twice in Europe/Berlin",
     ),
-    bad(f"stint amend --reason r {PERSON}", "say which stint"),
+    bad(f"stint amend --reason r {PERSON}", "give the stint's number"),
     bad(f"stint amend T-1 --reason r {PERSON}", "the number of the stint"),
     refused(f"stint amend 99999 --from 1h --reason r {PERSON}", 2, "unknown_stint", "no stint has the number 99999"),
     refused(f"stint amend 1 --from 1h --reason r {PERSON}", 2, "unknown_stint", "no stint has the number 1"),
-    bad(f"stint usage 1 --source actual {AGENT}", "say what was used"),
-    bad(f"stint usage 1 --tokens 1 --source guessed {AGENT}", "say --source actual, estimated or unknown"),
-    bad(f"stint usage 1 --tokens -1 {AGENT}", "--tokens is '-1'"),
+    bad(f"stint usage 1 --source actual {AGENT}", "add --tokens, --cost, or both"),
+    bad(f"stint usage 1 --tokens 1 --source guessed {AGENT}", "the source is 'guessed'; it is one of actual, estimated, unknown"),
+    bad(f"stint usage 1 --tokens -1 {AGENT}", "tokens is '-1'"),
     bad(f"stint usage 1 --cost 1e9999 {AGENT}", "write an amount like 1.25"),
     bad(f"stint usage 1 --cost 0.1234567 {AGENT}", "write an amount like 1.25"),
     bad(f"stint usage 1 --cost nan {AGENT}", "write an amount like 1.25"),
@@ -979,13 +981,13 @@ OF_INTAKE = {
 def strangers() -> list[Case]:
     """Each option with each action, or kind of payload, that does not take it."""
     stints = [
-        bad(f"stint {action} {option} {PERSON}", f"{option.split()[0]} goes with stint ")
+        bad(f"stint {action} {option} {PERSON}", f"{option.split()[0]} is for stint ")
         for option, homes in OF_STINTS.items()
         for action in ("list", "add", "amend", "usage")
         if action not in homes.split()
     ]
     return stints + [
-        bad(f"intake {given} {option} {PERSON}", f"{option.split()[0]} goes with ")
+        bad(f"intake {given} {option} {PERSON}", f"{option.split()[0]} is for ")
         for option, homes in OF_INTAKE.items()
         for kind, given in PAYLOADS.items()
         if kind not in homes.split()
@@ -994,12 +996,12 @@ def strangers() -> list[Case]:
 
 STRANGERS = [
     *strangers(),
-    bad(f"stint amend 1 --actor ana {PERSON}", "--actor goes with stint list or stint add, not with stint amend"),
-    bad(f"stint usage 1 --yes {PERSON}", "--yes goes with stint add or stint amend, not with stint usage"),
-    bad(f"intake --email --ref r {PERSON}", "--ref goes with a single request, not with --email"),
-    bad(f"intake --from x --url u {PERSON}", "--url goes with a single request, not with --from"),
-    bad(f"intake --from '' --channel c --ref r {PERSON}", "--ref goes with a single request, not with --from"),
-    bad(f"intake --github --from x {PERSON}", "--github and --from do not go together"),
+    bad(f"stint amend 1 --actor ana {PERSON}", "--actor is for stint list or stint add, not for stint amend"),
+    bad(f"stint usage 1 --yes {PERSON}", "--yes is for stint add or stint amend, not for stint usage"),
+    bad(f"intake --email --ref r {PERSON}", "--ref is for a single request, not for --email"),
+    bad(f"intake --from x --url u {PERSON}", "--url is for a single request, not for --from"),
+    bad(f"intake --from '' --channel c --ref r {PERSON}", "--ref is for a single request, not for --from"),
+    bad(f"intake --github --from x {PERSON}", "--github and --from do not combine"),
 ]  # fmt: skip
 
 TABLE = [
@@ -1009,29 +1011,29 @@ TABLE = [
 ]  # fmt: skip
 
 
-def is_told(case: Case, ran: Ran) -> None:
+def check_text(case: Case, ran: Ran) -> None:
     """Two lines for people: what is wrong, and what to do next."""
     assert (ran.code, ran.out) == (case.exit, ""), ran.err[:LONGEST_MESSAGE]
     assert "Traceback" not in ran.err
     assert re.fullmatch(r"dibs: [^\n]+\n  next: [^\n]+\n", ran.err), ran.err[:LONGEST_MESSAGE]
     assert ran.err.replace("\n", "").isprintable()
     message, advice = ran.err.splitlines()
-    assert case.says in message
+    assert case.expected in message
     assert len(message) <= LONGEST_MESSAGE
     assert not DESTRUCTIVE.search(advice)
 
 
-def is_told_in_json(case: Case, ran: Ran) -> None:
+def check_json(case: Case, ran: Ran) -> None:
     """One object with stable keys, and the same code."""
     assert (ran.code, ran.out) == (case.exit, ""), ran.err[:LONGEST_MESSAGE]
     assert ran.err.count("\n") == 1
-    told = json.loads(ran.err)
-    assert set(told) == {"schema", "error"}
-    assert told["schema"] == 1
-    error = told["error"]
+    reply = json.loads(ran.err)
+    assert set(reply) == {"schema", "error"}
+    assert reply["schema"] == 1
+    error = reply["error"]
     assert set(error) == {"code", "message", "advice", "facts"}
     assert error["code"] == case.code
-    assert case.says in error["message"]
+    assert case.expected in error["message"]
     assert not DESTRUCTIVE.search(error["advice"])
 
 
@@ -1040,8 +1042,8 @@ def test_bad_input_is_refused_clearly_and_changes_nothing(board, case):
     """The exit code, one message and its advice, the same in JSON; the board stays as it was."""
     before = board.snapshot()
     environment = dict(case.environment)
-    is_told(case, board.run(*case.arguments, **environment))
-    is_told_in_json(case, board.run("--json", *case.arguments, **environment))
+    check_text(case, board.run(*case.arguments, **environment))
+    check_json(case, board.run("--json", *case.arguments, **environment))
     assert board.snapshot() == before
 
 
@@ -1073,8 +1075,8 @@ def test_without_a_board_every_verb_says_so_and_makes_none(tmp_path, line):
     """`no_board`, exit 2, and nothing appears in the folder."""
     here = Here(Repo(tmp_path))
     case = refused(line, 2, "no_board", f"there is no board in {tmp_path}")
-    is_told(case, here.run(*case.arguments))
-    is_told_in_json(case, here.run("--json", *case.arguments))
+    check_text(case, here.run(*case.arguments))
+    check_json(case, here.run("--json", *case.arguments))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -1082,7 +1084,7 @@ def test_a_stated_board_that_is_not_there_is_named(fresh, tmp_path):
     """`DIBS_BOARD` leads to no board: the message names the folder that was stated."""
     nowhere = tmp_path / "nowhere" / "dibs"
     case = refused("list", 2, "no_board", str(tmp_path / "nowhere"))
-    is_told(case, fresh.run("list", DIBS_BOARD=str(nowhere)))
+    check_text(case, fresh.run("list", DIBS_BOARD=str(nowhere)))
     assert not nowhere.parent.exists()
 
 
@@ -1092,14 +1094,14 @@ def test_a_stated_board_that_is_a_file_is_no_folder(fresh, tmp_path, line):
     file = tmp_path / "file"
     file.write_text("mine")
     case = refused(line, 74, "unsafe_storage", "is not a folder")
-    is_told(case, fresh.run(*case.arguments, DIBS_BOARD=str(file)))
+    check_text(case, fresh.run(*case.arguments, DIBS_BOARD=str(file)))
     assert file.read_text() == "mine"
 
 
 def test_a_stated_board_whose_name_is_too_long_is_not_blamed_on_the_settings(fresh):
     """No such folder can exist: storage failed, exit 74."""
     case = refused("list", 74, "storage_failed", "the board cannot be used")
-    is_told(case, fresh.run("list", DIBS_BOARD="/" + "d" * 300))
+    check_text(case, fresh.run("list", DIBS_BOARD="/" + "d" * 300))
 
 
 def test_a_board_in_a_folder_whose_name_is_not_utf8_is_made_or_refused(fresh, tmp_path):
@@ -1119,7 +1121,7 @@ def test_a_folder_that_is_gone_is_no_board(fresh, tmp_path):
         ["sh", "-c", script], cwd=gone, env=clean_environment(), capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    is_told(refused("list", 2, "no_board", ""), Ran(done.returncode, done.stdout, done.stderr))
+    check_text(refused("list", 2, "no_board", ""), Ran(done.returncode, done.stdout, done.stderr))
 
 
 @pytest.mark.parametrize("pointer", ["gitdir: /nowhere/at/all", "", "\0", "rubbish"])
@@ -1130,7 +1132,7 @@ def test_a_worktree_that_points_nowhere_is_refused(tmp_path, pointer):
     for line in ("list", "init"):
         ran = here.run(line)
         assert ran.code == 2, ran.err
-        is_told(bad(line, f"{tmp_path}"), ran)
+        check_text(bad(line, f"{tmp_path}"), ran)
     assert [path.name for path in tmp_path.iterdir()] == [".git"]
 
 
@@ -1229,9 +1231,9 @@ BAD_SETTINGS = [
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "says"), BAD_SETTINGS, ids=lambda value: ascii(value[:30])
+    ("text", "code", "expected"), BAD_SETTINGS, ids=lambda value: ascii(value[:30])
 )
-def test_settings_that_cannot_be_right_stop_every_command(playground, text, code, says):
+def test_settings_that_cannot_be_right_stop_every_command(playground, text, code, expected):
     """The file and the setting are named; nothing is done with half of the settings."""
     file = playground.repo.database.parent / "settings.toml"
     if any(word in str(text) for word in ("log_dir", "notify", "agents")):
@@ -1240,9 +1242,9 @@ def test_settings_that_cannot_be_right_stop_every_command(playground, text, code
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     try:
         for line in ("list", "claim T-1 --as ana", "init"):
-            case = refused(line, 2, code, says)
-            is_told(case, playground.run(*case.arguments))
-            is_told_in_json(case, playground.run(*case.arguments, "--json"))
+            case = refused(line, 2, code, expected)
+            check_text(case, playground.run(*case.arguments))
+            check_json(case, playground.run(*case.arguments, "--json"))
     finally:
         file.unlink()
     assert playground.snapshot() == before
@@ -1258,7 +1260,7 @@ def users_file(repo):
 def test_settings_that_are_a_folder_cannot_be_read(fresh):
     """A folder in the place of the file is named."""
     (fresh.repo.database.parent / "settings.toml").mkdir()
-    is_told(refused("list", 2, "bad_setting", "settings.toml is not a file"), fresh.run("list"))
+    check_text(refused("list", 2, "bad_setting", "settings.toml is not a file"), fresh.run("list"))
 
 
 @pytest.mark.parametrize("text", ["colour = 1", "max_attempts = 0", "not toml"])
@@ -1274,14 +1276,14 @@ def test_strict_identity_asks_for_the_explicit_forms(fresh):
     """With `identity = strict` a harness's variable names no session."""
     (fresh.repo.database.parent / "settings.toml").write_text('identity = "strict"')
     ran = fresh.run("claim", "T-1", "--agent", "codex", CLAUDE_CODE_SESSION_ID="abc")
-    is_told(refused("claim", 2, "no_session", "codex has no session here"), ran)
+    check_text(refused("claim", 2, "no_session", "no session given for codex"), ran)
 
 
 # Notes from standard input.
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "expected"),
     [
         (b"", "the note is empty"),
         (b" \n\n", "the note is empty"),
@@ -1292,18 +1294,18 @@ def test_strict_identity_asks_for_the_explicit_forms(fresh):
     ],
     ids=["empty", "blank", "nul", "long", "huge", "not-utf8"],
 )
-def test_a_note_from_standard_input_is_checked_like_any_other(board, given, says):
+def test_a_note_from_standard_input_is_checked_like_any_other(board, given, expected):
     """Empty, too long, or not text: refused, and nothing is kept."""
     before = board.snapshot()
     stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
-    is_told(bad("note", says), board.run("note", "T-1", "-", "--as", "ana", stdin=stdin))
+    check_text(bad("note", expected), board.run("note", "T-1", "-", "--as", "ana", stdin=stdin))
     assert board.snapshot() == before
 
 
 def test_a_note_from_a_closed_standard_input_is_empty(board):
     """Nothing can be read: the note is empty."""
     before = board.snapshot()
-    is_told(bad("note", "the note is empty"), board.run("note", "T-1", "-", "--as", "ana"))
+    check_text(bad("note", "the note is empty"), board.run("note", "T-1", "-", "--as", "ana"))
     assert board.snapshot() == before
 
 
@@ -1374,7 +1376,7 @@ def test_the_last_value_in_range_is_accepted(fresh, line):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "expected"),
     [
         ((b"add", b"caf\xe9", b"--as", b"ana"), NOT_TEXT),
         ((b"claim", b"T-\xff", b"--as", b"ana"), NOT_A_KEY),
@@ -1383,13 +1385,13 @@ def test_the_last_value_in_range_is_accepted(fresh, line):
         ((b"list", b"\xff"), "unrecognized arguments"),
     ],
 )
-def test_bytes_that_are_not_text_are_refused_by_the_real_command(repo, arguments, says):
+def test_bytes_that_are_not_text_are_refused_by_the_real_command(repo, arguments, expected):
     """What the shell passes need not be UTF-8."""
     done = subprocess.run(
         [DIBS.encode(), *arguments], cwd=repo.folder, env=clean_environment(), capture_output=True,
         check=False,
     )  # fmt: skip
-    is_told(bad("x", says), Ran(done.returncode, done.stdout.decode(), done.stderr.decode()))
+    check_text(bad("x", expected), Ran(done.returncode, done.stdout.decode(), done.stderr.decode()))
 
 
 def test_a_real_process_refuses_like_the_table(repo):
@@ -1399,7 +1401,7 @@ def test_a_real_process_refuses_like_the_table(repo):
         refused("claim T-9 --as ana", 2, "unknown_task", "there is no task T-9"),
         bad("clam", "did you mean claim?"),
     ):
-        is_told(case, repo.run(*case.arguments))
+        check_text(case, repo.run(*case.arguments))
 
 
 def test_a_closed_standard_input_is_an_empty_note_for_the_real_command(repo):
@@ -1409,7 +1411,7 @@ def test_a_closed_standard_input_is_an_empty_note_for_the_real_command(repo):
         ["sh", "-c", f'exec "{DIBS}" note T-1 - --as ana <&-'], cwd=repo.folder,
         env=clean_environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    is_told(bad("note", "the note is empty"), Ran(done.returncode, done.stdout, done.stderr))
+    check_text(bad("note", "the note is empty"), Ran(done.returncode, done.stdout, done.stderr))
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def items(repo: Repo) -> None:
         (repo.folder / ITEMS / f"{id_}_work.md").write_text(text)
 
 
-def said(repo: Repo, words: list[str]) -> Ran:
+def run(repo: Repo, words: list[str]) -> Ran:
     if "N" in words:
         stints = repo.json("stint", "list", "--from", "2026-01-05", "--to", "2026-01-05")["stints"]
         words = [str(stints[-1]["number"]) if word == "N" else word for word in words]
@@ -140,7 +140,7 @@ def test_no_command_is_a_bug_beside_a_backlog(repo):
     wrong = [
         f"{' '.join(words)} -> {ran.code}, not {code}: {ran.out[-300:]}{ran.err[-300:]}"
         for words, code in orders(on_server=bool(repo.around))
-        if (ran := said(repo, words)).code != code
+        if (ran := run(repo, words)).code != code
     ]
     assert "\n".join(wrong) == ""
     repo.ok("log", "--verify")

@@ -17,9 +17,8 @@ from dibs.cli import verbs
 from dibs.cli.arguments import COMMON, parse_arguments, parse_fast, parser
 from dibs.cli.main import main
 from dibs.domain import commands, refusals
-from dibs.domain.decide.tasks import OF_MANY, OF_PERIODS, OF_STINTS, OF_THE_BOARD
-from dibs.domain.guard_order import GUARDS
 from dibs.domain.refusals import Refusal
+from dibs.domain.verbs import VERBS
 from dibs.output import error_map
 from kit.boards import of_a_file
 from kit.repositories import DIBS, Repo
@@ -44,41 +43,25 @@ def test_every_verb_of_the_list_is_written_and_every_written_verb_is_listed():
 
 
 def test_every_command_of_the_core_is_reached_by_a_verb():
-    typed = {
-        "force": "takeover", "allow": "guard", "set_actor": "actor", "set_clock": "doctor", "set_settings": "config",
-        "move_board": "board", "restore_board": "board", "pause": "dispatch", "resume": "dispatch",
-        "add_stint": "stint", "amend_stint": "stint", "report_usage": "stint",
-        "redact": "note",
-    }  # fmt: skip
-    reached = {typed.get(verb, verb) for verb in GUARDS}
-    assert reached <= set(verbs.MODULES)
-    classes = {kind.verb for kind in commands.TASK_COMMANDS} | {
-        "add",
-        "next",
-        "intake",
-        "sync",
-        *OF_MANY,
-        *OF_STINTS,
-        *OF_PERIODS,
-        *OF_THE_BOARD,
-    }
-    assert classes == set(GUARDS)
+    assert {spec.typed.split()[0] for spec in VERBS.values()} == set(verbs.MODULES)
+    given = {kind.verb for kind in vars(commands).values() if hasattr(kind, "verb")}
+    assert given == {spec.name for spec in VERBS.values() if spec.facts}
 
 
 @pytest.mark.parametrize("name", sorted(verbs.MODULES))
 def test_every_verb_has_a_help_that_names_its_arguments(name, tmp_path):
-    told = Repo(tmp_path).ok(name, "--help").out
-    made = parser(name, verbs.meaning(name), loaded()[name].arguments)
+    output = Repo(tmp_path).ok(name, "--help").out
+    made = parser(name, VERBS[name].title, loaded()[name].arguments)
     for action in made._actions:
-        assert (action.option_strings or [action.metavar])[0] in told
+        assert (action.option_strings or [action.metavar])[0] in output
         assert action.help, f"{name} {action.dest}"
 
 
 def test_help_names_every_verb(repo):
-    told = repo.ok("help").out
-    assert repo.ok("--help").out == told
+    output = repo.ok("help").out
+    assert repo.ok("--help").out == output
     for name in verbs.MODULES:
-        assert re.search(rf"^  {name} ", told, re.MULTILINE)
+        assert re.search(rf"^  {name} ", output, re.MULTILINE)
     assert repo.ok("help", "claim").out == repo.ok("claim", "--help").out
     assert repo.run().code == 2
 
@@ -119,7 +102,7 @@ def test_the_plain_case_is_read_as_argparse_reads_it(name, words):
     arguments = loaded()[name].arguments
     quick = parse_fast((*arguments, *COMMON), words)
     if quick is not None:
-        made = parser(name, verbs.meaning(name), arguments)
+        made = parser(name, VERBS[name].title, arguments)
         assert quick == vars(made.parse_intermixed_args(words))
 
 
@@ -171,10 +154,10 @@ def test_the_assignment_record_has_the_names_that_backlogs_gave_it(repo):
 
 def test_a_claim_answers_with_the_task_and_the_lease(repo):
     key = repo.add()
-    said = repo.json("claim", key, *A, "--ttl", "30m")
-    assert said["schema"] == 1
-    assert said["task"]["state"] == "in_progress"
-    lease = said["lease"]
+    reply = repo.json("claim", key, *A, "--ttl", "30m")
+    assert reply["schema"] == 1
+    assert reply["task"]["state"] == "in_progress"
+    lease = reply["lease"]
     assert (lease["token"], lease["holder"], lease["session"]) == ("1.1", "codex-2", "s1")
     assert (lease["late"], lease["taken_over_from"], lease["ttl_seconds"]) == (False, None, 1800)
 
@@ -259,10 +242,10 @@ def test_renewing_all_treats_each_task_by_itself(repo):
     keys = [repo.add() for _ in range(3)]
     for key in keys:
         repo.ok("claim", key, *A)
-    said = repo.json("renew", *A, "--ttl", "1h")
-    assert [one["task"]["key"] for one in said["renewed"]] == keys
-    assert {one["task"]["lease_ttl"] for one in said["renewed"]} == {"1h"}
-    assert repo.ok("renew", "--agent", "other", "--session", "s").out == "nothing is held\n"
+    reply = repo.json("renew", *A, "--ttl", "1h")
+    assert [one["task"]["key"] for one in reply["renewed"]] == keys
+    assert {one["task"]["lease_ttl"] for one in reply["renewed"]} == {"1h"}
+    assert repo.ok("renew", "--agent", "other", "--session", "s").out == "no leases held\n"
 
 
 def test_who_answers_for_now_and_for_then_and_echoes_local_times_in_both(repo):
@@ -271,8 +254,8 @@ def test_who_answers_for_now_and_for_then_and_echoes_local_times_in_both(repo):
     repo.ok("complete", key, *A)
     assert repo.json("who", key)["holder"] is None
     assert repo.json("who", key, "--at", claimed)["holder"]["name"] == "codex-2"
-    told = repo.ok("who", key, "--at", claimed, TZ="Europe/Berlin").out
-    assert re.match(r"at [\d\-T:.]+Z \(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d CE", told)
+    output = repo.ok("who", key, "--at", claimed, TZ="Europe/Berlin").out
+    assert re.match(r"at [\d\-T:.]+Z \(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d CE", output)
 
 
 def redirected(repo, words: str, redirect: str):
@@ -339,9 +322,9 @@ def test_a_change_whose_output_cannot_be_written_is_73_and_was_made(repo, monkey
         with open("/dev/full", "w") as full:
             monkeypatch.setattr(sys, "stdout", full)
             code = main([*words.split(), "--json"])
-        said = capfd.readouterr().err
-        assert code == 73, (words, code, said)
-        error = json.loads(said.splitlines()[-1])["error"]
+        message = capfd.readouterr().err
+        assert code == 73, (words, code, message)
+        error = json.loads(message.splitlines()[-1])["error"]
         assert error["code"] == "output_lost"
         assert "was carried out, but its output cannot be written" in error["message"]
         now = len(repo.json("log", "--limit", "1000")["events"])
@@ -467,14 +450,14 @@ def test_claim_loads_only_what_it_needs(repo):
     modules = set(ran.stdout.splitlines()[-1].split())
     assert modules & HEAVY == set()
     ours = {name for name in modules if name.startswith("dibs")}
-    assert len(ours) <= 62  # 11 of them are the empty files of packages
+    assert len(ours) <= 60  # 11 of them are the empty files of packages
     assert {name for name in ours if name.startswith("dibs.board")} <= {
-        "dibs.board", "dibs.board.lease_processes", "dibs.board.limited_files", "dibs.board.callers", "dibs.board.execute", "dibs.board.identity", "dibs.board.facts", "dibs.board.facts.task", "dibs.board.former_work", "dibs.board.locate",
-        "dibs.board.outcome", "dibs.board.retry", "dibs.board.backends",
+        "dibs.board", "dibs.board.evidence", "dibs.board.limited_files", "dibs.board.callers", "dibs.board.command_builder", "dibs.board.execute", "dibs.board.identity", "dibs.board.facts", "dibs.board.facts.task", "dibs.board.former_work", "dibs.board.locate",
+        "dibs.board.outcome", "dibs.board.retry",
         "dibs.board.settings", "dibs.board.user_config",
     }  # fmt: skip
     assert {name for name in ours if name.startswith("dibs.cli.")} <= {
-        "dibs.cli.arguments", "dibs.cli.call", "dibs.cli.main", "dibs.cli.own", "dibs.cli.output", "dibs.cli.output.text",
+        "dibs.cli.arguments", "dibs.cli.call", "dibs.cli.main", "dibs.cli.own", "dibs.cli.text",
         "dibs.cli.verbs",
     }  # fmt: skip
 

@@ -20,7 +20,7 @@ import pytest
 from dibs import open_board
 from dibs.cli.demo import Screen, progress
 from dibs.demo.crew import AGENTS, Crew, CrewReport
-from dibs.demo.fate import FaultInjector
+from dibs.demo.faults import FaultInjector
 from dibs.demo.story import Story, at_once, double_owners, worked
 from dibs.library.records import Event
 from kit.repositories import clean_environment
@@ -121,12 +121,12 @@ def test_a_line_takes_one_row_of_the_terminal(monkeypatch):
         monkeypatch.setattr(sys, "stderr", terminal)
         screen = Screen(quiet=False)
         screen.draw("x" * 200, 0)
-        screen.tell("y" * 200)
-        said = ""
-        while said.count("x") < 2 * 39:
-            said += os.read(ours, 10_000).decode()
+        screen.report("y" * 200)
+        output = ""
+        while output.count("x") < 2 * 39:
+            output += os.read(ours, 10_000).decode()
     os.close(ours)
-    drawn = said.split("\r\033[K")
+    drawn = output.split("\r\033[K")
     assert [line.rstrip() for line in drawn] == ["", "x" * 39, "y" * 39, "x" * 39]
 
 
@@ -144,32 +144,32 @@ def fate(repo, monkeypatch):
     """A crew that is not there, and what would be done to it."""
     with open_board(str(repo.folder), agent="codex", session="s1", environment={}) as board:
         board.add("one")
-        crew, said = Crew(str(repo.folder), 1), []
+        crew, news = Crew(str(repo.folder), 1), []
         for act in ("kill", "stop", "wake"):
-            monkeypatch.setattr(crew, act, lambda name, act=act: said.append(f"{act} {name}"))
-        yield FaultInjector(crew, board, random.Random(1), said.append), repo, said
+            monkeypatch.setattr(crew, act, lambda name, act=act: news.append(f"{act} {name}"))
+        yield FaultInjector(crew, board, random.Random(1), news.append), repo, news
 
 
 def test_a_victim_has_worked_a_bit_and_holds_its_task(fate, monkeypatch):
-    fate, repo, said = fate
+    fate, repo, news = fate
     victim = fate._to_kill[0]
-    monkeypatch.setattr("dibs.demo.fate.WORKED_SECONDS", 3_600)
+    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 3_600)
     fate.record(CrewReport(victim, "holds", "T-1"))
     repo.ok("claim", "T-1", "--agent", victim, "--session", "s")
     fate.inject()
-    assert said == []
-    monkeypatch.setattr("dibs.demo.fate.WORKED_SECONDS", 0)
+    assert news == []
+    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 0)
     fate.inject()
-    assert said == [f"kill {victim}", f"{victim} is killed at work on T-1"]
+    assert news == [f"kill {victim}", f"{victim} is killed at work on T-1"]
     fate.record(CrewReport(fate._to_kill[0], "holds", "T-1"))
     fate.inject()
-    assert len(said) == 2
+    assert len(news) == 2
 
 
 def test_what_happens_is_told_as_it_happens(fate, monkeypatch):
-    monkeypatch.setattr("dibs.demo.fate.WORKED_SECONDS", 0)
-    monkeypatch.setattr("dibs.demo.fate.ZOMBIE_SLEEPS_SECONDS", 0)
-    fate, repo, said = fate
+    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 0)
+    monkeypatch.setattr("dibs.demo.faults.ZOMBIE_SLEEPS_SECONDS", 0)
+    fate, repo, news = fate
     zombie = fate.zombie
     repo.ok("claim", "T-1", "--agent", zombie, "--session", "s")
     fate.record(CrewReport(zombie, "holds", "T-1"))
@@ -182,12 +182,12 @@ def test_what_happens_is_told_as_it_happens(fate, monkeypatch):
     fate.record(CrewReport(zombie, "lost", "T-1"))
     fate.record(CrewReport("agent-2", "took", "T-3"))
     fate.record(CrewReport("agent-2", "refused:held", "T-4"))
-    assert said == [
+    assert news == [
         f"stop {zombie}",
         f"{zombie} is stopped at work on T-1",
         "ben, a person, takes T-1 by force",
         f"wake {zombie}",
-        f"{zombie} wakes up, and is refused: T-1 is not its task any more",
+        f"{zombie} wakes up and is refused: T-1 is no longer its task",
         "agent-2 takes over T-3: its holder's lease has expired",
     ]
     assert (fate.zombie_knows, fate.takeovers, fate.refusals) == (True, 1, 2)
@@ -200,26 +200,26 @@ def test_what_happens_is_told_as_it_happens(fate, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "told"),
+    ("output", "code", "expected"),
     [
         ("fatal: cannot mkdir: No space left on device", 74, "No space left on device"),
         ("fatal: cannot mkdir: Permission denied", 2, "Permission denied"),
-        ("", 2, "git says: exit 128"),
+        ("", 2, "git failed: exit 128"),
         (None, 2, "the demo needs git"),
     ],
     ids=["full disk", "not allowed", "silent", "no git"],
 )
-def test_what_git_says_is_said(tmp_path, said, code, told):
-    if said is not None:
+def test_what_git_says_is_said(tmp_path, output, code, expected):
+    if output is not None:
         git = tmp_path / "git"
-        git.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 128\n")
+        git.write_text(f"#!/bin/sh\necho '{output}' >&2\nexit 128\n")
         git.chmod(0o755)
     done = subprocess.run(
         [sys.executable, "-m", "dibs", "demo"],
         env=clean_environment() | {"PATH": str(tmp_path)},
         capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
-    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert (done.returncode, expected in done.stderr) == (code, True), done.stderr
 
 
 # Nothing is left behind.
@@ -253,10 +253,10 @@ def demo(tmp_path):
         env=clean_environment() | {"TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    said = ""
-    while "is stopped" not in said:
-        said = process.stderr.readline()
-        assert said, "the demo ended by itself"
+    output = ""
+    while "is stopped" not in output:
+        output = process.stderr.readline()
+        assert output, "the demo ended by itself"
     yield process
     process.kill()
     process.communicate()
@@ -276,12 +276,12 @@ def test_a_signal_ends_every_agent_and_removes_the_folder(demo, tmp_path, number
         if demo.poll() is None:
             os.killpg(demo.pid, number)
             time.sleep(0.02)
-    told = demo.communicate(timeout=PATIENCE)[1]
+    output = demo.communicate(timeout=PATIENCE)[1]
     until = time.monotonic() + PATIENCE
     while any(is_an_agent(agent) for agent in agents):
         assert time.monotonic() < until, "somebody is left"
         time.sleep(0.01)
-    assert "Traceback" not in told, told
+    assert "Traceback" not in output, output
     assert demo.returncode in (128 + number, -number)  # the last one may come when all is cleared
     if number != signal.SIGKILL:
         assert os.listdir(tmp_path) == []

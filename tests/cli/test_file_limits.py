@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from dibs.backlogs.index import VERSION, Index
 from dibs.board import limited_files
 from kit.harnesses import context, denial, edit, hook
 from kit.repositories import DIBS
@@ -100,9 +101,9 @@ def test_nobody_knows_what_an_area_stands_for_that_cannot_be_read(repo):
     repo.ok("claim", "T-2", "--agent", "gemini", "--session", "g1")
     assert "is held by gemini" in denial(hook(repo, edit(repo, "docs/a.md")))
     (repo.folder / "dibs.toml").write_text("areas" + ".a" * 990 + " = 1\n")
-    told = context(hook(repo, edit(repo, "docs/a.md")))
-    assert 'nobody knows what "@docs" stands for' in told
-    assert DEEP in told
+    message = context(hook(repo, edit(repo, "docs/a.md")))
+    assert 'nobody knows what "@docs" stands for' in message
+    assert DEEP in message
     repo.ok("add", "Docs too", "--scope", "docs/**", *ANA)
     ran = repo.fails(4, "claim", "T-3", "--agent", "claude", "--session", "c1")
     assert 'nobody knows what "@docs" stands for, so they count as overlapping' in ran.err
@@ -198,6 +199,27 @@ def test_an_index_of_no_use_is_made_anew(repo, text):
     index.write_text(text.replace("OF", of))
     assert ended(repo, "sync", *ANA).returncode == 0
     assert json.loads(index.read_text())["files"]
+
+
+ITEM = ["workgraph", "b", "b", ["c"], False, False, "", False, ""]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3, 6, 8])
+def test_an_index_with_something_else_than_texts_is_not_read(tmp_path, place):
+    """An agent's sandbox can write it."""
+
+    def read(item, seq):
+        stored = {
+            "of": [VERSION, "board", "root"],
+            "seq": seq,
+            "files": {"f": [[1], 1, [item], False]},
+        }
+        (tmp_path / "backlog-index.json").write_text(json.dumps(stored))
+        return Index(str(tmp_path), "board", "root").files
+
+    assert list(read(ITEM, 7)) == ["f"]
+    assert read([*ITEM[:place], [["x"]], *ITEM[place + 1 :]], 7) == {}
+    assert read(ITEM, "x") == {}
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: link(path, "/dev/zero")])

@@ -67,15 +67,34 @@ def shop(tmp_path) -> Repo:
 def test_a_sync_says_what_it_did_in_one_line_and_in_one_object(repo):
     graph(repo, node("a"), node("b", after=["a"]))
     assert (
-        repo.ok("sync", *ANA).out == "2 items in 1 file: 2 taken in, 0 changed, 0 files written\n"
+        repo.ok("sync", *ANA).out == "2 items in 1 file: 2 imported, 0 changed, 0 files written\n"
     )
     graph(repo, node("a", title="other"), node("b", after=["a"]))
-    said = repo.json("sync", *ANA)
-    assert (said["schema"], list(said)) == (1, ["schema", "sync"])
-    assert said["sync"] == {
+    reply = repo.json("sync", *ANA)
+    assert (reply["schema"], list(reply)) == (1, ["schema", "sync"])
+    assert reply["sync"] == {
         "files": 1, "items": 2, "read": 1, "added": 0, "changed": 1, "written": 0,
         "unwritten": 0, "brought_back": 0, "adopted": [], "healed": [], "problems": [], "proposals": [], "checked": False,
     }  # fmt: skip
+
+
+def test_a_sync_names_the_claims_that_it_adopts_and_heals(repo):
+    """Nobody's work by file changes without a word; a check says what would change."""
+    repo.ok("actor", "set", "erik", "--kind", "human", *ANA)
+    graph(
+        repo,
+        node("a", status="in-progress", assigned="erik"),
+        node("b", status="in-progress", assigned="agent-9"),
+    )
+    told = repo.ok("sync", "--check", *ANA).out.splitlines()
+    assert "1 claim would be adopted: a (erik)" in told
+    assert "1 stale claim would be healed: b (agent-9)" in told
+    told = repo.ok("sync", *ANA).out.splitlines()
+    assert "1 claim adopted: a (erik)" in told
+    assert "1 stale claim healed: b (agent-9)" in told
+    told = repo.ok("sync", *ANA).out
+    assert "adopted" not in told
+    assert "healed" not in told
 
 
 def test_a_problem_in_json_names_its_file_its_line_and_the_choice(repo):
@@ -96,11 +115,11 @@ def test_a_check_says_what_would_be_and_changes_nothing(repo):
     graph(repo, node("a", title="other", assigned="agent-9"), node("b"))
     before, events = text(repo), repo.json("log")["events"]
     beside = sorted(path.name for path in (repo.folder / ".git/dibs").iterdir())
-    said = repo.json("sync", "--check", *ANA)["sync"]
-    assert (said["added"], said["changed"], said["written"], said["checked"]) == (1, 1, 1, True)
-    assert said["healed"] == ["a (agent-9)"]
-    told = repo.ok("sync", "--check", *ANA).out
-    assert "1 would be taken in, 1 would be changed, 1 file would be written" in told
+    reply = repo.json("sync", "--check", *ANA)["sync"]
+    assert (reply["added"], reply["changed"], reply["written"], reply["checked"]) == (1, 1, 1, True)
+    assert reply["healed"] == ["a (agent-9)"]
+    output = repo.ok("sync", "--check", *ANA).out
+    assert "1 would be imported, 1 would be changed, 1 file would be written" in output
     assert (text(repo), repo.json("log")["events"]) == (before, events)
     assert sorted(path.name for path in (repo.folder / ".git/dibs").iterdir()) == beside
     done = repo.json("sync", *ANA)["sync"]
@@ -109,7 +128,7 @@ def test_a_check_says_what_would_be_and_changes_nothing(repo):
 
 def test_a_check_without_a_board_says_what_would_be_and_makes_nothing(shop):
     graph(shop, node("a"))
-    assert "1 would be taken in" in shop.ok("sync", "--check").out
+    assert "1 would be imported" in shop.ok("sync", "--check").out
     assert not (shop.folder / ".git/dibs").exists()
 
 
@@ -143,19 +162,19 @@ def test_twenty_problems_are_shown_and_a_report_has_them_all(repo, tmp_path):
     lines = repo.ok("sync", *ANA).out.splitlines()
     assert lines[-1] == "  and 11 more: dibs sync --report FILE lists them all"
     report = tmp_path / "report.txt"
-    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read any more")
+    until(lambda: repo.json("sync", *ANA)["sync"]["read"] == 0, "it is not read")
     repo.ok("sync", "--report", str(report), *ANA)
-    told = report.read_text().splitlines()
-    assert [line.split(": ")[0] for line in told] == [f"{GRAPH}:{n}" for n in range(1, 31)]
+    listed = report.read_text().splitlines()
+    assert [line.split(": ")[0] for line in listed] == [f"{GRAPH}:{n}" for n in range(1, 31)]
 
 
 def test_an_id_that_cannot_be_a_key_is_told_with_the_key_that_it_got(repo):
     graph(repo, node(".assign-x"), node("42"), node("no spaces please"), node("a" * 200))
-    said = repo.json("sync", *ANA)["sync"]
-    assert said["added"] == 4
-    told = [one["what"] + "; " + one["choice"] for one in said["problems"]]
-    assert "its id '42' cannot be a key; its task is I-42" in told
-    assert len([line for line in told if "cannot be a key" in line]) == 4
+    reply = repo.json("sync", *ANA)["sync"]
+    assert reply["added"] == 4
+    problems = [one["what"] + "; " + one["choice"] for one in reply["problems"]]
+    assert "its id '42' cannot be a key; its task is I-42" in problems
+    assert len([line for line in problems if "cannot be a key" in line]) == 4
     assert len(titles(repo)) == 4
 
 
@@ -197,39 +216,39 @@ class Watch:
         self.process.kill()
         self.process.communicate()
 
-    def says(self, words: str) -> None:
+    def prints(self, words: str) -> None:
         until(lambda: words in self.file.read_text(), f"it does not say {words}")
 
     def ends(self, number: int) -> tuple[int, str]:
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=LONG)
-        return self.process.returncode, said.decode()
+        _, output = self.process.communicate(timeout=LONG)
+        return self.process.returncode, output.decode()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_watch_takes_in_what_changes_and_ends_with_a_signal_without_a_traceback(repo, number):
     graph(repo, node("a"))
     with Watch(repo) as watch:
-        watch.says("1 item in 1 file: 1 taken in")
+        watch.prints("1 item in 1 file: 1 taken in")
         graph(repo, node("a"), node("b"))
-        watch.says("2 items in 1 file: 1 taken in")
+        watch.prints("2 items in 1 file: 1 taken in")
         until(lambda: titles(repo) == ["Task a", "Task b"])
         time.sleep(3 * POLL_SECONDS)  # it looks twice at least, and has nothing to tell
         assert len(watch.file.read_text().splitlines()) == 2
-        code, said = watch.ends(number)
-    assert "Traceback" not in said
-    assert code in (0, 128 + number, -number), said
+        code, output = watch.ends(number)
+    assert "Traceback" not in output
+    assert code in (0, 128 + number, -number), output
 
 
 def test_a_watch_writes_what_somebody_without_the_file_changed(repo):
     """As when the file was read-only, or the main work tree not mounted."""
     graph(repo, node("a"))
     with Watch(repo) as watch:
-        watch.says("1 taken in")
+        watch.prints("1 taken in")
         hidden = (repo.folder / ".wg").rename(repo.folder / ".elsewhere")
         repo.ok("claim", "a", *CODEX)
         hidden.rename(repo.folder / ".wg")
-        watch.says("1 file written")
+        watch.prints("1 file written")
     assert fields(repo, "a")["assigned"] == "codex"
 
 
@@ -260,7 +279,7 @@ def held(shop: Repo) -> str:
     return fields(shop, "a")["dibs"].split()[0]
 
 
-def test_F8_a_lost_database_is_not_replaced_by_an_empty_one_and_a_sync_brings_leases_back(shop):
+def test_a_lost_database_is_not_replaced_by_an_empty_one_and_a_sync_brings_leases_back(shop):
     uid = held(shop)
     for file in shop.database.parent.glob("board.db*"):
         file.unlink()
@@ -283,8 +302,8 @@ def test_a_board_whose_whole_folder_is_gone_is_built_anew_by_its_id(shop):
 
     uid = held(shop)
     rmtree(shop.database.parent)
-    said = shop.json("sync", "--board", uid, *ANA)
-    assert (said["sync"]["added"], said["sync"]["brought_back"]) == (3, 1)
+    reply = shop.json("sync", "--board", uid, *ANA)
+    assert (reply["sync"]["added"], reply["sync"]["brought_back"]) == (3, 1)
     assert shop.json("show", "a")["task"]["session"] == "s1"
     again = shop.fails(2, "sync", "--board", uid, *ANA)
     assert "there is one here" in again.err
@@ -321,7 +340,7 @@ def test_an_export_may_go_to_standard_output(shop):
 
 def test_an_export_of_another_tool_is_told_apart(shop):
     put(shop, "beads.jsonl", '{"id": "bd-1", "title": "x", "status": "open"}\n')
-    assert "say --format beads" in shop.fails(2, "import", "beads.jsonl", *ANA).err
+    assert "use --format beads" in shop.fails(2, "import", "beads.jsonl", *ANA).err
 
 
 def test_in_another_clone_a_board_of_its_own_follows_no_lease_of_the_first(shop):
@@ -330,9 +349,9 @@ def test_in_another_clone_a_board_of_its_own_follows_no_lease_of_the_first(shop)
     uid = held(shop)
     rmtree(shop.database.parent)
     shop.ok("init", "--new")
-    said = shop.json("sync", *ANA)["sync"]
-    assert said["brought_back"] == 0
-    assert any(f"it names another board, {uid}" in one["what"] for one in said["problems"])
+    reply = shop.json("sync", *ANA)["sync"]
+    assert reply["brought_back"] == 0
+    assert any(f"it names another board, {uid}" in one["what"] for one in reply["problems"])
     assert shop.json("show", "a")["task"]["holder"] is None
 
 
@@ -343,9 +362,9 @@ def test_a_claim_of_what_another_clone_holds_says_so(shop):
     uid = held(shop)
     rmtree(shop.database.parent)
     shop.ok("init", "--new")
-    said = shop.ok("claim", "a", "--agent", "claude", "--session", "s9")
-    assert f"it names another board, {uid}, where codex holds it until" in said.err
-    assert "healed" not in said.err
+    ran = shop.ok("claim", "a", "--agent", "claude", "--session", "s9")
+    assert f"it names another board, {uid}, where codex holds it until" in ran.err
+    assert "healed" not in ran.err
     assert shop.json("show", "a")["task"]["holder"]["name"] == "claude"
 
 
@@ -355,9 +374,9 @@ def test_a_lease_that_neither_board_nor_file_knows_any_more_is_asked_about(shop)
     put(shop, GRAPH, re.sub(r', ?"(dibs|lease_expires_at)": ?"[^"]*"', "", text(shop)))
     for file in shop.database.parent.glob("board.db*"):
         file.unlink()
-    said = shop.json("sync", *ANA)["sync"]
-    assert (said["brought_back"], said["adopted"], said["healed"]) == (0, [], [])
-    assert "is codex at work on it?" in said["problems"][0]["what"]
+    reply = shop.json("sync", *ANA)["sync"]
+    assert (reply["brought_back"], reply["adopted"], reply["healed"]) == (0, [], [])
+    assert "is codex at work on it?" in reply["problems"][0]["what"]
     token = shop.json("claim", "a", *CODEX)["lease"]["token"]
     assert int(token.split(".")[0]) > 1, "nor is its token given again"
 
@@ -392,7 +411,7 @@ def on_a_terminal(repo: Repo, *words: str) -> str:
         stdout=subprocess.DEVNULL, stderr=theirs,
     )  # fmt: skip
     os.close(theirs)
-    said = b""
+    output = b""
     while True:
         try:
             more = os.read(ours, 4096)
@@ -400,10 +419,10 @@ def on_a_terminal(repo: Repo, *words: str) -> str:
             break
         if not more:
             break
-        said += more
+        output += more
     os.close(ours)
     assert process.wait(LONG) == 0
-    return said.decode()
+    return output.decode()
 
 
 def beads(count: int) -> str:
@@ -450,10 +469,10 @@ def test_every_format_is_read_from_standard_input_and_a_second_time_changes_noth
     repo, name, data
 ):
     check = fed(repo, data, "--format", name, "--check")
-    assert check.stdout == "1 item: 1 would be taken in, 0 known already\n"
+    assert check.stdout == "1 item: 1 would be imported, 0 already known\n"
     assert titles(repo) == []
     first = fed(repo, data, "--format", name)
-    assert (first.returncode, first.stdout) == (0, "1 item: 1 taken in, 0 known already\n")
+    assert (first.returncode, first.stdout) == (0, "1 item: 1 imported, 0 already known\n")
     events = repo.json("log")["events"]
     again = json.loads(fed(repo, data, "--format", name, "--json").stdout)
     assert again == {
@@ -463,7 +482,7 @@ def test_every_format_is_read_from_standard_input_and_a_second_time_changes_noth
     assert repo.json("log")["events"] == events
 
 
-def test_I1_two_hundred_and_fifty_items_are_so_many_tasks_after_two_imports_too(repo):
+def test_two_hundred_and_fifty_items_are_so_many_tasks_after_two_imports_too(repo):
     for added, known in ((250, 0), (0, 250)):
         done = json.loads(fed(repo, beads(250), "--format", "beads", "--json").stdout)
         assert (done["imported"]["added"], done["imported"]["known"]) == (added, known)
@@ -484,8 +503,8 @@ def test_a_difference_is_told_and_the_task_stays_as_it_is(repo):
         (("--format", "github"), "{", "it is not JSON"),
         (("--format", "beads"), GITHUB, "cannot be read as beads"),
         (("--format", "taskwarrior"), "\0\0", "cannot be read as taskwarrior"),
-        (("--format", "beads", "--reason", "x"), beads(1), "--reason goes with --format dibs"),
-        (("--check",), "", "--check does not go with --format dibs"),
+        (("--format", "beads", "--reason", "x"), beads(1), "--reason requires --format dibs"),
+        (("--check",), "", "--check does not combine with --format dibs"),
     ],
 )
 def test_what_cannot_be_imported_is_a_usage_error_and_leaves_nothing(repo, words, data, why):
@@ -507,8 +526,8 @@ def test_an_export_is_a_board_again_in_a_place_that_has_none(repo, shop, tmp_pat
     key = repo.add("Fix login")
     repo.ok("claim", key, *CODEX)
     file = tmp_path / "all.jsonl"
-    said = repo.json("export", str(file))
-    assert (said["schema"], said["file"], said["tasks"]) == (1, str(file), 1)
+    reply = repo.json("export", str(file))
+    assert (reply["schema"], reply["file"], reply["tasks"]) == (1, str(file), 1)
     assert file.stat().st_mode & 0o777 == 0o600
     assert repo.fails(2, "export", str(file)).out == ""
     assert repo.fails(2, "export", str(tmp_path / "none" / "x")).out == ""
@@ -527,7 +546,7 @@ def test_an_export_is_read_from_standard_input_too(repo, shop):
         for cut in ("", "{}\n", lines[: len(lines) // 2], lines.replace("Fix", "Mix")):
             refused = shop.run("import", "-", *words, *ANA, "--json", fed=cut)
             assert (refused.code, refused.error["code"]) == (2, "bad_argument"), cut
-            assert "standard input is no export" in refused.error["message"]
+            assert "standard input is not an export" in refused.error["message"]
         assert shop.run("show", key).code == 2
     done = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
     assert done.code == 0, done.err
@@ -547,11 +566,11 @@ def test_two_syncs_at_once_make_each_item_one_task(shop):
         for number in range(40):
             kano(shop, 40 * turn + number, f"work {40 * turn + number}")
         both = [shop.start("sync", *ANA) for _ in range(2)]
-        said = [process.communicate(timeout=LONG) for process in both]
+        outputs = [process.communicate(timeout=LONG) for process in both]
         codes = {process.returncode for process in both}
-        assert codes <= {0, 75}, said
-        assert 0 in codes, said
-        assert "Traceback" not in str(said)
+        assert codes <= {0, 75}, outputs
+        assert 0 in codes, outputs
+        assert "Traceback" not in str(outputs)
         assert titles(shop) == sorted(f"work {n}" for n in range(40 * (turn + 1)))
     assert shop.json("log", "--verify")["ok"]
 
@@ -581,9 +600,11 @@ def test_a_sync_beside_checkouts_takes_in_whole_items_and_drops_none(shop):
     finally:
         os.killpg(loop.pid, signal.SIGKILL)
         loop.wait(LONG)
-    said = output.read_text()
-    assert "Traceback" not in said
-    assert {line for line in said.splitlines() if line.startswith("exit")} <= {"exit 75"}, said
+    printed = output.read_text()
+    assert "Traceback" not in printed
+    assert {line for line in printed.splitlines() if line.startswith("exit")} <= {"exit 75"}, (
+        printed
+    )
     shop.ok("sync", *ANA)
     assert titles(shop) == sorted(f"other {n}" for n in range(count))
     assert "in step with the board" in shop.ok("doctor").out

@@ -13,7 +13,7 @@ from dibs.domain import ledger
 from dibs.domain.events.base import Ending, Stint
 from dibs.domain.events.stints import STINT_EVENTS
 from dibs.domain.model import Actor, Terms, Token
-from dibs.output import event_facts
+from dibs.output import payloads
 from kit.repositories import DIBS
 
 
@@ -33,9 +33,9 @@ def busy(repo):
 def test_a_head_is_one_line_and_fits_the_ledger_from_which_it_came(busy):
     kept = busy.ok("log", "--head").out
     assert kept.count("\n") == 1
-    told = busy.json("log", "--head")
-    assert (told["head"], f"{told['seq']}:{told['digest']}") == (kept.strip(), kept.strip())
-    assert told["board"] == busy.json("status")["board"]
+    reply = busy.json("log", "--head")
+    assert (reply["head"], f"{reply['seq']}:{reply['digest']}") == (kept.strip(), kept.strip())
+    assert reply["board"] == busy.json("status")["board"]
     busy.add()
     ran = busy.ok("log", "--verify", "--against", kept.strip())
     assert ran.out.strip().endswith("1 kept head fits")
@@ -47,8 +47,8 @@ def test_heads_are_read_from_a_file_that_was_appended_to(busy):
         with file.open("a") as kept:
             kept.write(busy.ok("log", "--head").out)
         busy.add()
-    told = busy.json("log", "--verify", "--against", str(file))
-    assert [one["ok"] for one in told["against"]] == [True, True]
+    reply = busy.json("log", "--verify", "--against", str(file))
+    assert [one["ok"] for one in reply["against"]] == [True, True]
     with file.open() as kept:
         done = subprocess.run(
             [DIBS, "log", "--verify", "--against", "-"], cwd=busy.folder, stdin=kept,
@@ -64,13 +64,13 @@ def test_a_head_that_does_not_fit_ends_with_1_and_says_which(busy):
     assert (
         f"the ledger ends with event {seq}, and the kept head is of event {int(seq) + 5}" in ran.out
     )
-    told = busy.fails(1, "log", "--verify", "--against", other, "--json").json
-    assert (told["ok"], told["against"][0]["head"], told["against"][0]["ok"]) == (
+    reply = busy.fails(1, "log", "--verify", "--against", other, "--json").json
+    assert (reply["ok"], reply["against"][0]["head"], reply["against"][0]["ok"]) == (
         False,
         other,
         False,
     )
-    assert told["faults"] == [told["against"][0]["fault"]]
+    assert reply["faults"] == [reply["against"][0]["fault"]]
 
 
 # Notes.
@@ -84,7 +84,7 @@ def test_a_person_redacts_a_note_and_everybody_is_told_who_and_why(busy):
     busy.fails(1, *redact, "--agent", "codex", "--session", "s1")
     for _ in range(2):  # run again, it says the same: what could not be overwritten then is now
         ran = busy.ok(*redact, "--as", "ana")
-        assert ran.out == f"T-1 has no text of event {note['event']} any more\n"
+        assert ran.out == f"T-1 no longer has the text of event {note['event']}\n"
     assert "    redacted by ana: a secret\n" in busy.ok("show", "T-1").out
     [gone] = busy.json("show", "T-1")["notes"]
     assert (gone["text"], gone["redacted"]["by"], gone["redacted"]["reason"]) == (
@@ -102,8 +102,8 @@ def test_a_late_note_is_pointed_out_until_somebody_else_writes_a_note(busy):
     [row] = [line for line in busy.ok("status").out.splitlines() if "dibs show T-2" in line]
     assert row.split()[:2] == ["T-2", "dora"]
     assert "done:" in row
-    [told] = busy.json("status")["late_notes"]
-    assert (told["key"], told["actor"], told["text"]) == ("T-2", "dora", "done:\nsee auth.py")
+    [reply] = busy.json("status")["late_notes"]
+    assert (reply["key"], reply["actor"], reply["text"]) == ("T-2", "dora", "done:\nsee auth.py")
     assert "dora, late (refused: its lease had ended), event" in busy.ok("show", "T-2").out
     busy.ok("note", "T-2", "seen", "--as", "ana")
     assert busy.json("status")["late_notes"] == []
@@ -168,10 +168,10 @@ SAMPLES = {
 @pytest.mark.parametrize("kind", [*ledger.EVENTS, *STINT_EVENTS], ids=lambda kind: kind.verb)
 def test_no_event_tells_an_instant_a_duration_or_an_actor_as_a_number(kind):
     """For every event there is, also for one that is yet to be written."""
-    types = event_facts.types_of(kind)
+    types = payloads.types_of(kind)
     assert {*kind.fields} <= {*types}
     event = kind(**{field: SAMPLES.get(types[field], ()) for field in kind.fields})
-    text = json.dumps(event_facts.facts_payload(event, {WHO: Actor(WHO, "ana", "human")}))
+    text = json.dumps(payloads.facts_payload(event, {WHO: Actor(WHO, "ana", "human")}))
     assert not any(str(number) in text for number in (AT, SPAN, WHO))
     shown = {"Instant": "2026-11-15T", "Duration": "90s", "ActorId": "ana", "Ending": "2026-11-15T"}
     assert all(shown.get(types[field], "") in text for field in kind.fields)
@@ -188,8 +188,8 @@ def test_events_can_be_asked_for_after_a_number_and_of_a_task(busy):
 
 def test_events_are_written_to_a_new_file_or_to_none(busy):
     file = busy.folder.parent / "events.jsonl"
-    told = busy.json("export", "--events", str(file))
-    assert told["events"] == len(file.read_text().splitlines()) == len(exported(busy))
+    reply = busy.json("export", "--events", str(file))
+    assert reply["events"] == len(file.read_text().splitlines()) == len(exported(busy))
     assert file.stat().st_mode & 0o777 == 0o600
     busy.fails(2, "export", "--events", str(file))
 

@@ -21,19 +21,19 @@ def held(repo):
 
 
 def test_who_says_for_each_path_who_holds_it(held):
-    told = held.ok("who", "src/a.py", "docs/b.md", "link/c.py", "--json").json["paths"]
-    assert [one["path"] for one in told] == ["src/a.py", "docs/b.md", "link/c.py"]
-    [holder] = told[0]["holders"]
+    reply = held.ok("who", "src/a.py", "docs/b.md", "link/c.py", "--json").json["paths"]
+    assert [one["path"] for one in reply] == ["src/a.py", "docs/b.md", "link/c.py"]
+    [holder] = reply[0]["holders"]
     assert holder["expires_at"].endswith("Z")
     assert holder | {"expires_at": ""} == {
         "path": "src/a.py", "task": "T-1", "holder": "codex", "session": "s1",
         "scope": ["src/**"], "expires_at": "", "expired": False,
     }  # fmt: skip
-    assert told[1]["holders"] == []
-    assert told[2]["holders"][0]["path"] == "src/c.py"
-    said = held.ok("who", "src/a.py", "docs/b.md").out
-    assert "src/a.py: codex (session s1) with T-1, until" in said
-    assert "docs/b.md: nobody" in said
+    assert reply[1]["holders"] == []
+    assert reply[2]["holders"][0]["path"] == "src/c.py"
+    output = held.ok("who", "src/a.py", "docs/b.md").out
+    assert "src/a.py: codex (session s1) with T-1, until" in output
+    assert "docs/b.md: nobody" in output
 
 
 def test_a_name_that_is_a_tasks_is_the_task_and_with_a_dot_the_file(held):
@@ -57,10 +57,10 @@ def test_at_goes_with_a_task(held):
 def test_a_person_lets_somebody_touch_a_path_that_is_held(held):
     held.ok("note", "T-1", "I am here", "--agent", "claude", "--session", "s9")
     command = ("guard", "allow", "link/a.py", "--to", "claude", "--reason", "hotfix")
-    told = held.ok(*command, "--for", "10m", *ANA, "--json").json
-    assert told["to"] == "claude"
-    assert told["allowed"][0]["task"] == "T-1"
-    assert told["allowed"][0]["paths"] == ["src/a.py"]
+    reply = held.ok(*command, "--for", "10m", *ANA, "--json").json
+    assert reply["to"] == "claude"
+    assert reply["allowed"][0]["task"] == "T-1"
+    assert reply["allowed"][0]["paths"] == ["src/a.py"]
     shown = held.ok("show", "T-1", "--json").json["allowed"]
     assert [(one["to"], one["paths"]) for one in shown] == [("claude", ["src/a.py"])]
     assert "claude may touch src/a.py until" in held.ok("show", "T-1").out
@@ -90,8 +90,8 @@ def test_areas_are_shown_with_their_source(repo):
     repo.ok("claim", "T-1", *CODEX)
     assert "codex (session s1) with T-1" in repo.ok("who", "src/web/a.js").out
     assert repo.ok("doctor").code == 0
-    told = repo.ok("config", "--json").json["settings"]
-    assert told["areas.web"] == {"value": "src/web/**", "source": "dibs.toml"}
+    reply = repo.ok("config", "--json").json["settings"]
+    assert reply["areas.web"] == {"value": "src/web/**", "source": "dibs.toml"}
 
 
 @pytest.mark.parametrize("text", ["[areas\n", "[areas]\nweb = ['../x']\n"])
@@ -111,7 +111,7 @@ def test_the_log_says_what_was_allowed_to_whom(held):
 @pytest.mark.parametrize("to", [(), ("--to", "newp")])
 def test_whoever_acts_for_the_first_time_may_allow_themselves(held, to):
     """As with any other verb, the first use of a name registers it."""
-    told = held.json("guard", "allow", "src/a.py", "--reason", "hotfix", *to, "--as", "newp")
-    assert told["to"] == "newp"
+    reply = held.json("guard", "allow", "src/a.py", "--reason", "hotfix", *to, "--as", "newp")
+    assert reply["to"] == "newp"
     [allowed] = held.json("show", "T-1")["allowed"]
     assert allowed["to"] == "newp"

@@ -36,14 +36,14 @@ def test_config_shows_the_address_that_is_in_force_and_who_says_it(far):
 
 
 def test_a_bad_address_is_told_where_it_stands(far):
-    assert "url: it is no address" in far.fails(2, "config", "url", "nonsense").err
+    assert "url: it is not an address" in far.fails(2, "config", "url", "nonsense").err
     far.around.clear()
     far.ok("config", "url", "postgresql://h/x")
     servers = far.config / "servers.toml"
     servers.write_text(servers.read_text().replace("postgresql", "nonsense"))
-    assert "servers.toml: the url is no address" in far.run("list").err
+    assert "servers.toml: the url is not an address" in far.run("list").err
     far.around["DIBS_URL"] = "nonsense"
-    assert "DIBS_URL is no address" in far.run("list").err
+    assert "DIBS_URL is not an address" in far.run("list").err
 
 
 def test_config_shows_the_address_that_a_board_moved_to(tmp_path):
@@ -68,9 +68,9 @@ def test_config_shows_the_address_that_a_board_moved_to(tmp_path):
 )
 def test_what_is_wrong_with_a_file_that_is_loaded_is_told_of_that_file(far, text):
     (far.folder / "board.toml").write_text(text)
-    said = far.fails(2, "config", "--load", "board.toml", "--as", "ana").err
-    assert "dibs: board.toml" in said
-    assert "postgresql" not in said
+    message = far.fails(2, "config", "--load", "board.toml", "--as", "ana").err
+    assert "dibs: board.toml" in message
+    assert "postgresql" not in message
 
 
 NAMES = {

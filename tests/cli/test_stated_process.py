@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from dibs.domain import commands as c
+from dibs.domain.instants import SECOND
 from dibs.domain.model import LeaseProcess
+from dibs.storage.transaction import PROCESSES_KEPT, PRUNES_EVERY
 from kit.repositories import DIBS
 from kit.running import DEADLINE, process_behind, until
 
@@ -135,6 +137,27 @@ def test_a_run_that_has_ended_is_over_although_its_process_lives(bench):
     assert second.refused(c.Claim(key)) == "already_running"
     first.do(c.Release(key))
     assert str(second.claim(key).task.token) == "1.2"
+
+
+def test_the_process_of_an_ended_lease_is_forgotten_after_thirty_days(bench):
+    ended, running = bench.add(), bench.add()
+    codex = bench.agent()
+    codex.identity = codex.identity.but(behind=LeaseProcess(bench.machine.own_process()))
+    codex.claim(running)
+    codex.claim(ended)
+    codex.do(c.Release(ended))
+    bench.advance(PROCESSES_KEPT // SECOND)
+    bench.add()
+    assert known_processes(bench, ended, running) == [True, True]
+    bench.advance(PRUNES_EVERY // SECOND)
+    bench.add()
+    assert known_processes(bench, ended, running) == [False, True]
+
+
+def known_processes(bench, *keys: str) -> list[bool]:
+    with bench.store.read() as tx:
+        tasks = [tx.task(key) for key in keys]
+        return [tx.process_behind(task.id, task.token) is not None for task in tasks]
 
 
 def test_who_states_a_process_while_its_run_is_on_is_refused(repo, script):

@@ -87,13 +87,13 @@ def test_a_watch_begins_now_unless_it_is_told_otherwise(repo, listen):
     watch = listen("watch", "--json", "--since", str(seen[-1]["seq"]))
     from_now = listen("watch", "--json")
     deadline = time.monotonic() + LONG
-    told: list[dict] = []
-    reader = threading.Thread(target=lambda: told.append(from_now.event()), daemon=True)
+    output: list[dict] = []
+    reader = threading.Thread(target=lambda: output.append(from_now.event()), daemon=True)
     reader.start()
-    while not told and time.monotonic() < deadline:  # it may still be starting
+    while not output and time.monotonic() < deadline:  # it may still be starting
         repo.ok("note", first, "hello", "--as", "ana")
         reader.join(0.2)
-    assert told[0]["seq"] > seen[-1]["seq"]
+    assert output[0]["seq"] > seen[-1]["seq"]
     event = watch.event()
     assert event["schema"] == 1
     assert event == {"schema": 1, **repo.json("log")["events"][len(seen)]}
@@ -247,7 +247,7 @@ def test_a_status_is_told_again_when_its_time_is_over(repo, listen):
     """Blocks with a blank line between, and nothing that only a terminal understands."""
     status = listen("status", "--watch", "--every", "1s")
     lines = [status.line() for _ in range(4)]
-    assert lines == ["no tasks yet: dibs add TITLE\n", "\n"] * 2
+    assert lines == ["no tasks yet: add one with dibs add TITLE\n", "\n"] * 2
 
 
 def test_on_a_terminal_a_status_takes_the_place_of_the_one_before(repo):
@@ -258,13 +258,13 @@ def test_on_a_terminal_a_status_takes_the_place_of_the_one_before(repo):
         [DIBS, "status", "--watch"], cwd=repo.folder, env=repo.environment(), stdout=theirs
     )
     os.close(theirs)
-    told = b""
-    while told.count(b"no tasks yet") < 2:
-        told += os.read(ours, 1000)
+    reply = b""
+    while reply.count(b"no tasks yet") < 2:
+        reply += os.read(ours, 1000)
     process.kill()
     process.wait()
     os.close(ours)
-    assert told.startswith(b"\x1b[H\x1b[2Jno tasks yet")
+    assert reply.startswith(b"\x1b[H\x1b[2Jno tasks yet")
 
 
 def test_an_interval_goes_with_watching(repo):

@@ -26,7 +26,7 @@ def shim(tmp_path):
     return shim
 
 
-def test_18_no_step_of_the_wall_clock_changes_what_is_left_of_a_lease(tmp_path, shim):
+def test_no_step_of_the_wall_clock_changes_what_is_left_of_a_lease(tmp_path, shim):
     """Steps of seconds and of years, there and back, while the processes run on."""
     [key] = board_with(tmp_path / "board", tasks=1)
     with (
@@ -50,7 +50,7 @@ def test_18_no_step_of_the_wall_clock_changes_what_is_left_of_a_lease(tmp_path, 
     assert len(entries) == len(STEPS) + 4 and faults == ()
 
 
-def test_17_commands_started_under_a_stepped_clock_agree_with_all_others(tmp_path, shim):
+def test_commands_started_under_a_stepped_clock_agree_with_all_others(tmp_path, shim):
     """Every command is a process of its own, born into another year."""
     [key] = board_with(tmp_path / "board", tasks=1)
     repo = Repo(tmp_path / "board")
@@ -85,7 +85,7 @@ def test_a_wall_clock_behind_the_last_nanosecond_that_fits_is_no_failure(tmp_pat
     assert repo.json("show", "T-1")["task"]["created_at"] > "2300"
 
 
-def test_20_an_hour_of_sleep_ends_a_lease_of_half_an_hour_and_not_one_of_two(tmp_path, shim):
+def test_an_hour_of_sleep_ends_a_lease_of_half_an_hour_and_not_one_of_two(tmp_path, shim):
     """The clock since boot is an hour ahead: as after a laptop was opened again."""
     short, long = board_with(tmp_path / "board", tasks=2)
     repo = Repo(tmp_path / "board")

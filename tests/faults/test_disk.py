@@ -10,44 +10,33 @@ import subprocess
 import pytest
 
 from kit.boards_on_disk import board_with
+from kit.disks import memory_disk, mount, mounted
 from kit.hands import Hand
 from kit.repositories import DIBS, Repo, clean_environment
 
 MINE = ("--agent", "codex", "--session", "s1")
 
 
-def mount(*arguments: str) -> bool:
-    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
-
-
 @pytest.fixture
 def small(tmp_path):
     """A file system of its own, of half a megabyte."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if not mount("-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)):
-        pytest.skip("a file system cannot be mounted here: a full disk cannot be tried")
-    with contextlib.ExitStack() as ends:
-        ends.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
+    with memory_disk(tmp_path / "small", "600k") as folder:
         yield folder
 
 
 @pytest.fixture
 def small_blocks(tmp_path):
     """A file system of its own whose blocks are smaller than a page of memory."""
-    folder, image = tmp_path / "blocks", tmp_path / "image"
-    folder.mkdir()
+    image = tmp_path / "image"
     with open(image, "wb") as file:
         file.truncate(4 << 20)
     make = ["mkfs.ext4", "-q", "-b", "1024", "-O", "^has_journal", "-m", "0", str(image)]
     if (
         not shutil.which("mkfs.ext4")
         or subprocess.run(make, capture_output=True, check=False).returncode
-        or not mount("-o", "loop", str(image), str(folder))
     ):
         pytest.skip("a file system cannot be made here: small blocks cannot be tried")
-    with contextlib.ExitStack() as ends:
-        ends.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
+    with mounted(tmp_path / "blocks", "-o", "loop", str(image)) as folder:
         yield folder
 
 
@@ -96,7 +85,7 @@ def fill(folder) -> None:
             file.write(b"x" * 512)
 
 
-def test_28_on_a_full_disk_a_running_process_is_told_74_and_goes_on_when_there_is_room(small):
+def test_on_a_full_disk_a_running_process_is_told_74_and_goes_on_when_there_is_room(small):
     first, second = board_with(small, tasks=2)
     with Hand(small, "holder") as holder, Hand(small, "other") as other:
         assert holder.do("command", "Claim", task=first) == "1.1"
@@ -113,7 +102,7 @@ def test_28_on_a_full_disk_a_running_process_is_told_74_and_goes_on_when_there_i
         assert repo.json("log", "--verify")["ok"]
 
 
-def test_47_a_process_that_cannot_write_does_not_keep_the_lock(tmp_path):
+def test_a_process_that_cannot_write_does_not_keep_the_lock(tmp_path):
     """It fails when it has just won the lock; everybody else writes at once, and it does later."""
     first, second = board_with(tmp_path, tasks=2)
     (tmp_path / ".dibs" / "settings.toml").write_text('write_wait = "1s"\n')
@@ -127,7 +116,7 @@ def test_47_a_process_that_cannot_write_does_not_keep_the_lock(tmp_path):
         assert other.do("command", "Renew", task=second) == "1.1"
 
 
-def test_28_on_a_read_only_file_system_everything_is_74_until_it_can_be_written_again(small):
+def test_on_a_read_only_file_system_everything_is_74_until_it_can_be_written_again(small):
     [key] = board_with(small, tasks=1)
     repo = Repo(small)
     before = repo.json("show", key)
@@ -144,7 +133,7 @@ def test_28_on_a_read_only_file_system_everything_is_74_until_it_can_be_written_
     assert repo.json("log", "--verify")["ok"]
 
 
-def test_28_where_others_keep_the_board_open_it_can_be_read_through_a_read_only_mount(small):
+def test_where_others_keep_the_board_open_it_can_be_read_through_a_read_only_mount(small):
     """As in a container that sees its host's repository read-only."""
     [key] = board_with(small, tasks=1)
     view = small.parent / "view"
@@ -164,7 +153,7 @@ def test_28_where_others_keep_the_board_open_it_can_be_read_through_a_read_only_
         subprocess.run(["umount", "-l", str(view)], check=True)
 
 
-def test_28_in_a_folder_that_may_not_be_written_everything_is_74_until_it_may(tmp_path):
+def test_in_a_folder_that_may_not_be_written_everything_is_74_until_it_may(tmp_path):
     """As root: without root's capabilities, since nothing is forbidden to them."""
     bare = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
     if bare and (

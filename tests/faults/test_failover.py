@@ -81,11 +81,11 @@ def test_what_an_asynchronous_standby_did_not_hear_is_lost_and_told_and_no_token
 ):
     with Cluster(synchronous=False) as cluster:
         url = cluster.url()
-        heard, unheard, taken, *keys = board_with(url, tasks=20)
+        replicated, unheard, taken, *keys = board_with(url, tasks=20)
         with opened_by(url, "codex") as codex, opened_by(url, "claude") as claude:
             with Writers(tmp_path, url, keys) as writers:
                 writers.go_on(4)
-                lives = codex.claim(heard).token
+                lives = codex.claim(replicated).token
                 cluster.await_streaming()
                 cluster.cut()
                 lost = {key: codex.claim(key).token for key in (unheard, taken)}
@@ -94,7 +94,7 @@ def test_what_an_asynchronous_standby_did_not_hear_is_lost_and_told_and_no_token
                 cluster.promote()
                 back = time.monotonic_ns()
                 writers.go_on(4)
-                assert codex.renew(heard, token=lives).token == lives
+                assert codex.renew(replicated, token=lives).token == lives
                 assert epoch_of(claude.claim(taken).token) > epoch_of(lost[taken])
                 check_refusals(Repo(tmp_path, url), codex, lost)
                 writers.finish()
@@ -109,24 +109,24 @@ def check_refusals(repo, codex, lost) -> None:
     assert code_of(codex.complete, unheard, token=lost[unheard]) == "token_ahead"
     assert code_of(codex.renew, taken, token=lost[taken]) == "lease_lost"
     stated = ["--token", lost[unheard], "--agent", "codex", "--session", "codex"]
-    told = repo.run("complete", unheard, *stated)
-    assert told.code == 5 and "the board has lost changes" in told.err
+    ran = repo.run("complete", unheard, *stated)
+    assert ran.code == 5 and "the board has lost changes" in ran.err
 
 
 def check_losses(writers, board, back) -> None:
     """A token has one holder in all that was ever said; one that was lost opens nothing."""
     holder = {(event.task, event.token): event.session for event in leases_begun(board)}
     kept, lost = {*holder}, set()
-    for asked, told in writers.told():
-        answer = told["answer"]
+    for request, reply in writers.answered():
+        answer = reply["answer"]
         if isinstance(answer, dict) and answer["holder"]:
-            lease = (asked["key"], answer["token"])
+            lease = (request["key"], answer["token"])
             assert holder.setdefault(lease, answer["holder"]) == answer["holder"], lease
             lost |= {lease} - kept
     late = [
-        told["answer"]
-        for asked, told in writers.told()
-        if asked["at"] > back and (asked["key"], asked["stated"]) in lost
+        reply["answer"]
+        for request, reply in writers.answered()
+        if request["at"] > back and (request["key"], request["stated"]) in lost
     ]
     print(f"{len(kept)} leases are known, {len(lost)} are lost; their holders heard {late}")
     assert lost
@@ -214,7 +214,7 @@ def test_those_who_wait_while_the_epoch_is_raised_do_not_raise_it_again(restored
         with other.transaction():
             other.execute("SELECT pg_advisory_xact_lock(1684628083, 1)")
             claims = [pool.submit(board.claim, key) for board, key in zip(boards, keys)]
-            until(lambda: node.ask(waiting) == len(boards), "all of them wait")
+            until(lambda: node.query(waiting) == len(boards), "all of them wait")
         tokens = [claim.result(60).token for claim in claims]
     for board, key, token in zip(boards, keys, tokens):
         assert board.renew(key, token=token).token == token

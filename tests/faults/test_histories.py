@@ -72,7 +72,7 @@ class Nemesis:
         return self.offset is not None
 
 
-def test_1_43_eight_processes_under_a_nemesis_leave_a_history_that_one_board_could_have_made(
+def test_eight_processes_under_a_nemesis_leave_a_history_that_one_board_could_have_made(
     tmp_path,
 ):
     """Kills, stops of up to two lives of a lease, steps of the wall clock of up to a day."""
@@ -88,17 +88,19 @@ def test_1_43_eight_processes_under_a_nemesis_leave_a_history_that_one_board_cou
         crew.finish()
         operations = crew.operations()
     entries, faults = ledger_of(tmp_path / "board")
-    told = [op for op in operations if isinstance(op.answer, Answer)]
+    answered = [op for op in operations if isinstance(op.answer, Answer)]
     cut = [op for op in operations if op.answer is None]
     takeovers = sum(entry.verb == "taken_over" for entry in entries)
-    print(f"{len(operations)} operations in {seconds:g} s, {len(told)} successes, {len(cut)} cut")
+    print(
+        f"{len(operations)} operations in {seconds:g} s, {len(answered)} successes, {len(cut)} cut"
+    )
     print(f"{takeovers} takeovers, {nemesis.done}, clock steps {'on' if shim else 'off'}")
     begun = time.monotonic()
     assert violation(operations) is None
     print(f"judged in {time.monotonic() - begun:.1f} s")
     assert ledger_faults(operations, entries) == []
     assert faults == ()
-    assert len(told) > 100 and takeovers > 0
+    assert len(answered) > 100 and takeovers > 0
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,13 @@ from dibs.domain.model import TaskKey
 from dibs.storage.postgres import transaction
 from kit import soak
 from kit.history import Answer
-from kit.postgres import QUICK, Node, Server
+from kit.postgres import Server
 from kit.postgres_ground import until
 from kit.writers import Writers, board_with, name_of, opened, opened_by
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 CLOCK = "SELECT clock_timestamp()"
 SECOND = timedelta(seconds=1)
-
-
-@pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
-    yield node
-    node.remove()
 
 
 @pytest.fixture
@@ -42,7 +35,7 @@ def raw(node, url):
 
 
 def await_waiting(node, count: int) -> None:
-    until(lambda: node.ask(WAITING) == count, f"{count} that wait for a lock")
+    until(lambda: node.query(WAITING) == count, f"{count} that wait for a lock")
 
 
 def test_two_claims_at_once_come_one_after_the_other(node, url, raw):
@@ -76,9 +69,9 @@ def test_a_claim_that_waited_for_the_lock_has_its_full_time(node, url, raw):
             raw.execute("SELECT pg_advisory_xact_lock(1684628083, 1)")
             claim = pool.submit(board.claim, key, ttl="1s")
             await_waiting(node, 1)
-            since = node.ask(CLOCK)
-            until(lambda: node.ask(CLOCK) > since + 1.2 * SECOND, "a wait of more than a second")
-            released = node.ask(CLOCK)
+            since = node.query(CLOCK)
+            until(lambda: node.query(CLOCK) > since + 1.2 * SECOND, "a wait of more than a second")
+            released = node.query(CLOCK)
         lease = claim.result(60).lease
         assert lease.acquired_at >= released
         assert lease.expires_at >= released + SECOND
@@ -96,16 +89,16 @@ def test_a_claim_that_meets_a_renewal_waits_for_it_and_is_told_the_new_time(node
         before = holder.claim(key, ttl="1m").lease
         with board.store.renewal(TaskKey(key)) as tx:
             claim = pool.submit(other.claim, key)
-            until(lambda: node.ask(WAITING) or claim.done(), "a claim that waits")
+            until(lambda: node.query(WAITING) or claim.done(), "a claim that waits")
             assert not claim.done()
             tx.save(renew(tx.task(TaskKey(key)), tx.now))
         with pytest.raises(Refused) as refused:
             claim.result(60)
         after = holder.show(key).lease
-        told = refused.value.refusal.facts
+        facts = refused.value.refusal.facts
         assert refused.value.code == "held"
         assert after.expires_at > before.expires_at
-        assert datetime.fromisoformat(told["expires_at"]) == after.expires_at
+        assert datetime.fromisoformat(facts["expires_at"]) == after.expires_at
 
 
 def test_a_writer_that_says_nothing_loses_the_lock(node, url, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from dibs import Refused
 from kit import postgres_proxy
-from kit.postgres import QUICK, Node, Server, pooler
+from kit.postgres import Server, pooler
 from kit.postgres_ground import until
 from kit.postgres_proxy import Proxy
 from kit.repositories import Repo
@@ -27,13 +27,6 @@ LEFT_BEHIND = {
     "settings": "SELECT count(*) FROM pg_settings WHERE source = 'session'"
     " AND name IN ('lock_timeout', 'search_path', 'transaction_read_only', 'statement_timeout')",
 }
-
-
-@pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
-    yield node
-    node.remove()
 
 
 def test_processes_and_a_keeper_share_two_sessions_of_a_pooler(node, tmp_path):
@@ -92,6 +85,8 @@ def test_nothing_is_left_in_a_session_that_others_share(node, tmp_path):
                 lease.complete()
         assert repo.ok("log", "--verify").code == 0
         with psycopg.connect(url, autocommit=True, prepare_threshold=None) as shared:
-            left = {what: shared.execute(ask).fetchone()[0] for what, ask in LEFT_BEHIND.items()}
+            left = {
+                what: shared.execute(query).fetchone()[0] for what, query in LEFT_BEHIND.items()
+            }
         assert left == dict.fromkeys(LEFT_BEHIND, 0)
         assert "there is one" in repo.run("doctor").out

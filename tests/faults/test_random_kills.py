@@ -14,7 +14,7 @@ KILLS = 300
 WORKERS = 2
 
 
-def test_25_26_nothing_acknowledged_is_lost_and_every_cut_operation_is_resolved_by_its_request_id(
+def test_nothing_acknowledged_is_lost_and_every_cut_operation_is_resolved_by_its_request_id(
     tmp_path,
 ):
     """A session that was killed comes back, and asks its last request again before anything else.

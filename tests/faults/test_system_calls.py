@@ -119,7 +119,7 @@ def strike_all(ground: Ground, verb: str, chosen: list[Point], fault: str) -> No
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("verb", VERBS)
-def test_26_a_command_killed_at_any_system_call_is_done_whole_or_not_at_all(ground, verb, chunk):
+def test_a_command_killed_at_any_system_call_is_done_whole_or_not_at_all(ground, verb, chunk):
     """Asked again with its request id it succeeds, and the ledger has it once."""
     found = points(ground.repo.folder, ground.fresh(verb), command(verb))
     chosen = [point for point in found if soak.MINUTES or point.call not in ONLY_READS]
@@ -128,7 +128,7 @@ def test_26_a_command_killed_at_any_system_call_is_done_whole_or_not_at_all(grou
 
 @pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "ENOSPC+", "EIO+"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_28_a_system_call_that_fails_is_74_or_75_and_then_nothing_was_changed(ground, verb, fault):
+def test_a_system_call_that_fails_is_74_or_75_and_then_nothing_was_changed(ground, verb, fault):
     """Once (a bad sector, a quota), or from then on (`+`: a full disk, a dead one)."""
     found = points(ground.repo.folder, ground.fresh(verb), command(verb))
     lasting = fault.endswith("+")

@@ -13,7 +13,7 @@ from dibs import Refused
 from dibs.domain.scopes.policy import hook_timeout
 from kit.guarded import ONE, Tree
 from kit.harnesses import context, denial, edit, hook
-from kit.postgres import QUICK, Node, Server, pooler
+from kit.postgres import Server, pooler
 from kit.postgres_ground import programs
 from kit.repositories import Repo
 from kit.writers import board_with, name_of, opened_by
@@ -21,13 +21,6 @@ from kit.writers import board_with, name_of, opened_by
 SOON = 'write_wait = "1s"'
 LONGEST = 30.0
 """Seconds that anything here may take on a busy machine: far less than the half minute of a silent server."""
-
-
-@pytest.fixture(scope="module")
-def node():
-    node = Node(QUICK).init().start()
-    yield node
-    node.remove()
 
 
 @pytest.fixture
@@ -66,7 +59,7 @@ def test_a_locked_table_is_busy_and_names_who_has_it(node, url, tmp_path, verb, 
         f"process {pid} of the server (nightly vacuum of the role postgres, since "
         in ran.error["message"]
     )
-    assert f"has kept a lock on dibs.{table}" in ran.error["message"]
+    assert f"has held a lock on dibs.{table}" in ran.error["message"]
     repo.ok(*verb)
 
 
@@ -89,7 +82,7 @@ def test_who_keeps_the_boards_lock_is_named(node, url):
         with node.connect(name_of(url), application_name="stopped") as other, other.transaction():
             other.execute("SELECT pg_advisory_xact_lock(1684628083, 1)")
             with pytest.raises(
-                Refused, match=r"\(stopped of the role postgres, .*\) has kept its lock"
+                Refused, match=r"\(stopped of the role postgres, .*\) has held its lock"
             ):
                 two.claim("T-2")
         two.claim("T-2")
@@ -100,16 +93,16 @@ def test_another_client_of_dibs_is_named_by_its_process(node, url):
 
     with opened_by(url, "a1") as board:
         board.show("T-1")
-        asked = "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'dibs %'"
-        assert node.ask(asked, name_of(url)).startswith(f"dibs {os.getpid()}@")
+        query = "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'dibs %'"
+        assert node.query(query, name_of(url)).startswith(f"dibs {os.getpid()}@")
 
 
 # Hooks.
 
 
-def waited(told: str) -> float:
+def waited(message: str) -> float:
     """Seconds that a lock was waited for; whoever is no hook waits for five."""
-    return float(re.search(r"for more than ([\d.]+) s", told)[1])
+    return float(re.search(r"for more than ([\d.]+) s", message)[1])
 
 
 DEFAULT = {"DIBS_HOOK_SECONDS": ""}
@@ -131,10 +124,10 @@ def test_a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning(n
         )  # five seconds, for whoever is no hook
     repo = Repo.create(tmp_path / "repo", url)
     with locked(node, url) as pid:
-        told = context(hook(repo, edit(repo, "x.py"), **DEFAULT))
-    assert f"process {pid} of the server" in told
-    assert "This edit is not guarded." in told
-    assert waited(told) < 2
+        message = context(hook(repo, edit(repo, "x.py"), **DEFAULT))
+    assert f"process {pid} of the server" in message
+    assert "This edit is not guarded." in message
+    assert waited(message) < 2
     closed = repo.folder / ".git" / "dibs"
     closed.mkdir(mode=0o700)
     (closed / "settings.toml").write_text('guard_failure = "refuse"\n')

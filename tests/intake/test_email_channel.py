@@ -31,8 +31,8 @@ def test_a_message_is_an_ask(payload, name, ref, title):
 
 @pytest.mark.parametrize(("name", "ref", "title"), MAILS)
 def test_line_ends_do_not_change_what_it_is(payload, name, ref, title):
-    ask = read(payload(name).replace(b"\r\n", b"\n"))
-    assert (ask.ref, ask.title) == (ref, title)
+    request = read(payload(name).replace(b"\r\n", b"\n"))
+    assert (request.ref, request.title) == (ref, title)
 
 
 @pytest.mark.parametrize("name", [name for name, *_ in MAILS])
@@ -44,9 +44,9 @@ def test_nothing_of_the_body_is_kept(payload, name):
 @given(st.binary())
 def test_no_body_changes_anything_but_the_digest(body):
     head, _, _ = PLAIN.partition(b"the body")
-    ask = read(head + body)
-    assert ask.but(digest="") == read(PLAIN).but(digest="")
-    assert ask.digest == sha256(head + body).hexdigest()
+    request = read(head + body)
+    assert request.but(digest="") == read(PLAIN).but(digest="")
+    assert request.digest == sha256(head + body).hexdigest()
 
 
 def test_the_line_of_a_mailbox_is_no_header():
@@ -104,8 +104,8 @@ BAD = [
     (b"Message-ID: <a b@c>\n\n", "angle brackets"),
     (b"Message-ID: <1@a>\nMessage-ID: <2@a>\n\n", "several Message-IDs"),
     (b"Message-ID: <" + b"x" * 1000 + b"@a>\n\n", "the most is 1000"),
-    (b"Message-ID: <a\x1b[2J@b>\n\n", "cannot be shown"),
-    (b"Message-ID: <a\xe2\x80\xae@b>\n\n", "cannot be shown"),
+    (b"Message-ID: <a\x1b[2J@b>\n\n", "cannot be displayed"),
+    (b"Message-ID: <a\xe2\x80\xae@b>\n\n", "cannot be displayed"),
     (b"Subject: hi\rMessage-ID: <forged@a>\r\nMessage-ID: <1@a>\r\n\r\n", "carriage return"),
     (b"Subject: hi\r\rMessage-ID: <forged@a>\r\n\r\n", "carriage return"),
     (b"Subject: a\0b\nMessage-ID: <1@a>\n\n", "NUL"),
@@ -140,8 +140,8 @@ GOOD = [
 
 @pytest.mark.parametrize(("data", "ref", "title"), GOOD, ids=range(len(GOOD)))
 def test_odd_headers_are_read(data, ref, title):
-    ask = read(data)
-    assert (ask.ref, ask.title) == (ref, title)
+    request = read(data)
+    assert (request.ref, request.title) == (ref, title)
 
 
 SUBJECTS = [

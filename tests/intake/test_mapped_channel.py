@@ -35,24 +35,24 @@ def taken(payload: object, mapping: dict[str, str] = MAPPING, **given: str) -> I
 
 
 def test_the_paths_of_a_mapping_lead_to_an_ask():
-    ask = taken(PAYLOAD)
+    request = taken(PAYLOAD)
     digest = sha256(json.dumps(PAYLOAD).encode()).hexdigest()
-    assert ask == IntakeRequest(
+    assert request == IntakeRequest(
         "desk", "4711", "Renew the certificate", "https://desk.example/t/4711", "evt_77", digest
     )
-    assert "Secret-Marker" not in repr(ask)
+    assert "Secret-Marker" not in repr(request)
 
 
 def test_a_number_keeps_every_digit():
     huge = "9" * 400
-    ask = read("desk", paths_of({"ref": "id"}), b'{"id": ' + huge.encode() + b"}")
-    assert ask.ref == huge
+    request = read("desk", paths_of({"ref": "id"}), b'{"id": ' + huge.encode() + b"}")
+    assert request.ref == huge
     assert taken({"id": 2**63 + 1}, {"ref": "id"}).ref == str(2**63 + 1)
 
 
 def test_what_need_not_be_there_is_empty():
-    ask = taken({"data": {"id": "a", "subject": "x", "links": []}})
-    assert (ask.url, ask.delivery) == ("", "")
+    request = taken({"data": {"id": "a", "subject": "x", "links": []}})
+    assert (request.url, request.delivery) == ("", "")
     assert taken({"data": {"id": "a", "subject": "x", "links": [{"href": None}]}}).url == ""
 
 
@@ -77,7 +77,7 @@ WRONG = [
     ({"data": {"id": True}}, "data.id is a yes or no"),
     ({"data": {"id": 1.0}}, "data.id is a number with a fraction"),
     ({"data": {"id": "", "subject": "x"}}, "the ref is empty (ref: data.id, title: data.subject, url:"),
-    ({"data": {"id": "a\nb", "subject": "x"}}, "the ref holds characters"),
+    ({"data": {"id": "a\nb", "subject": "x"}}, "the ref contains characters"),
     ({"data": {"id": 1}}, "there is no data.subject: data has no subject"),
     ({"data": {"id": 1, "subject": []}}, "data.subject is a list"),
     ({"data": {"id": 1, "subject": "x", "links": 7}}, "there is no data.links.0.href: data.links is a number"),
@@ -149,8 +149,8 @@ PATHS = st.lists(st.sampled_from(["data", "id", "0", "1"]), min_size=1, max_size
 def test_any_bytes_give_an_ask_or_a_refusal(channel, ref, title, data):
     paths = paths_of({"ref": ref, "title": f"{title}?", "url": "u?"})
     try:
-        ask = read(channel, paths, data)
+        request = read(channel, paths, data)
     except BadPayload as why:
         assert why.what
         return
-    assert ask == read(channel, paths, data)
+    assert request == read(channel, paths, data)

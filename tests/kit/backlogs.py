@@ -85,4 +85,15 @@ def difference(before: str, after: str) -> list[str]:
     return [line for line in lines if line[:2] in ("- ", "+ ")]
 
 
-__all__ = ["KANO", "QUEUE", "STORY", "TASK", "WRK", "Yard", "difference"]
+def ready(yard: Yard) -> list[str]:
+    """The keys that an agent is offered, in order."""
+    from dibs.board import queries
+
+    return [task.key for task in queries.ready(yard.board, 1000).tasks]
+
+
+def told(report: Report) -> str:
+    return "\n".join(map(str, report.problems))
+
+
+__all__ = ["KANO", "QUEUE", "STORY", "TASK", "WRK", "Yard", "difference", "ready", "told"]

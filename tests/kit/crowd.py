@@ -30,7 +30,7 @@ from dibs.opening import open_board
 from dibs.workers.next import next_task
 from kit.history import Answer, Operation
 from kit.repositories import Repo
-from kit.workers import NOT_YET, tell
+from kit.workers import NOT_YET, write_line
 from kit.workshop import SAY
 
 TTL = Duration(2 * SECOND)
@@ -62,22 +62,24 @@ class Agent:
 
     def work(self) -> None:
         while True:
-            task = self.ask("claim", "", c.Next(ttl=TTL))
+            task = self.carry_out("claim", "", c.Next(ttl=TTL))
             if task is None:
                 time.sleep(self.chance.uniform(0.05, 0.2))
                 continue
             for _ in range(self.chance.randrange(1, 4)):
                 time.sleep(self.chance.uniform(0, 0.2))
-                self.ask("renew", task.key, c.Renew(task.key, token=task.token))
+                self.carry_out("renew", task.key, c.Renew(task.key, token=task.token))
             if fails(task.key, task.token):
-                self.ask("fail", task.key, c.Fail(task.key, token=task.token, reason="in vain"))
+                self.carry_out(
+                    "fail", task.key, c.Fail(task.key, token=task.token, reason="in vain")
+                )
             else:
-                self.ask("complete", task.key, c.Complete(task.key, token=task.token))
+                self.carry_out("complete", task.key, c.Complete(task.key, token=task.token))
 
-    def ask(self, verb: str, key: str, command: c.Command):
+    def carry_out(self, verb: str, key: str, command: c.Command):
         stated = None if verb == "claim" else command.token.number
-        said = {"session": self.session, "verb": verb, "key": key, "stated": stated}
-        tell(self.pipe, asks=said, pid=os.getpid(), at=time.monotonic_ns())
+        line = {"session": self.session, "verb": verb, "key": key, "stated": stated}
+        write_line(self.pipe, sends=line, pid=os.getpid(), at=time.monotonic_ns())
         task = None
         try:
             if verb == "claim":
@@ -98,7 +100,7 @@ class Agent:
             answer = problem.code
         except Exception as error:
             answer = f"a bug: {error!r}"[:300]
-        tell(self.pipe, answered=answer, pid=os.getpid(), at=time.monotonic_ns())
+        write_line(self.pipe, answered=answer, pid=os.getpid(), at=time.monotonic_ns())
         return task
 
 
@@ -145,7 +147,7 @@ def nursery(folder: str, pipe: int) -> None:
                 obey(json.loads(line), folder, pipe, children)
         while children and (gone := os.waitpid(-1, os.WNOHANG))[0]:
             children.remove(gone[0])
-            tell(pipe, gone=gone[0], status=gone[1], at=time.monotonic_ns())
+            write_line(pipe, gone=gone[0], status=gone[1], at=time.monotonic_ns())
     for pid in children:
         os.kill(pid, signal.SIGKILL)
     for pid in children:
@@ -158,7 +160,7 @@ def obey(orders: dict, folder: str, pipe: int, children: set[int]) -> None:
         if pid == 0:
             be(pipe, folder, orders["start"])
         children.add(pid)
-        tell(pipe, born=pid)
+        write_line(pipe, born=pid)
     elif orders["pid"] in children:
         found = below(orders["pid"]) if orders["below"] else [orders["pid"]]
         for pid in found:
@@ -232,52 +234,52 @@ class Crowd:
         self.nursery.stdin.write(json.dumps(orders) + "\n")
         self.nursery.stdin.flush()
 
-    def _note(self, said: dict) -> None:
-        if "born" in said:
-            self.born.append(said["born"])
-        elif "gone" in said:
-            self.alive.pop(said["gone"], None)
-            if said["gone"] in self.open:
-                self.open.pop(said["gone"])["until"] = said["at"]
-        elif "asks" in said:
-            self.open[said["pid"]] = said
-            self.done.append(said)
+    def _note(self, line: dict) -> None:
+        if "born" in line:
+            self.born.append(line["born"])
+        elif "gone" in line:
+            self.alive.pop(line["gone"], None)
+            if line["gone"] in self.open:
+                self.open.pop(line["gone"])["until"] = line["at"]
+        elif "sends" in line:
+            self.open[line["pid"]] = line
+            self.done.append(line)
         else:
-            asked = self.open.pop(said["pid"])
-            asked.update(answer=said["answered"], until=said["at"])
+            started = self.open.pop(line["pid"])
+            started.update(answer=line["answered"], until=line["at"])
 
     def operations(self) -> list[Operation]:
         """What agents asked, where it is known which task it was about."""
-        return [operation(n, said) for n, said in enumerate(self.done) if is_known(said)]
+        return [operation(n, line) for n, line in enumerate(self.done) if is_resolved(line)]
 
     def bugs(self) -> list[str]:
-        answers = (said.get("answer") for said in self.done)
+        answers = (line.get("answer") for line in self.done)
         return [a for a in answers if isinstance(a, str) and a.startswith("a bug")]
 
 
-def is_known(said: dict) -> bool:
+def is_resolved(line: dict) -> bool:
     """Answered, and not that nothing is ready; or a renewal: what else was cut is in the ledger."""
-    answer, verb = said.get("answer"), said["asks"]["verb"]
+    answer, verb = line.get("answer"), line["sends"]["verb"]
     if answer is None:
         return verb == "renew"
     return verb != "claim" or isinstance(answer, dict)
 
 
-def operation(number: int, said: dict) -> Operation:
-    asked, answer = said["asks"], said.get("answer")
-    key = asked["key"]
+def operation(number: int, line: dict) -> Operation:
+    request, answer = line["sends"], line.get("answer")
+    key = request["key"]
     if isinstance(answer, dict):
         key = answer.pop("key", key)
         answer = Answer(**answer | {"seqs": tuple(answer["seqs"])})
     return Operation(
-        session=asked["session"],
+        session=request["session"],
         key=key,
-        verb=asked["verb"],
-        stated=asked["stated"],
+        verb=request["verb"],
+        stated=request["stated"],
         ttl=TTL * 1_000,
-        request=f"{asked['session']}-{number}",
-        invoked=said["at"],
-        returned=said.get("until", NOT_YET),
+        request=f"{request['session']}-{number}",
+        invoked=line["at"],
+        returned=line.get("until", NOT_YET),
         answer=answer,
     )
 

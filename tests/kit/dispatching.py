@@ -138,7 +138,7 @@ class Dispatch:
     """One dispatcher; what it says goes to a file."""
 
     def __init__(self, ground: Ground, *options: str) -> None:
-        self.file = ground.seen / f"said-{time.monotonic_ns()}"
+        self.file = ground.seen / f"output-{time.monotonic_ns()}"
         with self.file.open("wb") as output:
             self.process = subprocess.Popen(
                 [DIBS, "dispatch", "--as", "ana", "--tick", "1s", *options],
@@ -147,14 +147,14 @@ class Dispatch:
             )  # fmt: skip
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.file.read_text()
 
-    def says(self, *words: str) -> None:
+    def prints(self, *words: str) -> None:
         try:
-            until(lambda: all(word in self.said for word in words))
+            until(lambda: all(word in self.output for word in words))
         except AssertionError:
-            raise AssertionError(f"{words} are not in: {self.said}") from None
+            raise AssertionError(f"{words} are not in: {self.output}") from None
 
     def send(self, number: int) -> None:
         self.process.send_signal(number)

@@ -97,7 +97,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
-        self.said: list[bytes] = []
+        self.chunks: list[bytes] = []
 
     def __enter__(self) -> Heard:
         return self
@@ -113,18 +113,22 @@ class Heard:
         self.write = -1
 
     def text(self) -> str:
-        return b"".join(self.said).decode().replace("\r\n", "\n").replace("\r", "\n")
+        return b"".join(self.chunks).decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 def listen(pid: int, line: socket.socket, out: Heard, err: Heard) -> int:
     """Reads until nobody says anything any more, and the process has ended."""
     deadline = time.monotonic() + PATIENCE
-    told: list[bytes] = []
+    status: list[bytes] = []
     out.hang_up()
     err.hang_up()
     with selectors.DefaultSelector() as waiting:
-        for file, heard in ((line.fileno(), told), (out.read, out.said), (err.read, err.said)):
-            waiting.register(file, selectors.EVENT_READ, heard)
+        for file, buffer in (
+            (line.fileno(), status),
+            (out.read, out.chunks),
+            (err.read, err.chunks),
+        ):
+            waiting.register(file, selectors.EVENT_READ, buffer)
         while waiting.get_map():
             if time.monotonic() > deadline:
                 os.kill(pid, signal.SIGKILL)
@@ -134,7 +138,7 @@ def listen(pid: int, line: socket.socket, out: Heard, err: Heard) -> int:
                 key.data.append(data)
                 if not data:
                     waiting.unregister(key.fd)
-    return int(b"".join(told))
+    return int(b"".join(status))
 
 
 @functools.cache

@@ -29,8 +29,8 @@ USUAL = (
 def serve(address: str) -> None:
     """Forks for whoever calls, tells each its child's pid and how it ended; ends with its input."""
     load()
-    heard, wake = os.pipe()
-    for end in (heard, wake):
+    reading, wake = os.pipe()
+    for end in (reading, wake):
         os.set_blocking(end, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake)
@@ -40,14 +40,14 @@ def serve(address: str) -> None:
     (Path(address).parent / "ready").touch()
     callers: dict[int, socket.socket] = {}
     with selectors.DefaultSelector() as waiting:
-        for file in (0, door.fileno(), heard):
+        for file in (0, door.fileno(), reading):
             waiting.register(file, selectors.EVENT_READ)
         while True:
             ready = {key.fd for key, _ in waiting.select()}
             if door.fileno() in ready:
                 begin(door, callers)
-            if heard in ready:
-                os.read(heard, 1 << 16)
+            if reading in ready:
+                os.read(reading, 1 << 16)
                 tell_ends(callers)
             if 0 in ready:
                 return

@@ -137,11 +137,11 @@ def spaced(draw, members: dict[str, str]) -> str:
     """An object of keys and texts of values, with some space of its own."""
     before, after, inside = draw(SPACES), draw(SPACES), draw(SPACES)
     ascii_only = draw(st.booleans())
-    told = [
+    members_text = [
         f"{json.dumps(key, ensure_ascii=ascii_only)}{before}:{after}{text}"
         for key, text in members.items()
     ]
-    return "{" + inside + f"{before},{after}".join(told) + inside + "}"
+    return "{" + inside + f"{before},{after}".join(members_text) + inside + "}"
 
 
 def lines_of_tasks(id_: str):

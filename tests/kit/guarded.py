@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from kit.repositories import Ran, Repo, clean_environment
+from kit.repositories import Ran, Repo, clean_environment, git
 
 PERSON = {
     "GIT_AUTHOR_NAME": "T", "GIT_AUTHOR_EMAIL": "t@example.org",
@@ -104,3 +104,12 @@ class Tree(Repo):
 def taken_over(tree: Tree, key: str) -> None:
     """A person takes a task from its holder."""
     tree.by({}).ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
+
+
+def clone(shared: Tree, name: str, who: dict[str, str]) -> Tree:
+    """Somebody's clone, whose hooks ask the board of the shared repository."""
+    folder = shared.folder.parent / name
+    git(shared.folder.parent, "clone", "-q", str(shared.folder), str(folder))
+    tree = Tree(folder, who | {"DIBS_BOARD": str(shared.folder / "dibs")})
+    tree.ok("setup", "git")
+    return tree

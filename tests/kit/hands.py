@@ -45,14 +45,14 @@ class Hand:
         self.process.stdin.write(json.dumps([what, arguments, options]) + "\n")
         self.process.stdin.flush()
 
-    def hear(self):
+    def receive(self):
         assert select.select([self.process.stdout], [], [], 60)[0], "it does not answer"
         return json.loads(self.process.stdout.readline())
 
     def do(self, what: str, *arguments: object, **options: object):
         """The answer: the task's token, or the code of the refusal."""
         self.send(what, *arguments, **options)
-        return self.hear()
+        return self.receive()
 
     def stop(self) -> None:
         """Stopped when this returns, wherever it was."""

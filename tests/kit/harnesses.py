@@ -14,26 +14,26 @@ HARNESS = """\
 import json, subprocess, sys
 for line in sys.stdin:
     call = json.loads(line)
-    done = subprocess.run(call["command"], input=call["said"], capture_output=True, text=True, shell=call["shell"])
+    done = subprocess.run(call["command"], input=call["input"], capture_output=True, text=True, shell=call["shell"])
     print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
 """
 """A program that runs what it is told to, as a harness runs its hooks, until it is killed."""
 
 
-def said(event: str, repo: Repo, session: str = "c1", **more: object) -> dict[str, object]:
-    """What Claude Code says at an event."""
+def claude_event(event: str, repo: Repo, session: str = "c1", **more: object) -> dict[str, object]:
+    """What Claude Code sends at an event."""
     base = {"session_id": session, "transcript_path": "/t.jsonl", "cwd": str(repo.folder)}
     return {**base, "hook_event_name": event, **more}
 
 
 def edit(repo: Repo, path: str, session: str = "c1", **more: object) -> dict[str, object]:
     given = {"file_path": str(repo.folder / path), "old_string": "a", "new_string": "b"}
-    return said("PreToolUse", repo, session, tool_name="Edit", tool_input=given, **more)
+    return claude_event("PreToolUse", repo, session, tool_name="Edit", tool_input=given, **more)
 
 
-def hook(repo: Repo, told: object, name: str = "claude", **environment: str) -> Ran:
+def hook(repo: Repo, event: object, name: str = "claude", **environment: str) -> Ran:
     """`dibs hook` as a process of its own, started by whoever runs the tests."""
-    text = told if isinstance(told, str) else json.dumps(told)
+    text = event if isinstance(event, str) else json.dumps(event)
     return repo.run("hook", name, fed=text, **environment)
 
 
@@ -63,19 +63,19 @@ class Running:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def run(self, command: list[str] | str, told: object = "", *, shell: bool = False) -> Ran:
-        text = told if isinstance(told, str) else json.dumps(told)
-        call = json.dumps({"command": command, "said": text, "shell": shell})
+    def run(self, command: list[str] | str, event: object = "", *, shell: bool = False) -> Ran:
+        text = event if isinstance(event, str) else json.dumps(event)
+        call = json.dumps({"command": command, "input": text, "shell": shell})
         self.process.stdin.write(call + "\n")
         self.process.stdin.flush()
         return Ran(*json.loads(self.process.stdout.readline()))
 
-    def hook(self, told: object) -> Ran:
-        return self.run([DIBS, "hook", self.name], told)
+    def hook(self, event: object) -> Ran:
+        return self.run([DIBS, "hook", self.name], event)
 
-    def hook_in_shell(self, told: object) -> Ran:
+    def hook_in_shell(self, event: object) -> Ran:
         """As a harness does that knows command lines only: a shell stands between."""
-        return self.run(f"{DIBS} hook {self.name}; true", told, shell=True)
+        return self.run(f"{DIBS} hook {self.name}; true", event, shell=True)
 
     def dibs(self, *arguments: str, **environment: str) -> Ran:
         """A command that the agent types: in a shell of its own."""

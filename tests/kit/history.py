@@ -155,8 +155,8 @@ def after(task: State, op: Operation) -> list[State]:
         return [task, *(then for code, then in ways if code == "")]
     if isinstance(op.answer, str):
         return [then for code, then in ways if code == op.answer]
-    told = attrgetter("holder", "token", "final", "renewals", "failed")
-    return [then for code, then in ways if code == "" and told(then) == told(op.answer)]
+    facts_of = attrgetter("holder", "token", "final", "renewals", "failed")
+    return [then for code, then in ways if code == "" and facts_of(then) == facts_of(op.answer)]
 
 
 def unordered(operations: list[Operation], start: State) -> Operation | None:

@@ -62,8 +62,8 @@ def traced(place: Path, board: Path, arguments: tuple[str, ...], *how: str) -> t
 
 
 def is_traced(pid: int) -> bool:
-    said = Path(f"/proc/{pid}/status").read_text()
-    return "(stopped)" not in said and "TracerPid:\t0\n" not in said
+    status = Path(f"/proc/{pid}/status").read_text()
+    return "(stopped)" not in status and "TracerPid:\t0\n" not in status
 
 
 def points(place: Path, board: Path, arguments: tuple[str, ...]) -> list[Point]:

@@ -13,11 +13,13 @@ import yaml
 
 ABSENT = "(absent)"
 RECORD = (
-    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at", "scope",
-    "constraints", "handoff_reason",
+    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at",
+    "handoff_reason",
 )  # fmt: skip
 OWNED = {
-    "kano": frozenset({"state", "owner", "updated", "dibs", *RECORD}),
+    "kano": frozenset(
+        {"state", "owner", "updated", "dibs", "dibs_owner", "scope", "constraints", *RECORD}
+    ),
     "wrk": frozenset({"status", "locked_by", "locked_at", "dibs"}),
 }
 """Keys that dibs may write; everything else belongs to others."""
@@ -47,7 +49,7 @@ class Changed(NamedTuple):
     """What is different: the keys of the block, and the lines that the Worklog has more."""
 
     keys: frozenset[str]
-    told: list[re.Match[str]]
+    steps: list[re.Match[str]]
 
 
 def cut(data: bytes) -> Parts:
@@ -109,21 +111,25 @@ def changes(before: bytes, after: bytes, dialect: str) -> Changed:
     assert new.opening == old.opening, "the opening line, with its BOM, is kept"
     keys = changed_keys(old.block, new.block, owned)
     assert others(after, owned) == others(before, owned), "another key reads differently"
-    told = added_lines(old.rest, new.rest)
-    assert not told or dialect == "kano", "only kano has a Worklog"
+    added = added_lines(old.rest, new.rest)
+    assert not added or dialect == "kano", "only kano has a Worklog"
     assert after.endswith(b"\n") == before.endswith(b"\n"), "the final newline is kept"
     same_newlines(before, after)
-    return Changed(keys, told)
+    return Changed(keys, added)
 
 
 def changed_keys(old: list[str], new: list[str], owned: frozenset[str]) -> frozenset[str]:
     was, now = spans(old), spans(new)
-    assert list(now)[: len(was)] == list(was), "the order of the keys is kept"
-    added = list(now)[len(was) :]
+    removed = [key for key in was if key not in now]
+    below = list(was)[list(was).index("dibs") + 1 :] if "dibs" in was else []
+    assert (owned & set(below)).issuperset(removed), f"keys went that dibs did not add: {removed}"
+    kept = [key for key in was if key in now]
+    assert list(now)[: len(kept)] == kept, "the order of the keys is kept"
+    added = list(now)[len(kept) :]
     assert owned.issuperset(added), f"keys came that are not ours: {added}"
     assert without(new, owned) == without(old, owned), "a line that is not ours is different"
-    changed = set(added)
-    for key in owned & set(was):
+    changed = {*added, *removed}
+    for key in owned & set(kept):
         lines, after = old[slice(*was[key])], new[slice(*now[key])]
         if lines != after:
             changed.add(key)

@@ -139,9 +139,9 @@ class Node:
         self.write_settings()
         if self.running:
             loaded = "SELECT pg_conf_load_time()"
-            before = self.ask(loaded)
+            before = self.query(loaded)
             os.kill(self.pid, signal.SIGHUP)
-            until(lambda: self.ask(loaded) != before, "the new settings")
+            until(lambda: self.query(loaded) != before, "the new settings")
 
     def stop(self) -> None:
         """A clean end, which takes leave of every client and waits for none."""
@@ -185,10 +185,10 @@ class Node:
 
         return psycopg.connect(self.url(database), autocommit=True, **options)
 
-    def ask(self, question: str, database: str = "postgres") -> Any:
+    def query(self, statement: str, database: str = "postgres") -> Any:
         """The first column of the first row."""
         with self.connect(database) as connection:
-            row = connection.execute(question.encode()).fetchone()
+            row = connection.execute(statement.encode()).fetchone()
             return row[0] if row else None
 
 

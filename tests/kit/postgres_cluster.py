@@ -68,7 +68,7 @@ class Cluster:
             "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
             f" AND sync_state = '{wanted}' AND replay_lsn >= pg_current_wal_flush_lsn()"
         )
-        until(lambda: self.primary.ask(question), "a standby that follows")
+        until(lambda: self.primary.query(question), "a standby that follows")
 
     def cut(self) -> None:
         """The two no longer reach each other. A synchronous primary then commits nothing."""
@@ -83,7 +83,7 @@ class Cluster:
 
         The former primary is not told: whoever wants it dead kills it first.
         """
-        assert self.standby.ask("SELECT pg_promote(true, 30)")
+        assert self.standby.query("SELECT pg_promote(true, 30)")
         self.primary, self.standby = self.standby, self.primary
 
     def backup(self) -> Path:
@@ -106,7 +106,7 @@ class Cluster:
         if new_timeline:
             sign(self.primary, "recovery.signal")
         self.primary.start()
-        until(lambda: not self.primary.ask("SELECT pg_is_in_recovery()"), "the end of recovery")
+        until(lambda: not self.primary.query("SELECT pg_is_in_recovery()"), "the end of recovery")
 
 
 def copy_data(source: Node, data: Path) -> None:

@@ -114,7 +114,7 @@ class Ground:
                 start_new_session=True,
                 **(self.identity() if drop else {}),
             )
-        self.tell(f"+{process.pid}")
+        self.send(f"+{process.pid}")
         self.running[process.pid] = process
         return process
 
@@ -141,10 +141,10 @@ class Ground:
         """Ends it by a signal, and waits until it has ended."""
         process.send_signal(number)
         process.wait(PATIENCE)
-        self.tell(f"-{process.pid}")
+        self.send(f"-{process.pid}")
         self.running.pop(process.pid, None)
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         assert self.keeper.stdin
         self.keeper.stdin.write(line + "\n")
         self.keeper.stdin.flush()

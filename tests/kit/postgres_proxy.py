@@ -157,7 +157,7 @@ class Line:
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self.proxy, self.client, self.server = proxy, client, server
         self.prepared: dict[bytes, str] = {}
-        self.asked, self.answered = 1, 0
+        self.queries, self.answered = 1, 0
         """Requests that are answered by "ready"; the first one is the start-up."""
         self.unasked = False
         """Requests were sent whose answers were not yet asked for."""
@@ -177,7 +177,7 @@ class Line:
     def from_client(self) -> None:
         self.server.sendall(self.greeting())
         for raw, messages in batches(self.client):
-            asked = sum(message.kind in b"QS" for message in messages)
+            queries = sum(message.kind in b"QS" for message in messages)
             statements = [*self.statements(messages)]
             self.proxy.count(statements, waits=self.waits(messages))
             self.proxy.flows.wait()
@@ -185,7 +185,7 @@ class Line:
             if when == BEFORE:
                 self.proxy.spring()
                 return
-            self.asked += asked
+            self.queries += queries
             self.holds = self.holds or when == AFTER
             self.server.sendall(raw)
             if when == DURING:
@@ -198,7 +198,7 @@ class Line:
             self.proxy.flows.wait()
             if not self.holds:
                 self.client.sendall(raw)
-            elif self.answered == self.asked:
+            elif self.answered == self.queries:
                 self.proxy.spring()
                 return
 

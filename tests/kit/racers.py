@@ -22,8 +22,8 @@ def run_here(arguments: list[str]):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([*arguments, "--json"])
-    said = out.getvalue() or err.getvalue().splitlines()[-1]
-    return code, json.loads(said)
+    output = out.getvalue() or err.getvalue().splitlines()[-1]
+    return code, json.loads(output)
 
 
 def racer(repo, number, racers, rounds, barrier, answers) -> None:
@@ -55,6 +55,10 @@ def race(repos: list[Repo], rounds: list[list[str]]):
     for process in racers:
         process.join(60)
     return [
-        [(number, code, said) for number, arguments, code, said in collected if arguments == wanted]
+        [
+            (number, code, answer)
+            for number, arguments, code, answer in collected
+            if arguments == wanted
+        ]
         for wanted in rounds
     ]

@@ -75,7 +75,7 @@ class Running:
         self.send(signal.SIGSTOP)
         until(lambda: this_machine().is_stopped(self.pid))
 
-    def tell(self, word: str) -> None:
+    def signal_word(self, word: str) -> None:
         """What a script waits for with `wait_for`."""
         (self.folder / word).touch()
 
@@ -91,8 +91,8 @@ class Running:
 
     def ended(self) -> Ran:
         out, err = self.process.communicate(timeout=DEADLINE)
-        told = [said.decode("utf-8", "backslashreplace") for said in (out, err)]
-        return Ran(self.process.returncode, *told)
+        texts = [data.decode("utf-8", "backslashreplace") for data in (out, err)]
+        return Ran(self.process.returncode, *texts)
 
 
 def as_in_a_terminal() -> None:

@@ -67,7 +67,7 @@ def outputs(steps: list[Step], folder: Path) -> list[str]:
     assert rest == "" and len(parts) == 2 * len(steps), done.stdout
     failed = [step.command for step, code in zip(steps, parts[1::2]) if code != "0"]
     assert failed == [], f"these fail without saying so: {failed}"
-    return [said.replace(str(folder.parent), "/tmp").replace(real, SHOWN) for said in parts[::2]]
+    return [part.replace(str(folder.parent), "/tmp").replace(real, SHOWN) for part in parts[::2]]
 
 
 def served() -> tuple[str, dict[str, str]]:
@@ -77,8 +77,8 @@ def served() -> tuple[str, dict[str, str]]:
     from kit.postgres import server
 
     known = conninfo_to_dict(server().new_database())
-    said = ("host", "port", "user", "password")
-    rest = {f"PG{name.upper()}": str(known[name]) for name in said if name in known}
+    names = ("host", "port", "user", "password")
+    rest = {f"PG{name.upper()}": str(known[name]) for name in names if name in known}
     return f"postgresql:///{known['dbname']}", rest
 
 
@@ -89,7 +89,9 @@ def settled(text: str) -> str:
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
-def fits(shown: str, said: str) -> bool:
+def fits(shown: str, output: str) -> bool:
     """`...` alone on a line of the page stands for any lines."""
     pattern = re.escape(settled(shown)).replace(re.escape("...") + "\\\n", "(?:.*\n)*?")
-    return re.fullmatch(pattern.replace(re.escape("..."), "(?:.*\n?)*"), settled(said)) is not None
+    return (
+        re.fullmatch(pattern.replace(re.escape("..."), "(?:.*\n?)*"), settled(output)) is not None
+    )

@@ -22,11 +22,11 @@ from pathlib import Path
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.domain import commands as c
-from dibs.domain import guard_order
 from dibs.domain import guards as g
 from dibs.domain.instants import SECOND, Duration
 from dibs.domain.model import FINAL, TaskKey, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.verbs import VERBS
 from dibs.opening import open_board
 from kit.history import Answer, Operation
 from kit.repositories import clean_environment
@@ -65,7 +65,7 @@ class Worker:
         """The last token of each task, kept after its lease has ended: a zombie does that too."""
         self.held: dict[str, int] = {}
         """Tasks that it believes to hold, and from when on it shows a sign of life again."""
-        self.asked = 0
+        self.sent = 0
         self.done = False
 
     def work(self) -> None:
@@ -74,10 +74,10 @@ class Worker:
             key = self.chance.choice(own or self.keys[: self.contested])
             verb = self.verb_for(key)
             if verb:
-                self.asked += 1
-                request = f"{self.session}-{os.getpid()}-{self.asked}"
-                asked = {"key": key, "verb": verb, "request": request}
-                self.ask(asked | {"stated": self.token_for(key)})
+                self.sent += 1
+                request = f"{self.session}-{os.getpid()}-{self.sent}"
+                request_line = {"key": key, "verb": verb, "request": request}
+                self.carry_out(request_line | {"stated": self.token_for(key)})
 
     def verb_for(self, key: str) -> str | None:
         if key not in self.held:
@@ -95,25 +95,27 @@ class Worker:
             return None
         return self.tokens[key] + self.chance.choices((0, -1, 1), (8, 1, 1))[0]
 
-    def ask(self, asked: dict) -> None:
+    def carry_out(self, request: dict) -> None:
         """One operation: written down before it begins and after it has ended."""
-        key, verb = asked["key"], asked["verb"]
+        key, verb = request["key"], request["verb"]
         kind, fields = COMMANDS[verb], {}
         if "ttl" in kind.fields:
             fields["ttl"] = TTL
-        if "token" in kind.fields and asked["stated"] is not None:
-            fields["token"] = Token(1, asked["stated"])
+        if "token" in kind.fields and request["stated"] is not None:
+            fields["token"] = Token(1, request["stated"])
         who = Identity(self.session, False, self.session)
         command = kind(TaskKey(key), **fields)
-        tell(self.pipe, asks=asked, pid=os.getpid(), session=self.session, at=time.monotonic_ns())
+        write_line(
+            self.pipe, sends=request, pid=os.getpid(), session=self.session, at=time.monotonic_ns()
+        )
         try:
-            answer = answer_of(self.board.execute(who, command, asked["request"]))
+            answer = answer_of(self.board.execute(who, command, request["request"]))
         except Refused as problem:
             answer = problem.code
         except Exception as error:
             answer = f"a bug: {error!r}"[:200]
         at = time.monotonic_ns()
-        tell(self.pipe, answered=asked["request"], pid=os.getpid(), answer=answer, at=at)
+        write_line(self.pipe, answered=request["request"], pid=os.getpid(), answer=answer, at=at)
         self.learn(key, answer)
 
     def learn(self, key: str, answer: dict | str) -> None:
@@ -144,8 +146,8 @@ def answer_of(outcome) -> dict:
     }
 
 
-def tell(pipe: int, **said: object) -> None:
-    os.write(pipe, json.dumps(said).encode() + b"\n")
+def write_line(pipe: int, **line: object) -> None:
+    os.write(pipe, json.dumps(line).encode() + b"\n")
 
 
 def be_worker(pipe: int, folder: str, orders: dict) -> None:
@@ -167,7 +169,7 @@ def run_worker(pipe: int, folder: str, orders: dict) -> None:
     signal.signal(signal.SIGTERM, worker.end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     if orders.get("again"):
-        worker.ask(orders["again"])
+        worker.carry_out(orders["again"])
     worker.work()
     board.store.close()
 
@@ -191,28 +193,27 @@ def sabotage(what: str) -> None:
 
 
 def forget(verb: str, *guards: object) -> None:
-    guard_order.GUARDS[verb] = tuple(
-        guard for guard in guard_order.GUARDS[verb] if guard not in guards
-    )
+    names = {guard.__name__ for guard in guards}
+    VERBS[verb].guards = tuple(name for name in VERBS[verb].guards if name not in names)
 
 
 def decide_too_early() -> None:
     """Facts are read, time passes, then the lock is won and the old decision carried out."""
     from dibs.board import execute
 
-    attempt, decide = Board._attempt, execute.decide
+    transact, decide = Board._transact, execute.decide
     early = []
 
-    def too_early(self, who, command, request_id, left):
+    def too_early(self, who, command, request, evidence):
         with self.store.read() as tx:
             caller, _ = execute.caller_of(tx, who, self.settings)
-            facts = execute.facts_for(tx, caller, command, self.settings, left)
+            facts = execute.facts_for(tx, caller, command, self.settings, evidence)
         early[:] = [facts]
         time.sleep(0.002)
-        return attempt(self, who, command, request_id, left)
+        return transact(self, who, command, request, evidence)
 
-    Board._attempt = too_early
-    execute.decide = lambda _facts, command, now: decide(early[0], command, now)
+    Board._transact = too_early
+    execute.decide = lambda facts: decide(early[0].but(now=facts.now))
 
 
 # The nursery.
@@ -230,14 +231,14 @@ def nursery(folder: str, pipe: int) -> None:
             if pid == 0:
                 be_worker(pipe, folder, orders["start"])
             children.add(pid)
-            tell(pipe, born=pid)
+            write_line(pipe, born=pid)
         else:
             pid = orders["pid"]
             os.kill(pid, orders["signal"])
             if orders["wait"]:
                 _, status = os.waitpid(pid, 0)
                 children.remove(pid)
-                tell(pipe, dead=pid, at=time.monotonic_ns(), status=status)
+                write_line(pipe, dead=pid, at=time.monotonic_ns(), status=status)
     for pid in children:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -260,7 +261,7 @@ class Crew:
         )  # fmt: skip
         os.close(write)
         self.rest = b""
-        self.asked: dict[str, list[dict]] = {}
+        self.requests: dict[str, list[dict]] = {}
         """By request id: every time that it was asked."""
         self.open: dict[int, dict] = {}
         """By pid: what was asked last, and is not answered yet."""
@@ -293,10 +294,10 @@ class Crew:
         """Kills it, waits for its end, and says what it had asked without an answer, if anything."""
         before = self.alive[pid].get("again")
         self._end(pid, signal.SIGKILL)
-        asked = self.open.pop(pid, None)
-        if asked is not None:
-            return asked["asks"]
-        return before if before and "answer" not in self.asked[before["request"]][-1] else None
+        request = self.open.pop(pid, None)
+        if request is not None:
+            return request["sends"]
+        return before if before and "answer" not in self.requests[before["request"]][-1] else None
 
     def finish(self) -> None:
         """Everybody ends what it is doing, and goes. First all go on: one may stand in the way."""
@@ -310,7 +311,7 @@ class Crew:
         """Writes down what is said for so long."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            self._hear(left)
+            self._receive(left)
 
     def _order(self, orders: dict) -> None:
         self.nursery.stdin.write(json.dumps(orders) + "\n")
@@ -322,15 +323,15 @@ class Crew:
         self.dead = 0
         del self.alive[pid]
 
-    # What is heard.
+    # What arrives from the nursery.
 
     def _until(self, happened) -> None:
         deadline = time.monotonic() + 60
         while not happened():
             assert time.monotonic() < deadline, "the nursery does not answer"
-            self._hear(1)
+            self._receive(1)
 
-    def _hear(self, seconds: float) -> None:
+    def _receive(self, seconds: float) -> None:
         if select.select([self.read], [], [], seconds)[0]:
             data = os.read(self.read, 1 << 20)
             assert data, "the nursery is gone"
@@ -338,23 +339,23 @@ class Crew:
             for line in lines:
                 self._note(json.loads(line))
 
-    def _note(self, said: dict) -> None:
-        if "born" in said:
-            self.born = said["born"]
-        elif "dead" in said:
-            self.dead, self.status = said["dead"], said["status"]
-            if said["dead"] in self.open:
-                self.open[said["dead"]]["until"] = said["at"]
-        elif "asks" in said:
-            self.open[said["pid"]] = said
-            self.asked.setdefault(said["asks"]["request"], []).append(said)
+    def _note(self, line: dict) -> None:
+        if "born" in line:
+            self.born = line["born"]
+        elif "dead" in line:
+            self.dead, self.status = line["dead"], line["status"]
+            if line["dead"] in self.open:
+                self.open[line["dead"]]["until"] = line["at"]
+        elif "sends" in line:
+            self.open[line["pid"]] = line
+            self.requests.setdefault(line["sends"]["request"], []).append(line)
         else:
-            said["asks"] = self.open.pop(said["pid"])
-            said["asks"].update(answer=said["answer"], until=said["at"])
+            line["sends"] = self.open.pop(line["pid"])
+            line["sends"].update(answer=line["answer"], until=line["at"])
 
     def operations(self) -> list[Operation]:
         """The history. A request that was asked again and again is one operation."""
-        return [operation(attempts) for attempts in self.asked.values()]
+        return [operation(attempts) for attempts in self.requests.values()]
 
 
 def operation(attempts: list[dict]) -> Operation:
@@ -367,14 +368,14 @@ def operation(attempts: list[dict]) -> Operation:
         answer = Answer(**answer | {"seqs": tuple(answer["seqs"])})
         if answer.replayed:
             begun, until = attempts[0]["at"], attempts[-2]["until"]
-    asked = last["asks"]
+    request = last["sends"]
     return Operation(
         session=last["session"],
-        key=asked["key"],
-        verb=asked["verb"],
-        stated=asked["stated"],
+        key=request["key"],
+        verb=request["verb"],
+        stated=request["stated"],
         ttl=TTL * 1_000,
-        request=asked["request"],
+        request=request["request"],
         invoked=begun,
         returned=until,
         answer=answer,

@@ -67,14 +67,14 @@ class Workshop:
     def lines(self) -> list[Line]:
         return lines_of(self.file)
 
-    def said(self, key: str, what: str) -> list[tuple[int, ...]]:
-        """The tokens under which this was said."""
+    def tokens_of(self, key: str, what: str) -> list[tuple[int, ...]]:
+        """The tokens under which this line was written."""
         return [line.token for line in self.lines() if (line.key, line.what) == (key, what)]
 
 
 def lines_of(file: Path) -> list[Line]:
-    told = [line.split() for line in file.read_text().splitlines()]
-    return [Line(key, tuple(map(int, token.split("."))), what) for key, token, what in told]
+    rows = [line.split() for line in file.read_text().splitlines()]
+    return [Line(key, tuple(map(int, token.split("."))), what) for key, token, what in rows]
 
 
 def two_at_once(lines: list[Line]) -> list[str]:

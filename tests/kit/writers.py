@@ -52,7 +52,7 @@ class Writer:
         """The last token of each task: a zombie states it too."""
         self.held: dict[str, float] = {}
         """Tasks that it believes to hold, and from when on it shows a sign of life again."""
-        self.asked = 0
+        self.sent = 0
         self.done = False
 
     def work(self) -> None:
@@ -72,27 +72,27 @@ class Writer:
                 continue
             if len(self.keys) <= CONTESTED:
                 ways = {**ways, "complete": 0}  # so that there is something to do for ever
-            self.ask(self.chance.choices([*ways], [*ways.values()])[0], key)
+            self.carry_out(self.chance.choices([*ways], [*ways.values()])[0], key)
 
-    def ask(self, verb: str, key: str) -> None:
+    def carry_out(self, verb: str, key: str) -> None:
         """One operation: written down before it begins and after it has ended."""
         options: dict[str, str] = {}
         if verb in ("claim", "takeover"):
             options["ttl"] = f"{self.ttl}s"
         elif key in self.tokens and self.chance.random() < 0.7:
             options["token"] = self.tokens[key]
-        self.asked += 1
-        name = f"{self.session}-{self.asked}"
+        self.sent += 1
+        name = f"{self.session}-{self.sent}"
         if verb == "renew" and self.ids:
             options["request_id"] = name
-        self.tell(ask=name, verb=verb, key=key, stated=options.get("token"))
+        self.write_line(request=name, verb=verb, key=key, stated=options.get("token"))
         try:
             answer = plain(getattr(self.board, verb)(key, **options))
         except Refused as problem:
             answer = problem.code
         except Exception as error:
             answer = f"a bug: {error!r}"[:500]
-        self.tell(answered=name, answer=answer)
+        self.write_line(answered=name, answer=answer)
         self.learn(key, answer)
 
     def learn(self, key: str, answer: dict | str) -> None:
@@ -104,8 +104,8 @@ class Writer:
         if answer == "final" or (isinstance(answer, dict) and answer["final"]):
             self.keys.remove(key)
 
-    def tell(self, **said: object) -> None:
-        line = json.dumps({"session": self.session, "at": time.monotonic_ns(), **said})
+    def write_line(self, **entry: object) -> None:
+        line = json.dumps({"session": self.session, "at": time.monotonic_ns(), **entry})
         os.write(self.out, line.encode() + b"\n")
 
     def end(self, *_: object) -> None:
@@ -219,14 +219,16 @@ class Writers:
         """The history. What the server did not answer to is not known."""
         lines = self.lines()
         answers = {line["answered"]: line for line in lines if "answered" in line}
-        asked = [line for line in lines if "ask" in line]
-        return [operation(line, answers.get(line["ask"]), self.ttl) for line in asked]
+        requests = [line for line in lines if "request" in line]
+        return [operation(line, answers.get(line["request"]), self.ttl) for line in requests]
 
-    def told(self) -> list[tuple[dict, dict]]:
+    def answered(self) -> list[tuple[dict, dict]]:
         """What was asked, and what was answered to it."""
         lines = self.lines()
         answers = {line["answered"]: line for line in lines if "answered" in line}
-        return [(line, answers[line["ask"]]) for line in lines if line.get("ask") in answers]
+        return [
+            (line, answers[line["request"]]) for line in lines if line.get("request") in answers
+        ]
 
     def judge(self, url: str) -> list[Operation]:
         """One board could have said it all, and its ledger agrees."""
@@ -249,20 +251,20 @@ def is_strange(op: Operation) -> bool:
     return isinstance(op.answer, str) and op.answer not in CODES
 
 
-def operation(asked: dict, told: dict | None, ttl: int) -> Operation:
-    answer = told and told["answer"]
-    known = told is not None and answer != "unreachable"
+def operation(request: dict, reply: dict | None, ttl: int) -> Operation:
+    answer = reply and reply["answer"]
+    known = reply is not None and answer != "unreachable"
     if isinstance(answer, dict):
         answer = Answer(**{**answer, "token": number(answer["token"])})
     return Operation(
-        session=asked["session"],
-        key=asked["key"],
-        verb=asked["verb"],
-        stated=number(asked["stated"]) if asked["stated"] else None,
+        session=request["session"],
+        key=request["key"],
+        verb=request["verb"],
+        stated=number(request["stated"]) if request["stated"] else None,
         ttl=ttl * 1_000_000_000,
-        request=asked["ask"],
-        invoked=asked["at"],
-        returned=told["at"] if told and known else NOT_YET,
+        request=request["request"],
+        invoked=request["at"],
+        returned=reply["at"] if reply and known else NOT_YET,
         answer=answer if known else None,
     )
 

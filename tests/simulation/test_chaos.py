@@ -189,9 +189,9 @@ def judge(board, person, graph, crowd, nemesis, workshop) -> None:
     assert states[COMPLETE] + states[FAILED] + states[OPEN] == len(graph.keys)
     assert two_at_once(lines_of(workshop)) == []
     assert verify(board).faults == ()
-    told = operations + unheard(board, operations, entries)
-    assert violation(told) is None
-    assert ledger_faults(told, [entry for entry in entries if is_judged(entry)]) == []
+    complete = operations + unheard(board, operations, entries)
+    assert violation(complete) is None
+    assert ledger_faults(complete, [entry for entry in entries if is_judged(entry)]) == []
     begun_once = Counter((e.task, e.token) for e in entries if e.verb == "claimed")
     assert set(begun_once.values()) <= {1}
     assert set(Counter((e.task, e.token) for e in swept).values()) <= {1}
@@ -229,11 +229,11 @@ def unheard(board, operations: list[Operation], entries: list) -> list[Operation
     with board.read() as tx:
         offset = tx.now * 1_000 - (before + time.monotonic_ns()) // 2
         keys = {tx.task(key).id: key for key in tx.task_keys()}
-    heard = {s for op in operations if isinstance(op.answer, Answer) for s in op.answer.seqs}
+    answered = {s for op in operations if isinstance(op.answer, Answer) for s in op.answer.seqs}
     started = {(e.task, e.token): e.seq for e in entries if e.verb == "started"}
-    told = []
+    found = []
     for entry in entries:
-        if entry.seq in heard or entry.verb not in VERBS:
+        if entry.seq in answered or entry.verb not in VERBS:
             continue
         verb, token = VERBS[entry.verb], entry.token.number
         follows = (started[entry.task, entry.token],) if verb == "claim" else ()
@@ -247,7 +247,7 @@ def unheard(board, operations: list[Operation], entries: list) -> list[Operation
             failed=verb == "fail" or gives_up,
         )
         at = entry.at * 1_000 - offset
-        told.append(
+        found.append(
             Operation(
                 session=entry.session,
                 key=keys[entry.task],
@@ -261,4 +261,4 @@ def unheard(board, operations: list[Operation], entries: list) -> list[Operation
                 dead=verb == "sweep" and entry.cause != "expired",
             )
         )
-    return told
+    return found

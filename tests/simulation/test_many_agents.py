@@ -12,7 +12,7 @@ import random
 import time
 
 from dibs.board.execute import Board
-from dibs.board.facts import task as known
+from dibs.board.facts import task as task_facts
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
 from dibs.domain.instants import SECOND
@@ -50,9 +50,9 @@ class Simulation:
             self.quick(store)
             self.boards[actor.identity.name] = Board(store, Settings())
         self.keys = [self.bench.add(f"task {n}") for n in range(TASKS)]
-        self.known = {key: State() for key in self.keys[: TASKS // 2]}
+        self.model = {key: State() for key in self.keys[: TASKS // 2]}
         self.tokens: dict[tuple[str, str], Token] = {}
-        self.asked: list[tuple] = []
+        self.requests: list[tuple] = []
         self.refused: dict[str, int] = {}
         self.accepted = 0
 
@@ -70,8 +70,8 @@ class Simulation:
 
     def step(self) -> None:
         self.let_time_pass()
-        if self.asked and self.chance.random() < 0.05:
-            self.ask_again()
+        if self.requests and self.chance.random() < 0.05:
+            self.repeat()
         elif self.chance.random() < 0.5:
             self.by_the_model()
         else:
@@ -90,7 +90,7 @@ class Simulation:
             machine.reboot()
 
     def by_the_model(self) -> None:
-        key = self.chance.choice([*self.known])
+        key = self.chance.choice([*self.model])
         actor = self.chance.choice(self.team)
         verb = self.chance.choices([*KNOWN_VERBS], [*KNOWN_VERBS.values()])[0]
         fields = {"ttl": TTLS[0]} if "ttl" in verb.fields else {}
@@ -99,8 +99,8 @@ class Simulation:
             near = self.chance.choices((0, -1, 1), (8, 1, 1))[0]
             fields["token"] = Token(own.epoch, own.number + near)
         now = self.now() * 1_000
-        answer = self.ask(actor, verb(key, **fields))
-        asked = Operation(
+        answer = self.carry_out(actor, verb(key, **fields))
+        operation = Operation(
             session=actor.identity.session,
             key=key,
             verb=verb.verb,
@@ -111,18 +111,18 @@ class Simulation:
             returned=now,
             answer=answer,
         )
-        then = after(self.known[key], asked)
-        assert then, (asked, self.known[key])
-        self.known[key] = then[0]
+        then = after(self.model[key], operation)
+        assert then, (operation, self.model[key])
+        self.model[key] = then[0]
         if then[0].final:
-            del self.known[key]
+            del self.model[key]
             self.keys.append(self.bench.add("one more"))
-            self.known[self.keys[-1]] = State()
+            self.model[self.keys[-1]] = State()
 
     def by_anybody(self) -> None:
-        key = self.chance.choice([key for key in self.keys if key not in self.known])
+        key = self.chance.choice([key for key in self.keys if key not in self.model])
         actor = self.chance.choice((*self.team, *self.people))
-        self.ask(actor, self.any_command(key, actor))
+        self.carry_out(actor, self.any_command(key, actor))
 
     def any_command(self, key: str, actor) -> c.Command:
         chance = self.chance
@@ -161,11 +161,11 @@ class Simulation:
 
     # Asking.
 
-    def ask(self, actor, command: c.Command) -> Answer | str:
+    def carry_out(self, actor, command: c.Command) -> Answer | str:
         """The answer; it is kept, so that it can be asked for again."""
-        request = f"r{len(self.asked)}"
+        request = f"r{len(self.requests)}"
         seen = self.seen(actor, command, request)
-        self.asked.append((actor, command, request, seen))
+        self.requests.append((actor, command, request, seen))
         if isinstance(seen, str):
             self.refused[seen] = self.refused.get(seen, 0) + 1
             return seen
@@ -186,9 +186,9 @@ class Simulation:
         except Refused as problem:
             return problem.code
 
-    def ask_again(self) -> None:
+    def repeat(self) -> None:
         """An old success is told again, word for word, and changes nothing."""
-        actor, command, request, before = self.chance.choice(self.asked)
+        actor, command, request, before = self.chance.choice(self.requests)
         if isinstance(before, str):
             return
         events = self.count()
@@ -215,7 +215,7 @@ def simulate(folder, seed: int, steps: int, monkeypatch) -> tuple[list[str], Sim
     chance = random.Random(f"machine {seed}")
     with monkeypatch.context() as machine:
         machine.setattr(os, "urandom", chance.randbytes)
-        machine.setattr(known, "wall_clock", lambda: START)
+        machine.setattr(task_facts, "wall_clock", lambda: START)
         simulation = Simulation(folder, seed)
         for _ in range(steps):
             simulation.step()
@@ -223,9 +223,7 @@ def simulate(folder, seed: int, steps: int, monkeypatch) -> tuple[list[str], Sim
     return heads, simulation
 
 
-def test_23_42_thousands_of_steps_of_a_team_leave_a_board_that_its_ledger_proves(
-    tmp_path, monkeypatch
-):
+def test_thousands_of_steps_of_a_team_leave_a_board_that_its_ledger_proves(tmp_path, monkeypatch):
     """Every answer about a modelled task is the one that the model gives; every retry is a replay."""
     seed, begun = soak.seed(), time.monotonic()
     steps = soak.times(STEPS, share=0.2, each=0.0015)

@@ -25,7 +25,7 @@ def kind():
     return "sqlite"
 
 
-def test_18_a_step_of_the_wall_clock_moves_nothing(bench):
+def test_a_step_of_the_wall_clock_moves_nothing(bench):
     bench.add()
     codex = bench.agent()
     codex.claim(ttl=HOUR)
@@ -67,7 +67,7 @@ def test_a_wall_clock_that_cannot_be_right_is_reported_and_not_believed(bench, w
     assert bench.faults() == ()
 
 
-def test_17_after_a_reboot_with_a_dead_clock_time_goes_on_where_the_last_event_was(bench):
+def test_after_a_reboot_with_a_dead_clock_time_goes_on_where_the_last_event_was(bench):
     bench.add()
     bench.advance(3600)
     bench.agent().claim()
@@ -140,7 +140,7 @@ def test_setting_the_clock_is_for_people_with_a_reason(bench):
     assert bench.snapshot() == before
 
 
-def test_E7_a_time_in_the_future_is_reported_as_skew_and_not_as_an_endless_lease(bench):
+def test_a_time_in_the_future_is_reported_as_skew_and_not_as_an_endless_lease(bench):
     bench.add()
     bench.agent().claim(ttl=HOUR)
     future = bench.now() + 999 * DAY
@@ -204,7 +204,7 @@ def test_a_clock_that_may_be_that_of_a_time_namespace_takes_no_lease(doubting, a
         max_size=20,
     )
 )
-def test_17_time_never_falls_under_any_steps_and_reboots(steps):
+def test_time_never_falls_under_any_steps_and_reboots(steps):
     machine = FakeMachine()
     anchor, floor, last = None, START, START
     for kind, amount in steps:

@@ -34,7 +34,7 @@ def turkish(tmp_path_factory):
         connection.execute(
             f"CREATE DATABASE turkish TEMPLATE template0 ENCODING 'UTF8' LOCALE '{LOCALE}'".encode()
         )
-    assert node.ask("SELECT lower('WRK-I')", "turkish") == "wrk-\N{LATIN SMALL LETTER DOTLESS I}"
+    assert node.query("SELECT lower('WRK-I')", "turkish") == "wrk-\N{LATIN SMALL LETTER DOTLESS I}"
     yield Server(node.url(), node).url_of("turkish")
     node.remove()
 

@@ -38,8 +38,8 @@ def test_every_letter_is_written_and_read_whatever_encoding_is_set_for_clients(r
     around = setting(repo.around["DIBS_URL"])
     repo.ok("add", SNOWMAN, "--as", "ana", **around)
     for verb in (("list",), ("log", "--verify"), ("doctor",), ("board", "backup", "saved.db")):
-        said = repo.ok(*verb, **around).out
-        assert SNOWMAN in said or verb != ("list",)
+        output = repo.ok(*verb, **around).out
+        assert SNOWMAN in output or verb != ("list",)
     assert SNOWMAN in repo.ok("list").out
 
 

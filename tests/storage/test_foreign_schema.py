@@ -41,7 +41,7 @@ class Mallory:
         database = psycopg.conninfo.conninfo_to_dict(self.url)["dbname"]
         server().execute(f'GRANT CREATE ON DATABASE "{database}" TO {self.name}')
 
-    def says(self, statements: str, place: str = "dibs") -> None:
+    def executes(self, statements: str, place: str = "dibs") -> None:
         with psycopg.connect(self.own_url, autocommit=True) as connection:
             for text in (EVIL, statements) if statements else ():
                 connection.execute(
@@ -55,8 +55,8 @@ class Mallory:
     @property
     def is_superuser(self) -> bool:
         with psycopg.connect(self.url) as connection:
-            asked = "SELECT rolsuper FROM pg_roles WHERE rolname = %s"
-            return connection.execute(asked, (self.name,)).fetchone()[0]
+            query = "SELECT rolsuper FROM pg_roles WHERE rolname = %s"
+            return connection.execute(query, (self.name,)).fetchone()[0]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def do(url: str, statements: str) -> None:
 @pytest.mark.parametrize("planted", PLANTED)
 def test_init_refuses_a_schema_that_somebody_else_made(mallory, tmp_path, planted):
     do(mallory.own_url, "CREATE SCHEMA dibs")
-    mallory.says(PLANTED[planted])
+    mallory.executes(PLANTED[planted])
     ran = Repo.create(tmp_path / "repo", mallory.url).fails(1, "init", "--json")
     assert ran.error["code"] == "foreign_schema"
     assert f"belongs to {mallory.name}" in ran.error["message"]
@@ -86,7 +86,7 @@ def test_init_refuses_a_schema_that_somebody_else_made_to_who_is_no_superuser(
     """Her rights are not for others either. She may make a schema, so she need not trust that one."""
     ana = Mallory(mallory.url)
     do(mallory.own_url, "CREATE SCHEMA dibs")
-    mallory.says(PLANTED[planted])
+    mallory.executes(PLANTED[planted])
     do(mallory.own_url, f"GRANT ALL ON SCHEMA dibs TO {ana.name}")
     do(mallory.own_url, f"GRANT ALL ON ALL TABLES IN SCHEMA dibs TO {ana.name}")
     ran = Repo.create(tmp_path / "repo", ana.own_url).fails(1, "init", "--json")
@@ -104,7 +104,7 @@ def test_no_verb_of_a_superuser_runs_the_code_of_whoever_made_the_board(mallory,
     owner = Repo.create(tmp_path / "owner", mallory.own_url)
     owner.ok("init")
     owner.ok("add", "work", "--as", "ana")
-    mallory.says("""
+    mallory.executes("""
         CREATE TRIGGER evil BEFORE INSERT OR UPDATE ON dibs.task FOR EACH ROW EXECUTE FUNCTION dibs.evil();
         CREATE TRIGGER evil BEFORE INSERT OR UPDATE ON dibs.board FOR EACH ROW EXECUTE FUNCTION dibs.evil();
         CREATE TRIGGER evil BEFORE INSERT OR UPDATE ON dibs.home FOR EACH ROW EXECUTE FUNCTION dibs.evil();
@@ -120,7 +120,7 @@ def test_no_verb_of_a_superuser_runs_the_code_of_whoever_made_the_board(mallory,
 
 def test_a_move_or_a_restore_into_a_foreign_schema_is_refused(mallory, tmp_path):
     do(mallory.own_url, "CREATE SCHEMA dibs")
-    mallory.says(PLANTED["a table with a trigger"])
+    mallory.executes(PLANTED["a table with a trigger"])
     here = Repo.create(tmp_path / "repo")
     here.ok("init")
     here.add()
@@ -147,7 +147,7 @@ def test_a_trigger_by_somebody_who_was_granted_it_is_refused(mallory, tmp_path):
         f"GRANT USAGE ON SCHEMA dibs TO {mallory.name}; GRANT TRIGGER ON dibs.task TO {mallory.name}",
     )
     do(mallory.own_url, f"CREATE SCHEMA {mallory.name}")
-    mallory.says(
+    mallory.executes(
         f"CREATE TRIGGER evil BEFORE INSERT ON dibs.task FOR EACH ROW EXECUTE FUNCTION {mallory.name}.evil()",
         place=mallory.name,
     )
@@ -202,7 +202,7 @@ def test_a_function_in_front_of_the_servers_own_is_not_called(mallory, tmp_path)
         mallory.url,
         f"GRANT CREATE ON SCHEMA public TO {mallory.name}; GRANT USAGE ON SCHEMA dibs TO {mallory.name}",
     )
-    mallory.says(
+    mallory.executes(
         """CREATE FUNCTION public.step(s bigint, v dibs.seq_of_event) RETURNS bigint LANGUAGE plpgsql AS
         $$BEGIN RAISE EXCEPTION 'it runs'; END$$;
         CREATE AGGREGATE public.max(dibs.seq_of_event) (SFUNC = public.step, STYPE = bigint)""",

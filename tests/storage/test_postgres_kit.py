@@ -150,12 +150,12 @@ def test_a_node_that_was_killed_starts_again_with_what_was_committed(node):
     with pytest.raises(psycopg.OperationalError):
         node.connect()
     node.start()
-    assert node.ask("SELECT a FROM t") == 7
+    assert node.query("SELECT a FROM t") == 7
 
 
 def test_a_setting_holds_when_it_was_changed(node):
     node.configure({"deadlock_timeout": "77ms"})
-    assert node.ask("SHOW deadlock_timeout") == "77ms"
+    assert node.query("SHOW deadlock_timeout") == "77ms"
 
 
 def test_a_dump_carries_a_database_to_a_server_with_another_identifier(node):
@@ -164,7 +164,7 @@ def test_a_dump_carries_a_database_to_a_server_with_another_identifier(node):
     target = Server(node.url(), node).new_database()
     copy_database(source, target)
     assert value(target, "SELECT a FROM t") == 7
-    assert node.ask(SYSTEM) != value(server().url, SYSTEM)
+    assert node.query(SYSTEM) != value(server().url, SYSTEM)
 
 
 # Proxy
@@ -268,14 +268,14 @@ def test_a_frozen_proxy_tells_nobody(proxy, behind):
 def test_what_a_synchronous_standby_acknowledged_survives_the_death_of_the_primary():
     with Cluster(synchronous=True) as cluster:
         execute(cluster.url(), "CREATE TABLE t AS SELECT 7 AS a")
-        before = [cluster.primary.ask(question) for question in (SYSTEM, TIMELINE)]
+        before = [cluster.primary.query(question) for question in (SYSTEM, TIMELINE)]
         cluster.primary.kill()
         cluster.promote()
         assert value(cluster.url(), "SELECT a FROM t") == 7
-        after = [cluster.primary.ask(question) for question in (SYSTEM, TIMELINE)]
+        after = [cluster.primary.query(question) for question in (SYSTEM, TIMELINE)]
         assert after == [before[0], before[1] + 1]
         cluster.rebuild_standby()
-        assert cluster.standby.ask("SELECT a FROM t") == 7
+        assert cluster.standby.query("SELECT a FROM t") == 7
 
 
 def test_a_synchronous_primary_commits_nothing_while_the_link_is_cut():
@@ -289,13 +289,13 @@ def test_a_synchronous_primary_commits_nothing_while_the_link_is_cut():
             commit = threading.Thread(target=connection.commit)
             commit.start()
             waits = f"SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = {connection.info.backend_pid}"
-            until(lambda: cluster.primary.ask(waits), "a commit that waits for the standby")
-            assert cluster.primary.ask("SELECT count(*) FROM t") == 0
-            cluster.primary.ask(f"SELECT pg_cancel_backend({connection.info.backend_pid})")
+            until(lambda: cluster.primary.query(waits), "a commit that waits for the standby")
+            assert cluster.primary.query("SELECT count(*) FROM t") == 0
+            cluster.primary.query(f"SELECT pg_cancel_backend({connection.info.backend_pid})")
             commit.join()
         assert notices == ["01000"]
         cluster.join()
-        assert cluster.standby.ask("SELECT count(*) FROM t") == 1
+        assert cluster.standby.query("SELECT count(*) FROM t") == 1
 
 
 def test_what_an_asynchronous_primary_said_after_the_cut_is_lost_by_a_promotion():
@@ -313,11 +313,11 @@ def test_what_an_asynchronous_primary_said_after_the_cut_is_lost_by_a_promotion(
 def test_a_restore_brings_back_what_was_at_the_backup(new_timeline, later):
     with Cluster(synchronous=False) as cluster:
         execute(cluster.url(), "CREATE TABLE t AS SELECT 1 AS a")
-        backup, timeline = cluster.backup(), cluster.primary.ask(TIMELINE)
+        backup, timeline = cluster.backup(), cluster.primary.query(TIMELINE)
         execute(cluster.url(), "INSERT INTO t VALUES (2)")
         cluster.restore(backup, new_timeline=new_timeline)
         assert value(cluster.url(), "SELECT count(*) FROM t") == 1
-        assert cluster.primary.ask(TIMELINE) == timeline + later
+        assert cluster.primary.query(TIMELINE) == timeline + later
 
 
 # pooler()
@@ -339,14 +339,14 @@ def test_two_clients_of_a_pooler_take_turns_in_one_session(node):
 
 
 def test_two_hosts_lose_each_other_when_the_link_is_down_and_find_each_other_when_it_is_up():
-    ask = [sys.executable, "-c", ASK_BY_TCP]
+    connect = [sys.executable, "-c", ASK_BY_TCP]
     with two_hosts() as hosts:
-        command = [*ask, hosts.url()]
+        command = [*connect, hosts.url()]
         assert hosts.client.run(command, capture_output=True).stdout == "7\n"
         hosts.down()
         with pytest.raises(subprocess.CalledProcessError):
             hosts.client.run(command, capture_output=True)
-        assert hosts.node.ask("SELECT 7") == 7, "a test still reaches the server by its socket"
+        assert hosts.node.query("SELECT 7") == 7, "a test still reaches the server by its socket"
         hosts.up()
         until(lambda: answers(hosts, command), "an answer over the link")
 

@@ -100,7 +100,7 @@ def test_a_repository_below_a_link_is_fine(tmp_path):
 
 
 @pytest.mark.parametrize("kind", UNSAFE_FILE_SYSTEMS)
-def test_F5_a_network_or_vm_file_system_is_refused(tmp_path, kind):
+def test_a_network_or_vm_file_system_is_refused(tmp_path, kind):
     machine = FakeMachine()
     machine.kind = kind
     store = SqliteStore(str(tmp_path / "dibs"), machine=machine)
@@ -203,7 +203,7 @@ def test_eight_processes_create_one_board(tmp_path):
 # The queue of writers.
 
 
-def test_47_a_stopped_writer_delays_others_by_one_timeout_and_its_pid_is_named(tmp_path):
+def test_a_stopped_writer_delays_others_by_one_timeout_and_its_pid_is_named(tmp_path):
     script = (
         "import sys, time; from dibs.machine import Linux; from dibs.storage.sqlite.write_lock import acquire_write_lock;"
         "turn = acquire_write_lock(sys.argv[1], 'claim T-7', 5, Linux()); print('won', flush=True); time.sleep(60)"
@@ -235,7 +235,7 @@ def test_a_writer_that_is_gone_is_not_blamed(tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(Refused) as problem:
             write_lock.acquire_write_lock(str(path), "claim T-1", 0.05, Linux())
-    assert "another process has kept its write lock" in problem.value.refusal.message
+    assert "another process has held its write lock" in problem.value.refusal.message
 
 
 def test_who_gave_up_waiting_does_not_take_the_lock_later(tmp_path):
@@ -307,7 +307,7 @@ def test_no_connection_is_used_across_a_fork(bench):
 # When the disk is ill.
 
 
-def test_F6_a_full_disk_is_74_and_nothing_is_changed_and_it_works_again_with_room(bench):
+def test_a_full_disk_is_74_and_nothing_is_changed_and_it_works_again_with_room(bench):
     bench.add()
     connection = bench.store.connection
     before = bench.snapshot()
@@ -363,7 +363,7 @@ def test_one_transaction_does_not_disturb_another_of_the_same_connection(bench):
     assert bench.store.board_and_anchor()[0].keys == 77
 
 
-def test_7_check_and_effect_are_one_transaction(bench):
+def test_check_and_effect_are_one_transaction(bench):
     """Nobody can write between a decision and its effect: the lock is won before the read."""
     bench.add()
     other = SqliteStore(bench.store.folder, machine=bench.machine, wait=0.1)
@@ -398,7 +398,7 @@ def test_the_second_lock_refuses_a_row_that_is_not_in_the_version_that_was_read(
             tx.save(task.but(blocked_on="b"))
 
 
-def test_44_a_reader_sees_what_was_acknowledged_and_never_waits_for_a_writer(bench):
+def test_a_reader_sees_what_was_acknowledged_and_never_waits_for_a_writer(bench):
     bench.add()
     other = SqliteStore(bench.store.folder, machine=bench.machine)
     with bench.store.write("x"), other.read() as tx:

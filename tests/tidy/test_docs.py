@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 
 import pytest
 
-from dibs import domain
 from dibs.cli import verbs
+from dibs.domain.guards import named
+from dibs.domain.verbs import commands
 from dibs.output.error_map import ERROR_MAP
 from kit.repositories import Repo
 from kit.sessions import fits, outputs, session_of
@@ -25,11 +24,11 @@ PROSE = {"gives"}
 
 def kept_files(*patterns: str) -> list[Path]:
     """Files that are in the repository, or would be with the next commit."""
-    told = subprocess.run(
+    output = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    return sorted(ROOT / name for name in told.split("\0") if name and (ROOT / name).is_file())
+    return sorted(ROOT / name for name in output.split("\0") if name and (ROOT / name).is_file())
 
 
 def name_of(page: Path) -> str:
@@ -55,20 +54,11 @@ def test_the_pages_of_states_and_rights_name_verbs_that_can_be_typed():
         assert {*named} <= VERBS
 
 
-def test_the_page_of_states_has_every_question_that_is_asked_after_the_guards():
-    """Wherever in the core a verb's questions stand: a new place of them is found too."""
+def test_the_page_of_states_has_every_guard_of_every_verb():
     page = (ROOT / "docs" / "reference" / "states.md").read_text()
-    modules = [
-        import_module(one.name) for one in walk_packages(domain.__path__, f"{domain.__name__}.")
-    ]
-    asked = [getattr(one, "QUESTIONS", {}) for one in modules]
-    assert {"approve", "reopen", "amend_stint"} <= {
-        verb for questions in asked for verb in questions
-    }
-    for questions in asked:
-        for verb, each in questions.items():
-            for question in each:
-                assert f"`{question.__name__}`: {question.__doc__}\n" in page, verb
+    for spec in commands():
+        for guard in map(named, (*spec.guards, *spec.own_guards)):
+            assert f"`{guard.__name__}`: {guard.__doc__}\n" in page, spec.name
 
 
 # Links.
@@ -140,9 +130,9 @@ def test_no_file_names_a_path_of_a_developers_machine():
 def test_the_sessions_of_a_page_are_true(page, tmp_path):
     repo = Repo.create(tmp_path / "shop")
     steps = session_of(page)
-    for step, said in zip(steps, outputs(steps, repo.folder)):
+    for step, output in zip(steps, outputs(steps, repo.folder)):
         shown = "\n".join(step.shown)
-        assert fits(shown, said), f"$ {step.command}\n{said}\nthe page shows:\n{shown}"
+        assert fits(shown, output), f"$ {step.command}\n{output}\nthe page shows:\n{shown}"
 
 
 def test_the_readme_has_a_session():

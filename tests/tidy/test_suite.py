@@ -68,7 +68,7 @@ def test_what_is_quick_starts_no_process_and_says_what_it_leaves_out():
     ran = pytest_run(
         "-n0",
         "tests/faults",
-        "tests/integrations/git/test_setup.py",
+        "tests/integrations/git/test_git_setup.py",
         "tests/domain/test_values.py",
         DIBS_QUICK="1",
     )

@@ -8,8 +8,8 @@ from os.path import basename, join
 from dibs.backlogs import files
 from dibs.backlogs.diff import compare_item, diff_context
 from dibs.backlogs.formats.words import key_of
-from dibs.backlogs.index import Index
-from dibs.backlogs.item import Item, Problem
+from dibs.backlogs.index import Index, is_named
+from dibs.backlogs.item import APART, Item, Problem, ref_apart
 from dibs.backlogs.items import items_in
 from dibs.backlogs.missing import as_gone, reason_text
 from dibs.backlogs.writeback import SHOWN, is_behind, records_of, write
@@ -18,7 +18,7 @@ from dibs.board.outcome import task_events
 from dibs.domain import commands as c
 from dibs.domain.events import tasks as e
 from dibs.domain.facts import DeathEvidence
-from dibs.domain.model import AGENT, Task, TaskId, TaskKey
+from dibs.domain.model import AGENT, ItemFile, Task, TaskId, TaskKey
 from dibs.domain.refusals import Refused, refused
 from dibs.storage.sqlite.write_lock import acquire_write_lock
 
@@ -42,12 +42,9 @@ LOOKS = 20
 COMPARED = 10
 """How often an item is compared again with a task that others keep changing."""
 
+HOLDS = "what the board knows of it holds"
 HELD_AT_MOST = 10_000
 ENDED = "session ended"
-READS_FIRST = (
-    c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Submit, c.Complete,
-)  # fmt: skip
-"""Commands that depend on the current content of the item file."""
 
 
 class Backlog:
@@ -93,7 +90,7 @@ class Backlog:
             task = tx.task(command.task)
         if task is None:
             task = self.look_for(board, who, command.task)
-        if task is None or task.item is None or not isinstance(command, READS_FIRST):
+        if task is None or task.item is None or not command.spec.reads_file:
             return ()
         return self.refresh(board, who, task)[1]
 
@@ -125,9 +122,10 @@ class Backlog:
         with board.read() as tx:
             item, problems = self.find(tx, dialect, task)
             if item is None:
-                listed = as_gone(task, f"its item file cannot be read: {problems[0].what}")
+                fault = f"{problems[0].path}: {problems[0].what}"
+                listed = as_gone(task, f"its item file cannot be read: {fault}")
         if item is None and board.store.remote:  # another machine may have it
-            return False, (f"the item file of {task.key} cannot be read: {problems[0].what}",)
+            return False, (f"the item file of {task.key} cannot be read: {fault}",)
         if item is None:
             if listed is not None:
                 board.execute(who, c.Sync((listed,)))
@@ -154,7 +152,7 @@ class Backlog:
         said: tuple[str, ...] = ()
         synced = False
         for _ in range(LOOKS):
-            task = board.plan(who, command).facts.task
+            task = board.plan(who, command).task
             if task is None and not synced:
                 self.read(board, who)
                 synced = True
@@ -171,9 +169,11 @@ class Backlog:
 
     def ground(self, tx: ReadTransaction, dialect: Dialect) -> DiffContext:
         """What one item is compared with, from one snapshot of the board."""
+        names = None if dialect.single else self.index(tx).names(dialect)
 
         def key(id_: str) -> TaskKey | None:
-            task = tx.task(key_of(id_)[0]) or tx.task_of_origin(dialect.channel, id_)
+            ref = id_ if names is None else names.ref(id_) or id_
+            task = tx.task_of_origin(dialect.channel, ref) or tx.task(key_of(id_)[0])
             return task.key if task is not None and task.channel == dialect.channel else None
 
         return diff_context(tx, dialect, key)
@@ -181,31 +181,40 @@ class Backlog:
     def find(
         self, tx: ReadTransaction, dialect: Dialect, task: Task
     ) -> tuple[Item | None, list[Problem]]:
-        """The item of a task, wherever its file is now."""
-        problem = Problem(self.root, "it is not there", "what the board knows of it holds")
-        for path in self.candidates(tx, dialect, task):
+        """The item of a task, wherever its file is now; or what is wrong with its own file."""
+        known = self.path_of(tx, dialect, task)
+        fault: Problem | None = None
+        likely: tuple[Item, list[Problem]] | None = None
+        for path in self.candidates(dialect, task, known):
             try:
-                items, problems = items_in(
-                    dialect, path, files.read(self.root, path, dialect.largest).data, tx.now
-                )
+                data = files.read(self.root, path, dialect.largest).data
+                items, problems = items_in(dialect, path, data, tx.now, only=task.origin_ask_ref)
             except FileNotFoundError:
                 continue
             except (Unreadable, OSError) as error:
-                problem = Problem(path, reason_text(error), "what the board knows of it holds")
+                if fault is None and (path == known or is_named(path, task.key)):
+                    fault = Problem(path, reason_text(error), HOLDS)
                 continue
             for item in items:
-                if is_item_of(item, task):
-                    return item, [one for one in problems if one.line in (0, item.line)]
-        return None, [problem]
+                if is_item_of(item, task, here=path == known):
+                    found = item, [one for one in problems if one.line in (0, item.line)]
+                    if path == known or is_certain(item, task):
+                        return found
+                    likely = likely or found
+        return likely or (None, [fault or Problem(known or self.root, "it is not there", HOLDS)])
 
-    def candidates(self, tx: ReadTransaction, dialect: Dialect, task: Task) -> Iterator[str]:
+    def path_of(self, tx: ReadTransaction, dialect: Dialect, task: Task) -> str | None:
+        """Where its file was last."""
+        if dialect.single:
+            return next(iter(dialect.paths(self.root)), None)
+        return self.index(tx).path_of(dialect.channel, task.origin_ask_ref or "")
+
+    def candidates(self, dialect: Dialect, task: Task, known: str | None) -> Iterator[str]:
         """Where to look for it: its last path, then by name, then everywhere."""
-        known = self.index(tx).path_of(dialect.channel, task.origin_ask_ref or "")
         if known is not None:
             yield known
-        paths = list(dialect.paths(self.root))
-        name = task.key.casefold()
-        named = [path for path in paths if basename(path).casefold().startswith(name)]
+        paths = [path for path in dialect.paths(self.root) if path != known]
+        named = [path for path in paths if is_named(path, task.key)]
         yield from named
         yield from (path for path in paths if path not in named)
 
@@ -285,7 +294,8 @@ class Backlog:
                 continue
             item, problems = self.find(tx, dialect, task)
             if item is None:
-                said.append(f"the item file of {key} was not written: {problems[0].what}")
+                fault = problems[0]
+                said.append(f"the item file of {key} was not written: {fault.path}: {fault.what}")
                 continue
             place = (dialect.channel, item.path)
             by_file.setdefault(place, (item.path, dialect, []))[2].append(task)
@@ -293,13 +303,24 @@ class Backlog:
 
     def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
         """Paths of the item files of these tasks, as far as the index knows them."""
-        index = self.index(tx)
-        found = (
-            index.path_of(task.channel, task.origin_ask_ref)
-            for task in tasks
-            if task.item is not None and task.channel and task.origin_ask_ref
-        )
-        return frozenset(path for path in found if path)
+        return frozenset(path for task in tasks if (path := self.item_path(tx, task)))
+
+    def where(self, board: Board, task: Task | None) -> ItemFile | None:
+        """The item file of a task, if it has one that can be read; in a graph, with its line."""
+        dialect = self.dialect_of(task.channel) if task is not None and task.item else None
+        if task is None or dialect is None:
+            return None
+        with board.read() as tx:
+            if not dialect.single:
+                path = self.path_of(tx, dialect, task)
+                return None if path is None else ItemFile(self.root, path)
+            item, _ = self.find(tx, dialect, task)
+        return None if item is None else ItemFile(self.root, item.path, item.line)
+
+    def item_path(self, tx: ReadTransaction, task: Task) -> str | None:
+        """The item file of a task, as far as the index knows it."""
+        dialect = self.dialect_of(task.channel) if task.item is not None else None
+        return None if dialect is None else self.path_of(tx, dialect, task)
 
     # Dead sessions.
 
@@ -319,8 +340,16 @@ class Backlog:
         return found
 
 
-def is_item_of(item: Item, task: Task) -> bool:
-    return task.origin_ask_ref in (item.ref, item.id)
+def is_item_of(item: Item, task: Task, *, here: bool) -> bool:
+    """By its refs; if several items have its id, by its title, or by its place (`here`)."""
+    origin = task.origin_ask_ref or ""
+    apart = item.id if here else ref_apart(item.id, item.title)
+    return origin in item.refs or (APART in origin and origin.startswith(apart))
+
+
+def is_certain(item: Item, task: Task) -> bool:
+    """Whether no other file can have a better claim to be this task's."""
+    return item.ref != item.id or item.line > 0 or item.title == task.terms.title
 
 
 def without_cycle(tx: ReadTransaction, item: Item, task: Task, ground: DiffContext) -> Item:

@@ -143,7 +143,7 @@ class ItemDiff:
         listed = BacklogItem(
             channel=item.channel,
             ref=item.ref,
-            also=(item.id,) if item.id != item.ref else (),
+            also=item.refs[1:],
             key=self.key,
             uid=item.uid,
             title=item.title,

@@ -9,72 +9,77 @@ import os
 from os.path import exists, isabs, isdir, join, lexists, normpath, samefile
 
 from dibs.backlogs.item import Problem
+from dibs.board.locate import BACKLOG_FOLDERS as FOLDERS
+from dibs.board.locate import BACKLOG_MARKS as MARKS
+from dibs.board.locate import COMMITTED as FILE
+from dibs.board.locate import ROOT_CONFIG
 from dibs.board.settings import PERSONAL, areas_of
 from dibs.domain import checks
+from dibs.domain.model import STATES
 from dibs.domain.refusals import Refused
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from dibs.backlogs.item import Dialect
+    from dibs.domain.model import State
 
-FILE = "dibs.toml"
 LEFT = "it is not followed"
 SESSION_STATE = "session_state"
-FOLDERS = {
-    "kano": "_kano/backlog",
-    "wrk": ".claude/work-queue",
-    "workgraph": ".wg",
-    "backlog_md": "backlog",
-}
-OLDER = {"workgraph": ".workgraph"}
-MARKS = {"workgraph": "graph.jsonl", "backlog_md": "config.yml"}
-"""A file that a backlog folder must contain; otherwise a folder of that name is something else."""
+OWN_WORDS = ("kano", "wrk", "backlog_md")
+"""Backlogs whose states people name; the words of other tools are fixed."""
+
+EMPTY: dict[str, Any] = {}
 
 
 def dialects_at(root: str) -> tuple[Dialect, ...]:
     """The backlogs below a root, each with its dialect."""
-    stated = stated_in(root)
+    stated = read_stated(root)[0]
     found: list[Dialect] = []
     for name in FOLDERS:
-        folder = folder_of(root, name, stated)
+        folder = folder_of(root, name, stated.paths)
         if folder is not None:
-            found.append(dialect(root, name, folder, stated))
+            one = dialect(root, name, folder, stated)
+            if name in stated.words:
+                one.words = one.words.extended(stated.words[name])
+            found.append(one)
     return tuple(found)
 
 
-def folder_of(root: str, name: str, stated: dict[str, str]) -> str | None:
-    candidates = (stated[name],) if name in stated else (FOLDERS[name], OLDER.get(name, ""))
-    for folder in filter(None, candidates):
+def folder_of(root: str, name: str, stated: Mapping[str, str]) -> str | None:
+    candidates = (stated[name],) if name in stated else FOLDERS[name]
+    for folder in candidates:
         mark = MARKS.get(name)
         if exists(join(root, folder, mark)) if mark else isdir(join(root, folder)):
             return folder
+    if name == "backlog_md" and exists(join(root, ROOT_CONFIG)):
+        from dibs.backlogs.formats.backlog_md import directory_in
+
+        folder = stated.get(name) or directory_in(root, ROOT_CONFIG)
+        return folder if not wrong_path(name, folder) and isdir(join(root, folder)) else None
     return None
 
 
-def dialect(root: str, name: str, folder: str, stated: dict[str, str]) -> Dialect:
+def dialect(root: str, name: str, folder: str, stated: Stated) -> Dialect:
     """Imports only the dialect that is needed."""
     if name == "kano":
         from dibs.backlogs.formats.kano import Kano
 
-        return Kano(folder)
+        return Kano(folder, stated.offer)
     if name == "wrk":
         from dibs.backlogs.formats.wrk import Wrk, running_sessions
 
-        return Wrk(folder, running_sessions(root, stated.get(SESSION_STATE)))
+        return Wrk(folder, running_sessions(root, stated.paths.get(SESSION_STATE)))
     if name == "workgraph":
         from dibs.backlogs.formats.workgraph import Workgraph
 
         return Workgraph.at(root, folder)
     from dibs.backlogs.formats.backlog_md import BacklogMd
 
-    return BacklogMd.at(root, folder)
-
-
-def stated_in(root: str) -> dict[str, str]:
-    """Paths of backlogs from the table `backlogs` of `dibs.toml`."""
-    return read_stated(root)[0]
+    return BacklogMd.at(root, folder, ROOT_CONFIG)
 
 
 def wrong_in(root: str) -> list[Problem]:
@@ -83,12 +88,16 @@ def wrong_in(root: str) -> list[Problem]:
     They stop nobody, since anybody can write that file.
     """
     stated, wrong = read_stated(root)
-    return wrong + [two for name in OLDER if name not in stated for two in both_of(root, name)]
+    return wrong + [
+        two for name in FOLDERS if name not in stated.paths for two in both_of(root, name)
+    ]
 
 
 def both_of(root: str, name: str) -> list[Problem]:
-    """A problem if the folder of the older name exists beside that of the newer one."""
-    newer, older, mark = FOLDERS[name], OLDER[name], MARKS[name]
+    """A problem if a backlog has two folders."""
+    if len(FOLDERS[name]) == 1:
+        return []
+    (newer, older), mark = FOLDERS[name], MARKS[name]
     places = [join(root, folder, mark) for folder in (newer, older)]
     if not all(map(exists, places)) or samefile(*places):
         return []
@@ -130,29 +139,64 @@ def read_file(root: str) -> tuple[dict[str, Any], list[Problem]]:
         return {}, [Problem(FILE, f"it cannot be read: {checks.short(reason_text(error))}", LEFT)]
 
 
-def read_stated(root: str) -> tuple[dict[str, str], list[Problem]]:
+class Stated(Value):
+    """The table `backlogs` of `dibs.toml`: where backlogs are, what they offer, and their own words."""
+
+    paths: Mapping[str, str] = EMPTY
+    offer: tuple[str, ...] = ()
+    words: Mapping[str, Mapping[str, State]] = EMPTY
+
+
+def read_stated(root: str) -> tuple[Stated, list[Problem]]:
     stated, wrong = read_file(root)
     wrong += checked_areas(stated)[1]
     stated.pop("areas", None)
     backlogs = stated.pop("backlogs", {})
     wrong += [Problem(FILE, not_followed(key), LEFT) for key in stated]
     if not isinstance(backlogs, dict):
-        return {}, [*wrong, Problem(FILE, "backlogs is a table: [backlogs]", LEFT)]
-    paths: dict[str, str] = {}
-    for key, value in backlogs.items():
-        problem = wrong_path(key, value)
-        if problem:
-            wrong.append(Problem(FILE, problem, LEFT))
-        else:
-            paths[key] = normpath(value)
-    return paths, wrong
+        return Stated(), [*wrong, Problem(FILE, "backlogs is a table: [backlogs]", LEFT)]
+    found, told = Stated(), []
+    for name, value in backlogs.items():
+        table = value if isinstance(value, dict) and name in FOLDERS else {"path": value}
+        for key, each in table.items():
+            problem = wrong_value(name, key, each)
+            told += [problem] if problem else []
+            found = found if problem else with_value(found, name, key, each)
+    return found, wrong + [Problem(FILE, problem, LEFT) for problem in told]
+
+
+def with_value(stated: Stated, name: str, key: str, value: Any) -> Stated:
+    if key == "path":
+        return stated.but(paths={**stated.paths, name: normpath(value)})
+    if key == "offer":
+        return stated.but(offer=tuple(value))
+    return stated.but(words={**stated.words, name: value})
+
+
+def wrong_value(name: str, key: str, value: object) -> str:
+    """What is wrong with one key of a backlog, or ""."""
+    if key == "path":
+        return wrong_path(name, value)
+    if key == "offer" and name == "kano":
+        listed = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        return "" if listed else f"{name}.offer is {short(value)}; it is a list of types"
+    if key == "words" and name in OWN_WORDS:
+        known = isinstance(value, dict) and all(state in STATES for state in value.values())
+        return (
+            "" if known else f"{name}.words is {short(value)}; it maps words to {', '.join(STATES)}"
+        )
+    return f"there is no {name}.{checks.quoted(key)}"
+
+
+def short(value: object) -> str:
+    return checks.short(repr(value), 40)
 
 
 def not_followed(key: str) -> str:
     """Why a key other than `areas` and `backlogs` is ignored."""
     if any(one.partition(".")[0] == key for one in PERSONAL):
-        why = "what starts programs or names servers counts only in your own configuration"
-        return f"{key}: {why}; to take it over: dibs config --adopt"
+        why = "programs and servers are only read from your own configuration"
+        return f"{key}: {why}; to adopt it: dibs config --adopt"
     return f"{checks.quoted(key)} is neither [areas] nor [backlogs]"
 
 
@@ -163,5 +207,5 @@ def wrong_path(key: str, value: object) -> str:
         return f"there is no backlog {checks.quoted(key)}; there are {', '.join(known)}"
     plain = normpath(value) if isinstance(value, str) and value else ""
     if not plain or "\0" in plain or isabs(plain) or plain.split(os.sep)[0] == "..":
-        return f"{key} is {checks.short(repr(value), 40)}; it is a path below the repository"
+        return f"{key} is {short(value)}; it is a path below the repository"
     return ""

@@ -97,6 +97,19 @@ class Item(Value):
     problems: tuple[Problem, ...] = ()
     gone: bool = False
     """Whether its holder stopped working, by the rule of its own tool."""
+    begin: Instant | None = None
+    """When it may begin, if it says so; until then it has a gate."""
+    dated: str = ""
+    """When it was changed last, in its own words; of two copies the later one counts."""
+    order: float | None = None
+    """Its place among items of one priority, if people have put them in order."""
+    by_name: bool = False
+    """Whether its id is only in the file's name."""
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """The refs that its task may have: an item may have had no uid at first."""
+        return refs_of(self.ref, self.id)
 
     @property
     def is_claimed(self) -> bool:
@@ -104,6 +117,20 @@ class Item(Value):
         by_hand = self.pointer is None or not self.pointer.held
         named = self.owner != "" and self.owner.casefold() not in PLACEHOLDERS
         return self.state == IN_PROGRESS and named and by_hand
+
+
+APART = "#"
+"""Between id and title in the ref of an item whose id another item has too."""
+
+
+def ref_apart(id_: str, title: str) -> str:
+    """The ref of the second item with an id: two titles are two units of work."""
+    words = "".join(c if c.isalnum() else " " for c in title.casefold()).split()
+    return f"{id_}{APART}{'-'.join(words)[:60]}"
+
+
+def refs_of(ref: str, id_: str) -> tuple[str, ...]:
+    return (ref,) if ref == id_ or ref.startswith(id_ + APART) else (ref, id_)
 
 
 class Step(Value):
@@ -161,6 +188,21 @@ if TYPE_CHECKING:
         largest: int
         """Size limit of a file in bytes."""
 
+        single: bool
+        """Whether all items are in one file."""
+
+        def folded(self, id_: str) -> str:
+            """The id without what is cosmetic in it."""
+            ...
+
+        def named(self, text: str) -> tuple[str, str]:
+            """The id in a reference to another item, and how the uid of that item begins, if stated."""
+            ...
+
+        def skipped(self, root: str) -> Iterator[tuple[str, str]]:
+            """Files of the backlog that are not read, and why."""
+            ...
+
         @property
         def knows_sessions(self) -> bool:
             """Whether it has a list of running sessions."""
@@ -182,6 +224,12 @@ if TYPE_CHECKING:
             self, path: str, data: bytes, now: Instant, *, strict: bool = False
         ) -> tuple[list[Item], list[Problem]]:
             """The items of a file. Raises `Unreadable` if none is readable or, if `strict`, if one is not."""
+            ...
+
+        def read_one(
+            self, path: str, data: bytes, now: Instant, ref: str
+        ) -> tuple[list[Item], list[Problem]]:
+            """The item with this ref, perhaps with others: a large file need not be parsed whole."""
             ...
 
         def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:

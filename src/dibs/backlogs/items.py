@@ -16,10 +16,22 @@ NOT_TEXT = "it holds characters that are not text"
 
 
 def items_in(
-    dialect: Dialect, path: str, data: bytes, now: Instant, *, strict: bool = False
+    dialect: Dialect,
+    path: str,
+    data: bytes,
+    now: Instant,
+    *,
+    strict: bool = False,
+    only: str | None = None,
 ) -> tuple[list[Item], list[Problem]]:
-    """The items as the dialect parses them; if `strict`, the first invalid one raises `Unreadable`."""
-    items, problems = dialect.read(path, data, now, strict=strict)
+    """The items as the dialect parses them; if `strict`, the first invalid one raises `Unreadable`.
+
+    `only`: the ref of the one that is needed; the others may be left out.
+    """
+    if only is None:
+        items, problems = dialect.read(path, data, now, strict=strict)
+    else:
+        items, problems = dialect.read_one(path, data, now, only)
     good = [item for item in items if is_text(item)]
     for item in items if len(good) < len(items) else ():
         if is_text(item):

@@ -39,6 +39,10 @@ class Report(Value):
     healed: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     proposals: tuple[str, ...] = ()
+    skipped: tuple[Problem, ...] = ()
+    """Files of the backlog that were not read, and why; only if everything was read."""
+    finished: tuple[str, ...] = ()
+    """Files whose work is over; only if everything was read."""
 
 
 NOTHING = Options()

@@ -13,8 +13,8 @@ from dibs.backlogs.cycles import broken_cycles
 from dibs.backlogs.diff import compare_item, diff_context
 from dibs.backlogs.discover import wrong_in
 from dibs.backlogs.formats.words import key_of
-from dibs.backlogs.index import File, counts_before, noted
-from dibs.backlogs.item import Item, Problem
+from dibs.backlogs.index import File, Names, in_order, noted
+from dibs.backlogs.item import Item, Problem, ref_apart
 from dibs.backlogs.items import items_in
 from dibs.backlogs.missing import GONE, as_gone, missing, reason_text
 from dibs.backlogs.report import NOTHING, Options, Report
@@ -22,7 +22,7 @@ from dibs.backlogs.writeback import SHOWN
 from dibs.board.limited_files import Unreadable
 from dibs.domain import commands as c
 from dibs.domain.instants import SECOND
-from dibs.domain.model import BacklogItem, Task, TaskKey
+from dibs.domain.model import FINAL, BacklogItem, Task, TaskKey
 from dibs.domain.refusals import refused
 from dibs.domain.values import Value
 from dibs.machine import NANOSECONDS, wall_clock
@@ -118,6 +118,7 @@ class SyncPass:
         for dialect in self.backlog.dialects:
             self.scan(dialect)
         for dialect in self.backlog.dialects:
+            self.tell_apart(dialect)
             self.take_in(dialect)
             self.take_out(dialect)
         written = self.write()
@@ -136,6 +137,27 @@ class SyncPass:
             unwritten=self.unwritten,
             problems=tuple(self.problems),
             proposals=self.names(),
+            skipped=self.skipped(),
+            finished=self.finished(),
+        )
+
+    def skipped(self) -> tuple[Problem, ...]:
+        if not self.options.everything:
+            return ()
+        return tuple(
+            Problem(path, why, "it is not a task")
+            for dialect in self.backlog.dialects
+            for path, why in dialect.skipped(self.backlog.root)
+        )
+
+    def finished(self) -> tuple[str, ...]:
+        if not self.options.everything:
+            return ()
+        return tuple(
+            f"{item.path}: {item.id} is {item.state}"
+            for items in self.fresh.values()
+            for item in items
+            if item.state in FINAL
         )
 
     # Reading.
@@ -149,7 +171,7 @@ class SyncPass:
             try:
                 there = os.stat(join(self.backlog.root, path))
                 print_ = (there.st_mtime_ns, there.st_ctime_ns, there.st_size, there.st_ino)
-                if known is not None and known.is_as(print_):
+                if known is not None and known.is_as(print_, now):
                     self.files[path] = known
                     continue
                 read_at = wall_clock() * NANOSECONDS
@@ -163,10 +185,7 @@ class SyncPass:
             self.problems += problems
             self.fresh[path] = items
             print_ = (seen.mtime_ns, seen.ctime_ns, seen.size, seen.inode)
-            again = any(
-                item.lock is not None or item.is_claimed or problem_of_time(problems)
-                for item in items
-            )
+            again = read_again_at(items, problems)
             self.files[path] = File(print_, read_at, tuple(map(noted, items)), again)
 
     def unreadable(self, path: str, error: Exception) -> None:
@@ -183,14 +202,67 @@ class SyncPass:
             if one.channel == dialect.channel
         ]
 
+    def leave_out_attachments(self, dialect: Dialect) -> None:
+        """A file that is only named after an item which another file is goes with that item."""
+        noted = self.all_noted(dialect)
+        ids = {one.id.casefold(): path for path, one in noted if not one.by_name}
+        for path, one in noted:
+            if one.by_name and one.id.casefold() in ids:
+                self.files[path] = self.files[path].but(items=())
+                self.fresh.pop(path, None)
+                what = f"it has no id, and {ids[one.id.casefold()]} is {one.id}"
+                self.problems = [problem for problem in self.problems if problem.path != path]
+                self.problems.append(Problem(path, what, "it is not a task"))
+
+    def tell_apart(self, dialect: Dialect) -> None:
+        """Gives items their own refs whose id another item with another title has too."""
+        by_id: dict[str, list[tuple[str, IndexedItem]]] = {}
+        for path, one in self.all_noted(dialect):
+            if one.title and len(one.refs) == 1:
+                by_id.setdefault(one.id, []).append((path, one))
+        for id_, places in by_id.items():
+            if len(places) > 1 and len({ref_apart(id_, one.title) for _, one in places}) > 1:
+                for path, ref in self.refs_apart(dialect, id_, places).items():
+                    self.rename(path, id_, ref)
+
+    def refs_apart(
+        self, dialect: Dialect, id_: str, places: list[tuple[str, IndexedItem]]
+    ) -> dict[str, str]:
+        """The ref of each file: as it was; else the first title keeps the id as its ref."""
+        known = {
+            path: one.ref
+            for path, _ in places
+            for one in (self.index.files[path].items if path in self.index.files else ())
+            if one.id == id_
+        }
+        titles = {path: one.title for path, one in places}
+        with self.board.read() as tx:
+            task = tx.task_of_origin(dialect.channel, id_)
+        first = [title for path, title in titles.items() if known.get(path) == id_]
+        first += [task.terms.title] if task is not None else []
+        first += [titles[path] for path in sorted(titles)]
+        own = ref_apart(id_, next(title for title in first if title in titles.values()))
+        apart = {path: ref_apart(id_, title) for path, title in titles.items()}
+        return {
+            path: known.get(path) or (id_ if apart[path] == own else apart[path]) for path in titles
+        }
+
+    def rename(self, path: str, id_: str, ref: str) -> None:
+        file = self.files[path]
+        renamed = tuple(one.but(ref=ref) if one.id == id_ else one for one in file.items)
+        self.files[path] = file.but(items=renamed)
+        if path in self.fresh:
+            items = self.fresh[path]
+            self.fresh[path] = [i.but(ref=ref) if i.id == id_ else i for i in items]
+
     def chosen(self, dialect: Dialect) -> dict[str, str]:
         """The file that counts for each ref, if there are several."""
-        by_ref: dict[str, list[tuple[bool, bool, str]]] = {}
+        by_ref: dict[str, list[tuple[str, IndexedItem]]] = {}
         for path, one in self.all_noted(dialect):
-            by_ref.setdefault(one.ref, []).append(counts_before(path, one))
+            by_ref.setdefault(one.ref, []).append((path, one))
         counts: dict[str, str] = {}
         for ref, places in by_ref.items():
-            first, *others = [path for _, _, path in sorted(places)]
+            first, *others = [path for path, _ in in_order(places)]
             counts[ref] = first
             for path in others:
                 if path in self.fresh or first in self.fresh:
@@ -202,6 +274,7 @@ class SyncPass:
 
     def take_in(self, dialect: Dialect) -> None:
         """Syncs what is new in the files: first the items, then their dependencies."""
+        self.leave_out_attachments(dialect)
         counts = self.chosen(dialect)
         fresh = [
             item
@@ -217,6 +290,7 @@ class SyncPass:
             verdicts = [(self.candidate(item), self.judged(tx, dialect, item)) for item in fresh]
         self.total += sum(verdict.listed is not None for _, verdict in verdicts)
         new = [(one, verdict) for one, verdict in verdicts if one.task is None]
+        new.sort(key=lambda each: (each[0].item.order is None, each[0].item.order or 0))
         known = [v.listed for one, v in verdicts if one.task is not None and v.listed]
         if self.options.check:
             self.added += len(new)
@@ -241,7 +315,7 @@ class SyncPass:
         """
         if self.board.store.remote:
             return
-        there = {ref for _, one in self.all_noted(dialect) for ref in (one.ref, one.id)}
+        there = {ref for _, one in self.all_noted(dialect) for ref in one.refs}
         before = None
         if self.index.files and not self.options.everything:
             before = {one.ref for _, one in self.index.items() if one.channel == dialect.channel}
@@ -261,7 +335,7 @@ class SyncPass:
     def after_judging(self, verdicts: list[tuple[Candidate, Verdict]]) -> None:
         for one, verdict in verdicts:
             self.problems += verdict.problems
-            task = self.rows.get(one.item.ref) or self.rows.get(one.item.id)
+            task = self.row_of(one.item)
             if verdict.healed:
                 self.healed.append(one.item)
             stated = verdict.listed.lease if verdict.listed is not None else None
@@ -274,24 +348,23 @@ class SyncPass:
     def load(self, tx: ReadTransaction, dialect: Dialect, many: int) -> None:
         """Loads the tasks of this backlog by ref: all at once, if many are needed."""
         self.rows: dict[str, Task] = {}
-        self.by_id = {one.id.casefold(): one.ref for _, one in reversed(self.all_noted(dialect))}
+        self.names_in = Names(dialect, (one for _, one in self.all_noted(dialect)))
         if many > BATCH:
             self.rows = {task.origin_ask_ref or "": task for task in tx.tasks_of(dialect.channel)}
             return
-        refs = {one.ref for _, one in self.all_noted(dialect)} if many else set()
-        wanted = {item.ref for items in self.fresh.values() for item in items}
-        wanted |= {item.id for items in self.fresh.values() for item in items}
-        waited = {
-            id_.casefold() for items in self.fresh.values() for item in items for id_ in item.after
-        }
-        wanted |= {ref for id_, ref in self.by_id.items() if id_ in waited} & refs
+        wanted = {ref for items in self.fresh.values() for item in items for ref in item.refs}
+        named = (id_ for items in self.fresh.values() for item in items for id_ in item.after)
+        wanted |= {ref for id_ in named if (ref := self.names_in.ref(id_)) is not None}
         for ref in wanted:
             task = tx.task_of_origin(dialect.channel, ref)
             if task is not None:
                 self.rows[ref] = task
 
+    def row_of(self, item: Item) -> Task | None:
+        return next((self.rows[ref] for ref in item.refs if ref in self.rows), None)
+
     def candidate(self, item: Item) -> Candidate:
-        task = self.rows.get(item.ref) or self.rows.get(item.id)
+        task = self.row_of(item)
         key, as_it_is = key_of(item.id)
         if task is None and not as_it_is:
             what = f"its id {item.id!r} cannot be a key"
@@ -302,13 +375,13 @@ class SyncPass:
         return Candidate(item, task, task.key if task else key)
 
     def judged(self, tx: ReadTransaction, dialect: Dialect, item: Item) -> Verdict:
-        task = self.rows.get(item.ref) or self.rows.get(item.id)
+        task = self.row_of(item)
         key = task.key if task else key_of(item.id)[0]
         return compare_item(item, task, key, diff_context(tx, dialect, self.key_of_id))
 
     def key_of_id(self, id_: str) -> TaskKey | None:
         """The key of the task with an id that a file names, or the key that it will have."""
-        ref = self.by_id.get(id_.casefold())
+        ref = self.names_in.ref(id_)
         if ref is None:
             return None
         task = self.rows.get(ref)
@@ -327,9 +400,13 @@ class SyncPass:
     ) -> list[Item]:
         if not any(item.after for item in fresh):
             return fresh
+        noted = self.all_noted(dialect)
+        names = Names(dialect, (one for _, one in noted))
         everything = [
-            Item(dialect.channel, one.ref, one.id, path, "", "open", "", after=one.after)
-            for path, one in self.all_noted(dialect)
+            Item(dialect.channel, one.ref, one.id, path, "", "open", "").but(
+                after=tuple(map(names.plain, one.after))
+            )
+            for path, one in noted
             if counts[one.ref] == path
         ]
         after, problems = broken_cycles(everything)
@@ -360,7 +437,7 @@ class SyncPass:
             self.execute([listed for listed in news if listed is not None])
         for item in fresh:
             if item.ref in self.outdated:
-                self.files[item.path] = self.files[item.path].but(again=True)
+                self.files[item.path] = self.files[item.path].but(again=1)
         self.outdated = set()
 
     def execute(self, listed: list[BacklogItem]) -> None:
@@ -439,8 +516,13 @@ def first_of(verdict: Verdict) -> BacklogItem:
     return listed.but(after=None, item=listed.item.but(gate=NOT_YET))
 
 
-def problem_of_time(problems: list[Problem]) -> bool:
-    return any(problem.warns for problem in problems)
+def read_again_at(items: list[Item], problems: list[Problem]) -> int:
+    """From when on a file means something else though nobody changes it; 0: never."""
+    if any(problem.warns for problem in problems):
+        return 1
+    if any(item.lock is not None or item.is_claimed for item in items):
+        return 1
+    return min((item.begin for item in items if item.begin is not None and item.gate), default=0)
 
 
 def kinds(shown: tuple[type[Event], ...]) -> Iterator[type[Event]]:

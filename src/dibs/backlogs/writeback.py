@@ -11,6 +11,7 @@ from dibs.board.limited_files import Unreadable
 from dibs.domain.events import tasks as e
 from dibs.domain.evolve import evolve
 from dibs.domain.model import Task
+from dibs.domain.verbs import ended_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ STEPS = 50
 
 LOGGED_EVENTS = (e.TakenOver, e.Forced, e.HandedOff, e.BroughtBack)
 """Events that are logged although the state stays the same: the work changed hands."""
-
-BROUGHT_ON = ("complete", "submit", "fail", "block", "drop")
-"""Endings after which the holder remains the owner of the result."""
 
 SHOWN = (
     e.LeaseBegun, e.Bound, e.Started, e.Renewed, e.EndsLease, e.Unblocked, e.Accepted, e.Rejected,
@@ -48,7 +46,7 @@ def records_of(
 def record_of(tx: ReadTransaction, task: Task, own: frozenset[int]) -> Record:
     holder = None if task.lease is None else tx.actor(task.lease.actor)
     last = tx.last_ended_lease(task.id) if holder is None and task.token.number else None
-    owner = holder or (tx.actor(last.actor) if last and last.cause in BROUGHT_ON else None)
+    owner = holder or (tx.actor(last.actor) if last and ended_by(last.cause).owns_result else None)
     name = owner.name if owner else ""
     return Record(task, tx.board.uid, tx.now, holder, steps_of(tx, task, own), name)
 
@@ -119,8 +117,13 @@ def is_behind(root: str, path: str, dialect: Dialect, records: dict[str, Record]
 
 def in_step(dialect: Dialect, path: str, data: bytes, records: dict[str, Record]) -> bytes:
     """The file with the records. A lease that was only renewed is written when half of it is over."""
-    items, _ = dialect.read(path, data, next(iter(records.values())).now)
-    stated = {item.ref: item for item in items} | {item.id: item for item in items}
+    now = next(iter(records.values())).now
+    if dialect.single and len(records) == 1:
+        items, _ = dialect.read_one(path, data, now, *records)
+    else:
+        items, _ = dialect.read(path, data, now)
+    only = items[0] if len(items) == 1 else None
+    stated = dict.fromkeys(records, only) | {ref: item for item in items for ref in item.refs}
     lagging = {ref: as_stated(record, stated.get(ref)) for ref, record in records.items()}
     same = dialect.written(path, data, lagging)
     if same != data or lagging == records:

@@ -1,22 +1,81 @@
-"""Resolve a caller: the actor and session behind an identity, and their registration."""
+"""Resolve a caller: the actor, session and processes behind an identity, and their registration."""
 
 from __future__ import annotations
 
-from dibs.board.identity import Identity
-from dibs.board.settings import Settings
+from dibs.board.identity import CallerEnvironment, Identity, IdentityOptions, agents_run, identify
+from dibs.board.settings import STRICT, Settings
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.decide.tasks import Decision
-from dibs.domain.events import board
+from dibs.domain.decision import Decision
 from dibs.domain.events import tasks as e
-from dibs.domain.model import AGENT, HUMAN, Actor, ActorId, Caller, Place, Session, folded_name
+from dibs.domain.facts import ClaimFacts, Facts
+from dibs.domain.model import (
+    AGENT,
+    HUMAN,
+    Actor,
+    ActorId,
+    Caller,
+    Place,
+    Session,
+    Task,
+    folded_name,
+)
 from dibs.domain.refusals import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
+    from dibs.board.locate import Repository
+    from dibs.board.retry import ReadableBoard
+    from dibs.board.session_lookup import Registry
+    from dibs.domain.model import Process
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
+
+
+class CallerContext:
+    """Where a caller comes from: one board, its environment, repository and terminal.
+
+    The command line, the library and the hooks identify their callers with it.
+    """
+
+    def __init__(
+        self,
+        board: ReadableBoard,
+        environment: Mapping[str, str],
+        repository: Repository | None,
+        *,
+        on_terminal: bool,
+    ) -> None:
+        self._board = board
+        machine = board.store.machine
+        self._around = CallerEnvironment(environment, machine, repository, on_terminal)
+
+    def identify(self, given: IdentityOptions) -> Identity:
+        """The identity by options, environment, harness and process tree."""
+        strict = self._board.settings.identity == STRICT
+        return identify(
+            given,
+            self._around,
+            strict=strict,
+            registered=self._session_of,
+            registry=self._registry,
+        )
+
+    def agents_run(self) -> str:
+        """Names the agent's harness or `dibs run` that this process is part of, or ""."""
+        return agents_run(self._around, self._registry)
+
+    def _session_of(self, name: str, process: Process) -> str | None:
+        from dibs.board.session_lookup import session_of_process
+
+        return session_of_process(self._board, name, process)
+
+    def _registry(self) -> Registry:
+        from dibs.board.session_lookup import Registry
+
+        return Registry(self._board)
 
 
 def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[Caller, bool]:
@@ -62,37 +121,6 @@ def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> A
     return actor
 
 
-def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
-    """Registers the caller, or another actor that it names."""
-    actor = actor or caller.actor
-    tx.register(actor)
-    event = board.ActorRegistered(id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier)
-    tx.append_to_board(event, caller)
-    if actor.capabilities:
-        more = board.ActorChanged(**actor.named(), aliases=())
-        tx.append_to_board(more, caller)
-
-
-def changed_actor(
-    tx: ReadTransaction, actor: Actor, command: c.SetActor
-) -> tuple[Actor, tuple[str, ...]]:
-    """The actor with its new settings, and its aliases. A former name remains an alias."""
-    wanted = {f: v for f, v in command.named().items() if f in Actor.fields and v is not None}
-    changed = actor.but(**wanted)
-    aliases = dict.fromkeys((*tx.aliases(actor), *command.add_aliases))
-    if changed.name != actor.name:
-        aliases[actor.name] = None
-    dropped = {folded_name(name) for name in (*command.remove_aliases, changed.name)}
-    kept = tuple(
-        sorted((name for name in aliases if folded_name(name) not in dropped), key=folded_name)
-    )
-    for name in (changed.name, *kept):
-        other = tx.actor_named(name)
-        if other is not None and other.id != actor.id:
-            raise refused("name_taken", f"{name} is a name of {other.name}", actor=other.name)
-    return changed, kept
-
-
 def session_at(
     who: Identity, caller: Caller, command: c.Command, decision: Decision
 ) -> Session | None:
@@ -106,3 +134,22 @@ def session_at(
     if not (takes_up or place.process is not None or place.watched):
         return None
     return place.but(actor=caller.actor.id, name=caller.session)
+
+
+def keep_processes(
+    tx: WriteTransaction, facts: Facts, decision: Decision, task: Task | None
+) -> None:
+    """Stores the caller's process behind its lease, and removes those that are gone."""
+    if task is None or decision.refusal is not None:
+        return
+    if isinstance(facts, ClaimFacts):
+        for kept in facts.processes:
+            if facts.lives.get(kept.behind.process) is False:
+                tx.end_process(task.id, kept.token, kept.behind.process)
+    caller = facts.caller
+    if caller.behind is None:
+        return
+    if task.lease is not None and task.lease.held_by(caller):
+        tx.keep_process(task, caller)
+    elif task.lease is None:
+        tx.end_process(task.id, task.token, caller.behind.process)

@@ -11,6 +11,8 @@ from dibs.board.locate import ON_SERVER, Place
 from dibs.domain import checks
 from dibs.domain.refusals import Refused, refused
 from dibs.domain.values import Value
+from dibs.storage.errors import unsafe_storage
+from dibs.storage.owners import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def setting_named(name: str) -> Setting:
 
 def setting_of_agent(name: str, rest: str) -> Setting:
     """`agents.NAME.KEY`, or the whole table `agents.NAME`. A name may contain dots."""
-    from dibs.board.agents import AGENT, agent_of
+    from dibs.board.settings import AGENT, agent_of
 
     agent, _, key = rest.rpartition(".")
     if agent and key in AGENT:
@@ -116,6 +118,8 @@ def write(
         return write_on_server(board(), setting, value, who())
     uid_of(board())  # refuses if there is no board
     path = join(store.where, known.FILE)
+    if os.path.islink(path):  # an agent's sandbox may be able to put one there
+        raise unsafe_storage(path, "is a symbolic link")
     toml_files.rewrite(path, changing(setting, value, path, known.of_stated))
     return path
 
@@ -149,7 +153,8 @@ def write_url(place: Place, value: Any) -> str:
             os.unlink(mark)
     else:
         place.user.set_url(place.folder, check_url(value))
-        toml_files.rewrite(mark, lambda _: MARK)
+        os.makedirs(place.folder, mode=0o700, exist_ok=True)
+        replace(mark, MARK)
     return place.user.servers_file
 
 

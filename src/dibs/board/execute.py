@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import os
 
-from dibs.board.callers import caller_of, register, session_at
-from dibs.board.facts.task import NO_EVIDENCE, Evidence, facts_for
+from dibs.board.callers import caller_of, keep_processes, session_at
+from dibs.board.evidence import EvidenceNeeded, gather, require_evidence
+from dibs.board.facts import facts_for
 from dibs.board.identity import Identity
-from dibs.board.lease_processes import ProcessCheckNeeded, keep_processes, require_process_check
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.retry import PendingRequest, ReadableBoard, retry_on_disconnect
 from dibs.board.user_config import User
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision, decide
+from dibs.domain.decide import decide
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.events.base import lease_of
-from dibs.domain.evolve import renew, taken_by
-from dibs.domain.facts import Facts, LeftoverWork
+from dibs.domain.evolve import renew
+from dibs.domain.facts import (
+    NO_EVIDENCE,
+    AddFacts,
+    Evidence,
+    Facts,
+    IntakeFacts,
+    ResetFacts,
+    SyncFacts,
+    TaskFacts,
+)
 from dibs.domain.instants import Instant
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
+    Actor,
     ActorId,
     Caller,
     LoggedRefusal,
@@ -34,57 +45,18 @@ from dibs.storage.transaction import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Protocol
+    from collections.abc import Mapping
 
+    from dibs.board.retry import Backlog
     from dibs.board.settings import Settings
+    from dibs.domain.events.base import Event
     from dibs.domain.facts import DeathEvidence
     from dibs.domain.model import TaskId
     from dibs.storage.store import Question, Store
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
-    class Backlog(Protocol):
-        """The backlog's item files: read before a command that depends on them, written after its commit.
-
-        `before` and `after` return warnings for the user. A file that cannot be
-        written waits for the next sync.
-        """
-
-        def before(self, board: Board, who: Identity, command: c.Command) -> tuple[str, ...]: ...
-
-        def after(self, board: Board, who: Identity, outcome: Outcome) -> tuple[str, ...]: ...
-
-        def read(self, board: Board, who: Identity) -> str:
-            """Imports every change in the files; returns one line that summarizes
-            it, or "" without changes.
-            """
-            ...
-
-        def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
-            """The paths of these tasks' item files, relative to the repository."""
-            ...
-
-        def deaths(self, board: Board) -> Mapping[TaskId, DeathEvidence]:
-            """Leases whose sessions have ended, according to a list that the backlog itself maintains."""
-            ...
-
-
-TAKES_UP = (c.Claim, c.Start, c.Takeover)
-CHECK_LIVENESS = (c.Retry, c.Reset, c.Sweep)
-"""Commands that first check which holders are dead."""
-
 REBUILT = "rebuilt from files"
 """The reason recorded for a new epoch when item files contain tokens that the board does not."""
-
-BOARD_COMMANDS = (c.SetActor, c.SetClock, c.Pause, c.Resume, c.Approve, c.Reopen)
-
-
-class WorktreeCheckNeeded(Exception):  # noqa: N818 - not an error: a lease is about to be taken
-    """Raised to leave the transaction, inspect the worktree of the holder who loses the lease, and retry."""
-
-    def __init__(self, ending: e.Ending) -> None:
-        super().__init__(ending.worktree)
-        self.ending = ending
 
 
 class Plan(Value):
@@ -93,6 +65,11 @@ class Plan(Value):
     decision: Decision
     facts: Facts
     now: Instant
+
+    @property
+    def task(self) -> Task | None:
+        """The task of the command, or the one that `next` would claim."""
+        return task_of(self.decision.chosen or self.facts)
 
 
 class Board(ReadableBoard):
@@ -120,88 +97,141 @@ class Board(ReadableBoard):
         """Executes the command, or raises `Refused`. Idempotent: the same request
         id gives the same answer.
         """
-        backlog = self.backlog
-        if backlog is None or isinstance(command, c.Sync):
-            return self._asked(who, command, request_id)
-        said = backlog.before(self, who, command)
-        outcome = self._asked(who, command, request_id)
-        return outcome.but(said=said + outcome.said + backlog.after(self, who, outcome))
-
-    def _asked(self, who: Identity, command: c.Command, request_id: str | None) -> Outcome:
+        backlog = None if isinstance(command, c.Sync) else self.backlog
+        warnings = backlog.before(self, who, command) if backlog is not None else ()
         # On a server every change gets a request id, so that it can be retried safely after a lost
         # connection.
         own = request_id is None and self.store.remote
-        asked = PendingRequest(os.urandom(12).hex() if own else request_id, own=own)
-        light = isinstance(command, c.Renew) and request_id is None
-        outcome = retry_on_disconnect(self, lambda: self._execute(who, command, light, asked))
-        return self._scrubbed(outcome) if isinstance(command, c.Redact) else outcome
+        request = PendingRequest(os.urandom(12).hex() if own else request_id, own=own)
+        outcome = retry_on_disconnect(self, lambda: self._decided(who, command, request))
+        warnings += outcome.warnings
+        if isinstance(command, c.Redact):
+            from dibs.board.locate import scrub
 
-    def _scrubbed(self, outcome: Outcome) -> Outcome:
-        """Also removes redacted text from what the store itself leaves behind."""
-        from dibs.board.transfer.move import scrub
+            warnings += scrub(self.store)
+        if backlog is not None:
+            warnings += backlog.after(self, who, outcome)
+        return outcome.but(warnings=warnings)
 
-        return outcome.but(said=scrub(self))
-
-    def _execute(
-        self, who: Identity, command: c.Command, light: bool, asked: PendingRequest
-    ) -> Outcome:
-        outcome = self._renew(who, command) if light else None
-        seen = self._bury() if isinstance(command, CHECK_LIVENESS) else NO_EVIDENCE
+    def _decided(self, who: Identity, command: c.Command, request: PendingRequest) -> Outcome:
+        """The outcome of the transaction that has all the evidence it needs."""
+        is_plain = isinstance(command, c.Renew) and (request.own or request.id is None)
+        outcome = self._renew(who, command) if is_plain else None
+        evidence = self._first_evidence(command)
         while outcome is None:
             try:
-                outcome = self._attempt(who, command, asked, seen)
-            except WorktreeCheckNeeded as look:
-                from dibs.board.former_work import left_by
-
-                left = left_by(look.ending, self.store.machine, self.repository)
-                seen = seen.but(left=left)
-            except ProcessCheckNeeded as look:
-                from dibs.board.liveness import lives
-
-                found = lives(self, look.kept, ends_left=who.behind is not None)
-                seen = seen.but(lives={**seen.lives, **found})
+                outcome = self._transact(who, command, request, evidence)
+            except EvidenceNeeded as needed:
+                evidence = gather(self, needed, evidence, ends_left=who.behind is not None)
             except Refused as problem:
-                dead = self._look_at_holder(who, command, problem, seen)
-                if dead is None:
+                deaths = self._deaths_behind(who, command, problem, evidence)
+                if not deaths:
                     raise
-                seen = seen.but(deaths=dead.deaths)
+                evidence = evidence.but(deaths={**evidence.deaths, **deaths})
         return outcome
 
-    def _bury(self) -> Evidence:
+    def _transact(
+        self, who: Identity, command: c.Command, request: PendingRequest, evidence: Evidence
+    ) -> Outcome | None:
+        """One transaction: replay, facts, decision, commit. `None` if it only began a new epoch."""
+        ahead = prefetch_queries(who, command, self._met.get(who.name), request.before)
+        with self.store.write(lock_label(command), ahead) as tx:
+            caller, is_new = caller_of(tx, who, self.settings)
+            self._met[who.name] = caller.actor.id
+            if tx.new_home:
+                start_new_epoch(tx, caller, tx.new_home, is_new=is_new)
+                tx.finish()
+                return None
+            known = replayed(tx, caller, command, request)
+            if known is not None:
+                if self.store.remote:
+                    tx.touch()
+                return known
+            request.record_attempt(tx.board.seq)
+            if isinstance(command, c.Sync):
+                is_new = self._above_the_files(tx, caller, command, is_new=is_new)
+            if isinstance(command, c.SetClock):
+                evidence = evidence.but(wall=self.store.machine.wall())
+            facts = facts_for(tx, caller, command, self.settings, evidence)
+            decision = decide(facts)
+            facts = decision.chosen or facts
+            require_evidence(facts, decision, evidence)
+            refusal = decision.refusal
+            if refusal is not None:
+                tx.log_refusal(logged(tx.now, who, command, refusal))
+            if refusal is None or decision.events:
+                newcomers = facts.newcomers if isinstance(facts, SyncFacts) else ()
+                for unknown in ((caller.actor,) if is_new else ()) + newcomers:
+                    register(tx, caller, unknown)
+                outcome = self._commit(tx, who, command, facts, decision, request)
+        if refusal is not None:
+            raise Refused(refusal)
+        return outcome
+
+    def _commit(
+        self,
+        tx: WriteTransaction,
+        who: Identity,
+        command: c.Command,
+        facts: Facts,
+        decision: Decision,
+        request: PendingRequest,
+    ) -> Outcome:
+        """Writes the decision, and what is needed to replay the answer to a retry."""
+        session = session_at(who, facts.caller, command, decision)
+        if session is not None:
+            tx.keep_session(session)
+        if request.own and leaves_trace(command, decision):
+            tx.request_id = request.id
+        outcome = write(tx, facts, decision, self.store)
+        if request.id is not None and tx.request_id is None:
+            keep_answer(tx, command, request.id, outcome, decision.refusal)
+        keep_processes(tx, facts, decision, outcome.task)
+        tx.finish(changed=bool(decision.renews or request.id))
+        return outcome
+
+    # Evidence.
+
+    def _first_evidence(self, command: c.Command) -> Evidence:
+        """Which holders are dead, if the command depends on it; kills the orphan processes of the dead."""
+        if not command.spec.checks_liveness:
+            return NO_EVIDENCE
         from dibs.board.liveness import kill_orphans_of_dead
 
         return kill_orphans_of_dead(self)
 
-    def _look_at_holder(
-        self, who: Identity, command: c.Command, problem: Refused, seen: Evidence
-    ) -> Evidence | None:
-        """Checks whether the holder that blocks this command is dead; returns the
-        evidence if so, else `None`.
-        """
-        if not isinstance(command, TAKES_UP):
-            return None
-        if problem.code == "scope_held":
-            from dibs.board.liveness import sweep_dead_rival
+    def _deaths_behind(
+        self, who: Identity, command: c.Command, problem: Refused, evidence: Evidence
+    ) -> Mapping[TaskId, DeathEvidence]:
+        """The deaths behind a refusal, if a dead holder blocks the command and was not known as such."""
+        if not command.spec.ends_the_dead:
+            return {}
+        from dibs.board.liveness import check_liveness, kill_orphans_of_dead
 
-            return sweep_dead_rival(self, who, TaskKey(str(problem.refusal.facts["other"])), seen)
-        if problem.code != "held" or seen.deaths:
-            return None
-        from dibs.board.liveness import kill_orphans_of_dead
-
-        dead = kill_orphans_of_dead(self, command.task)
-        return dead if dead.deaths else None
+        if problem.code == "held" and not evidence.deaths:
+            return kill_orphans_of_dead(self, command.named()["task"]).deaths
+        if problem.code != "scope_held":
+            return {}
+        deaths = check_liveness(self).deaths
+        with self.read() as tx:
+            rival = tx.task(TaskKey(str(problem.refusal.facts["other"])))
+        if rival is None or rival.id not in deaths or rival.id in evidence.deaths:
+            return {}
+        self.execute(who, c.Sweep(limit=len(deaths)))  # of all dead holders, and of nobody else
+        return deaths
 
     def plan(self, who: Identity, command: c.Command) -> Plan:
         """Returns what the command would lead to now, without changing anything."""
-        seen = NO_EVIDENCE
-        if isinstance(command, CHECK_LIVENESS):
+        evidence = NO_EVIDENCE
+        if command.spec.checks_liveness:
             from dibs.board.liveness import check_liveness
 
-            seen = check_liveness(self)
+            evidence = check_liveness(self)
         with self.read() as tx:
             caller, _ = caller_of(tx, who, self.settings)
-            facts = facts_for(tx, caller, command, self.settings, seen).but(is_plan=True)
-            return Plan(decide(facts, command, tx.now), facts, tx.now)
+            facts = facts_for(tx, caller, command, self.settings, evidence)
+            facts = facts.but(is_plan=True)
+            return Plan(decide(facts), facts, tx.now)
 
     def _renew(self, who: Identity, command: c.Command) -> Outcome | None:
         """Fast path for a plain renewal; `None` if the store has none or the renewal needs more than that."""
@@ -214,56 +244,16 @@ class Board(ReadableBoard):
             if is_new or tx.new_home:
                 return None
             facts = facts_for(tx, caller, command, self.settings)
-            decision = decide(facts, command, tx.now)
+            decision = decide(facts)
             session = session_at(who, caller, command, decision)
             if decision.events or decision.refusal or (session and not tx.knows(session)):
                 return None
-            return write(tx, caller, facts, decision)
+            return write(tx, facts, decision, self.store)
 
     def log_refusal(self, who: Identity, command: c.Command, refusal: Refusal) -> None:
         """Logs a refusal that was found before `decide`, such as that of an impostor."""
         with self.store.write("log") as tx:
             tx.log_refusal(logged(tx.now, who, command, refusal))
-
-    def _attempt(
-        self, who: Identity, command: c.Command, asked: PendingRequest, seen: Evidence
-    ) -> Outcome | None:
-        """Runs one transaction; `None` if it only began a new epoch, in which to try again."""
-        ahead = prefetch_queries(who, command, self._met.get(who.name), asked.before)
-        with self.store.write(lock_label(command), ahead) as tx:
-            caller, is_new = caller_of(tx, who, self.settings)
-            self._met[who.name] = caller.actor.id
-            if tx.new_home:
-                start_new_epoch(tx, caller, tx.new_home, is_new=is_new)
-                tx.finish()
-                return None
-            known = replayed(tx, caller, command, asked)
-            if known is not None:
-                if self.store.remote:
-                    tx.touch()
-                return known
-            asked.record_attempt(tx.board.seq)
-            if isinstance(command, c.Sync):
-                is_new = self._above_the_files(tx, caller, command, is_new=is_new)
-            facts = facts_for(tx, caller, command, self.settings, seen)
-            require_process_check(facts)
-            decision = decide(facts, command, tx.now)
-            refusal = decision.refusal
-            if refusal is not None:
-                tx.log_refusal(logged(tx.now, who, command, refusal))
-            if refusal is None or decision.events:
-                require_worktree_check(decision, seen.left)
-                for unknown in ((caller.actor,) if is_new else ()) + facts.newcomers:
-                    register(tx, caller, unknown)
-                session = session_at(who, caller, command, decision)
-                if session is not None:
-                    tx.keep_session(session)
-                outcome = self._write(tx, facts, command, decision, asked)
-                keep_processes(tx, facts, decision, outcome.task)
-                tx.finish(changed=bool(decision.renews or asked.id))
-        if refusal is not None:
-            raise Refused(refusal)
-        return outcome
 
     def _above_the_files(
         self, tx: WriteTransaction, caller: Caller, command: c.Sync, *, is_new: bool
@@ -274,26 +264,14 @@ class Board(ReadableBoard):
         known = epoch_in_files(tx, command)
         return start_new_epoch(tx, caller, REBUILT, known, is_new=is_new) if known else is_new
 
-    def _write(
-        self,
-        tx: WriteTransaction,
-        facts: Facts,
-        command: c.Command,
-        decision: Decision,
-        asked: PendingRequest,
-    ) -> Outcome:
-        """Writes the decision, and what is needed to replay the answer to a retry."""
-        if asked.own and leaves_trace(command, decision):
-            tx.request_id = asked.id
-        if isinstance(command, BOARD_COMMANDS):
-            from dibs.board.admin import administer
 
-            outcome = administer(self, tx, facts, command, decision)
-        else:
-            outcome = write(tx, facts.caller, facts, decision)
-        if asked.id is not None and tx.request_id is None:
-            keep_answer(tx, command, asked.id, outcome, decision.refusal)
-        return outcome
+def changeable(board: ReadableBoard) -> Board:
+    """The same board with the operations that change it."""
+    if isinstance(board, Board):
+        return board
+    same = Board(board.store, board.settings, board.backlog, board.user)
+    same.repository = board.repository
+    return same
 
 
 def prefetch_queries(
@@ -308,57 +286,156 @@ def prefetch_queries(
         return tuple(ahead)
     if request_id:
         ahead.append(("request", {"actor": actor, "id": request_id}))
-    if isinstance(command, TAKES_UP) and who.place is not None:
+    if command.spec.ends_the_dead and who.place is not None:
         ahead.append(("session", {"actor": actor, "name": who.session}))
     return tuple(ahead)
-
-
-def overlapping(facts: Facts, now: Instant) -> tuple[str, ...]:
-    """Warnings about overlapping scopes, where the board only warns: who may touch the same paths."""
-    from dibs.domain.refusals import scope_held
-
-    task = facts.task
-    assert task is not None, "a scope is a task's"
-    return tuple(
-        scope_held(task, rival, facts.actors[rival.actor], now).message for rival in facts.beside
-    )
 
 
 # Writing.
 
 
-def write(tx: WriteTransaction, caller: Caller, facts: Facts, decision: Decision) -> Outcome:
-    """Writes the events and the task row that they produce, in the same transaction."""
-    entries = []
-    task = facts.task
-    for event in decision.events:
-        if isinstance(event, e.Added):
-            task, entry = tx.add_task(event, caller)
-            if event.key == facts.fresh_key:
-                tx.give_out_key(int(event.key.rpartition("-")[2]))
-        else:
-            assert task is not None, "a task's event comes after its task"
-            assert isinstance(event, e.TaskEvent), event.verb
-            task, entry = tx.append(task, event, caller)
-        entries.append(entry)
-    changed = [write_change(tx, change, caller, entries) for change in decision.others]
-    if facts.last_number > tx.board.keys:
-        tx.give_out_key(facts.last_number)
+def carry_out(
+    board: Board, tx: WriteTransaction, caller: Caller, command: c.Command
+) -> Outcome | Refusal:
+    """One of several commands in one transaction: facts, decision, writes."""
+    facts = facts_for(tx, caller, command, board.settings)
+    decision = decide(facts)
+    if decision.refusal is not None:
+        return decision.refusal
+    return write(tx, facts, decision, board.store)
+
+
+def write(tx: WriteTransaction, facts: Facts, decision: Decision, store: Store) -> Outcome:
+    """Writes the events and the rows that they change, in the same transaction."""
+    caller, before = facts.caller, task_of(facts)
+    own = Change(before, decision.events)
+    task, entries = write_events(tx, own, caller, store)
+    changed = [write_change(tx, change, caller, entries, store) for change in decision.others]
+    give_out_keys(tx, facts, task)
     if decision.renews:
         assert task is not None, "only a task's lease is renewed"
         task = renew(task, tx.now)
-    if task is not None and task != facts.task and facts.task is not None:
+    if task is not None and before is not None and task != before:
         tx.save(task)
     task = next((other for other in changed if task and other.id == task.id), task)
     events = decision.events + tuple(e for change in decision.others for e in change.events)
     named = actors_named(tx, task, events)
+    if decision.actor is not None:
+        named = {caller.actor.id: caller.actor, **facts.actors, decision.actor.id: decision.actor}
     keys = {other.id: other.key for other in changed}
-    outcome = Outcome(caller, tx.now, task, tuple(entries), events, named, tx.skewed, keys=keys)
-    outcome = outcome.but(repeats=decision.repeats)
-    if facts.matches:
-        refs = tuple(match.listed.ref for match in facts.matches if match.outdated)
-        outcome = outcome.but(outdated=refs)
-    return outcome.but(said=overlapping(facts, tx.now)) if facts.beside else outcome
+    return Outcome(
+        caller,
+        tx.now,
+        task,
+        tuple(entries),
+        events,
+        named,
+        tx.skewed,
+        keys=keys,
+        repeats=decision.repeats,
+        actor=decision.actor,
+        warnings=overlapping(facts, tx.now),
+        outdated=outdated(facts),
+    )
+
+
+def write_events(
+    tx: WriteTransaction, change: Change, caller: Caller, store: Store
+) -> tuple[Task | None, list[Entry]]:
+    """Appends the events; the task after them, whose row is not written yet, and their ledger entries."""
+    task, entries = change.task, []
+    for event in change.events:
+        if isinstance(event, e.Added):
+            task, entry = tx.add_task(event, caller)
+        elif isinstance(event, e.TaskEvent):
+            assert task is not None, "a task's event comes after its task"
+            task, entry = tx.append(task, event, caller)
+        else:
+            entry = append_board_event(tx, caller, event, store)
+        entries.append(entry)
+    return task, entries
+
+
+def append_board_event(
+    tx: WriteTransaction, caller: Caller, event: Event, store: Store | None = None
+) -> Entry:
+    """Appends an event of the board itself, and changes its rows. `store`: it alone can set its clock."""
+    from dibs.domain.events import board as b
+
+    if isinstance(event, b.ActorRegistered):
+        tx.register(Actor(event.id, event.name, event.kind, event.tier))
+    elif isinstance(event, b.ActorChanged):
+        fields = event.named()
+        aliases = fields.pop("aliases")
+        tx.change_actor(Actor(**fields), aliases)
+    elif isinstance(event, b.Paused):
+        tx.pause(caller.actor.id, event.reason)
+    elif isinstance(event, b.Unpaused):
+        tx.pause(None, "")
+    elif isinstance(event, b.ClockSet):
+        assert store is not None, "only a command sets the clock"
+        store.set_clock(tx, event.by)
+    entry = tx.append_to_board(event, caller)
+    if isinstance(event, b.Approved):
+        tx.add_approval(entry.seq, event)
+    elif isinstance(event, b.Reopened):
+        tx.reopen(event.approval, entry.seq)
+    return entry
+
+
+def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -> None:
+    """Registers the caller, or another actor that it names."""
+    from dibs.domain.events.board import registration
+
+    for event in registration(actor or caller.actor):
+        append_board_event(tx, caller, event)
+
+
+def write_change(
+    tx: WriteTransaction, change: Change, caller: Caller, entries: list[Entry], store: Store
+) -> Task:
+    """Writes one of many changed tasks: its events and its row, or only that its lease is suspect."""
+    task, own = write_events(tx, change, caller, store)
+    entries += own
+    assert task is not None, "without a task the first event adds one"
+    if change.suspect is not None:
+        task = task.but(lease=lease_of(task).but(suspect=change.suspect))
+    if change.task is not None or len(change.events) > 1:
+        tx.save(task if change.task else task.but(version=1))
+    return task
+
+
+def task_of(facts: Facts) -> Task | None:
+    """The task that the facts are about, as it was read."""
+    task: Task | None = getattr(facts, "task", None)
+    return task
+
+
+def give_out_keys(tx: WriteTransaction, facts: Facts, task: Task | None) -> None:
+    """Counts the key numbers that were given out."""
+    if isinstance(facts, AddFacts) and task is not None and task.key == facts.fresh_key:
+        tx.give_out_key(int(task.key.rpartition("-")[2]))
+    elif isinstance(facts, IntakeFacts) and facts.last_number > tx.board.keys:
+        tx.give_out_key(facts.last_number)
+
+
+def outdated(facts: Facts) -> tuple[str, ...]:
+    """The refs of items whose tasks changed after their files were compared."""
+    if not isinstance(facts, SyncFacts):
+        return ()
+    return tuple(match.listed.ref for match in facts.matches if match.outdated)
+
+
+def overlapping(facts: Facts, now: Instant) -> tuple[str, ...]:
+    """Warnings about overlapping scopes, where the board only warns: who may touch the same paths."""
+    if not isinstance(facts, TaskFacts | ResetFacts) or not facts.beside:
+        return ()
+    from dibs.domain.refusals import scope_held
+
+    task = facts.task
+    return tuple(
+        scope_held(task, rival, facts.actor(rival.actor), now).message for rival in facts.beside
+    )
 
 
 def start_new_epoch(
@@ -373,49 +450,20 @@ def start_new_epoch(
     return False
 
 
-def write_change(
-    tx: WriteTransaction, change: Change, caller: Caller, entries: list[Entry]
-) -> Task:
-    """Writes one of many changed tasks: its events and its row, or only that its lease is suspect."""
-    task = change.task
-    for event in change.events:
-        if isinstance(event, e.Added):
-            task, entry = tx.add_task(event, caller)
-        else:
-            assert isinstance(event, e.TaskEvent), event.verb
-            assert task is not None, "a task's event comes after its task"
-            task, entry = tx.append(task, event, caller)
-        entries.append(entry)
-    assert task is not None, "without a task the first event adds one"
-    if change.suspect is not None:
-        task = task.but(lease=lease_of(task).but(suspect=change.suspect))
-    if change.task is not None or len(change.events) > 1:
-        tx.save(task if change.task else task.but(version=1))
-    return task
-
-
-def require_worktree_check(decision: Decision, left: LeftoverWork | None) -> None:
-    """Raises `LookFirst` before a lease is taken, unless the former holder's worktree was inspected."""
-    for event in decision.events:
-        ending = taken_by(event)
-        if left is None and ending and ending.worktree:
-            raise WorktreeCheckNeeded(ending)
-
-
 # Replays of earlier requests.
 
 
 def replayed(
-    tx: ReadTransaction, caller: Caller, command: c.Command, asked: PendingRequest
+    tx: ReadTransaction, caller: Caller, command: c.Command, request: PendingRequest
 ) -> Outcome | None:
-    request_id = asked.before
+    request_id = request.before
     if request_id is None:
         return None
     from dibs.board.requests import digest_of, rebuild_from_events, replay
 
     known = tx.request(caller.actor.id, request_id)
     if known is None:
-        return rebuild_from_events(tx, caller, request_id, asked.since) if asked.own else None
+        return rebuild_from_events(tx, caller, request_id, request.since) if request.own else None
     return replay(tx, caller, known, digest_of(caller, command), request_id)
 
 
@@ -447,7 +495,7 @@ def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) ->
     return LoggedRefusal(
         id=0,
         at=now,
-        verb=command.typed,
+        verb=command.spec.typed,
         task=getattr(command, "task", ""),
         actor=who.name,
         session=who.session,
@@ -458,4 +506,4 @@ def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) ->
 
 def lock_label(command: c.Command) -> str:
     """The command as shown to those who wait for the write lock."""
-    return f"{command.typed} {getattr(command, 'task', '')}".strip()
+    return f"{command.spec.typed} {getattr(command, 'task', '')}".strip()

@@ -142,7 +142,7 @@ def waits(_tx: ReadTransaction, task: Task) -> bool:
 def held_status(tx: ReadTransaction, task: Task, death: DeathEvidence | None) -> Held:
     """The state of a lease: one without a living holder is a cause of waiting, too."""
     lease = task.lease
-    assert lease is not None, "asked only of held tasks"
+    assert lease is not None, "called only for held tasks"
     if death is not None and death.token == task.token:
         return Held(task, f"stale: {death.cause}", SWEEP)
     if lease.live(tx.now):
@@ -227,11 +227,11 @@ def standing(tx: ReadTransaction, task: Task) -> Reason:
         author = tx.actor(task.author).name if task.author else "somebody"
         return Reason(f"waits for a review of {author}'s work", f"dibs accept {key}")
     if task.state == FAILED:
-        said = tx.last_note(task.id, e.Failed.verb) or tx.last_note(task.id, e.Released.verb)
+        note = tx.last_note(task.id, e.Failed.verb) or tx.last_note(task.id, e.Released.verb)
         used = task.attempts >= task.terms.max_attempts
         tried = f"{task.attempts} of {task.terms.max_attempts} attempts used"
         return Reason(
-            f"failed ({tried}): {briefly(said)}",
+            f"failed ({tried}): {briefly(note)}",
             f"dibs show {key}" if used else f"dibs retry {key}",
         )
     return Reason(shown(task.state), "" if task.state == COMPLETE else f"dibs show {key}")
@@ -244,18 +244,8 @@ def briefly(note: str) -> str:
 
 def reasons_not_offered(tx: ReadTransaction, task: Task, ground: ScopePolicy) -> Iterator[Reason]:
     """What keeps an open, unheld task from being offered."""
-    key = task.key
-    for cause in unmet(tx, task):
-        helps = f"dibs why {cause.key}"
-        if cause.state == DROPPED:
-            helps = f"dibs depend {key} --not-on {cause.key}"
-        yield Reason(f"waits for {cause.key} ({shown(cause.state)})", helps, cause.key)
-    yield from bars_of_the_file(task)
-    if task.parked_by is not None:
-        yield Reason(f"parked by {tx.actor(task.parked_by).name}", f"dibs unpark {key}")
-    if task.assignee is not None:
-        yield Reason(f"assigned to {tx.actor(task.assignee).name}", f"dibs unassign {key}")
-    yield from later_ones(tx, task)
+    if not tx.is_ready(task.id):
+        yield from bars(tx, task)
     yield from scope_bars(tx, task, ground)
     if not any(may_do(actor, task) for actor in tx.actors().values()):
         yield Reason(f"nobody is registered for it: {wanted(task)}", "dibs actor list")
@@ -263,18 +253,36 @@ def reasons_not_offered(tx: ReadTransaction, task: Task, ground: ScopePolicy) ->
         yield Reason(f"paused by {paused}", "dibs dispatch --resume")
 
 
+def bars(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
+    """What keeps an open, unheld task from being ready."""
+    key = task.key
+    for cause in unmet(tx, task):
+        helps = f"dibs why {cause.key}"
+        if cause.state == DROPPED and task.item is None:
+            helps = f"dibs depend {key} --not-on {cause.key}"
+        elif cause.state == DROPPED:
+            helps = "take it out of its item file, then: dibs sync"
+        yield Reason(f"waits for {cause.key} ({shown(cause.state)})", helps, cause.key)
+    yield from bars_of_the_file(task)
+    if task.parked_by is not None:
+        yield Reason(f"parked by {tx.actor(task.parked_by).name}", f"dibs unpark {key}")
+    if task.assignee is not None:
+        yield Reason(f"assigned to {tx.actor(task.assignee).name}", f"dibs unassign {key}")
+    yield from later_ones(tx, task)
+
+
 def bars_of_the_file(task: Task) -> Iterator[Reason]:
     """What its item file says against it, if it has one."""
     item = task.item
     if item is not None and item.gate:
-        yield Reason(f"its file lets nobody begin: {item.gate}", f"dibs show {task.key}")
+        yield Reason(f"its file blocks it: {item.gate}", f"dibs show {task.key}")
     if item is not None and item.locked:
         yield Reason(f"its file says that it is locked by {item.locked}", f"dibs show {task.key}")
 
 
 def later_ones(tx: ReadTransaction, task: Task) -> Iterator[Reason]:
     """Times that it must wait for."""
-    words = {"not before": task.terms.not_before, "tried in vain, rests until": task.rests_until}
+    words = {"not before": task.terms.not_before, "failed; next attempt at": task.rests_until}
     for word, until in words.items():
         if until is not None and until > tx.now:
             yield Reason(f"{word} {brief(until, tx.now)}", f"dibs claim {task.key}")
@@ -316,11 +324,11 @@ def idle(board: Board) -> str:
         ready = tx.tasks_ready(1)
         counts = tx.counts()
         open_ones = first_that_fit(tx, OPEN, lambda _tx, _task: True, SHOWN)
-    told = [
+    listed = [
         f"{count} {shown(state)}" for state, count in sorted(counts.items()) if state != COMPLETE
     ]
     if ready:
         return f"{ready[0].key} is ready, but not for you: dibs why {ready[0].key}"
     waiting = next((task for task in open_ones if task.lease is None), None)
     first = f"; {waiting.key} waits: dibs why {waiting.key}" if waiting else ""
-    return (", ".join(told) or "there are no open tasks") + first
+    return (", ".join(listed) or "there are no open tasks") + first

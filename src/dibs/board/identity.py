@@ -46,6 +46,9 @@ ANCESTORS = 4096
 """How many ancestor processes are searched. A caller below more of them counts as an agent."""
 
 
+LOOKED_AT = 5
+"""Leading words of a command line that may name dibs: interpreter, its options, script."""
+
 RUN = "DIBS_RUN"
 """The environment variable of everything below a `dibs run`: PID.STARTED of the run."""
 
@@ -124,7 +127,7 @@ def identify(
     email = git_email() if in_person else ""
     if email:
         return _person(email, given.session, around)
-    raise refused("no_identity", "nobody is named: who is calling?", harness=harness or None)
+    raise refused("no_identity", "no identity given", harness=harness or None)
 
 
 def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity:
@@ -166,8 +169,8 @@ def agents_run(around: CallerEnvironment, registry: Callable[[], Registry] | Non
     agent, whatever it claims.
 
     A harness is found by its process, which its hooks registered. A run is found by
-    ancestor processes, by the process session, or by the variable, which may belong to
-    another board. A person's own run makes nobody an agent.
+    ancestor processes, by the process session, or by the variable. That of another board is found
+    by its command line too. A person's own run makes nobody an agent.
     """
     marked, machine = marked_run(around), around.machine
     parents = ancestors(machine)
@@ -189,7 +192,20 @@ def agents_run(around: CallerEnvironment, registry: Callable[[], Registry] | Non
             return f"dibs run of {run.actor}, process {run.behind.process.pid}"
     agent = around.environment.get("DIBS_AGENT")
     is_known = any(run.behind.process == marked for run in found)
-    return f"dibs run of {agent}, as {RUN} says" if marked and agent and not is_known else ""
+    if marked and agent and not is_known:
+        return f"dibs run of {agent}, as {RUN} says"
+    other = next((one.pid for one in parents if is_agents_run(machine, one.pid)), 0)
+    return f"dibs run of an agent, process {other}" if other else ""
+
+
+def is_agents_run(machine: Machine, pid: int) -> bool:
+    """Whether a process is an agent's `dibs run`, of whichever board. Its command cannot change its words."""
+    words = machine.words(pid)
+    own = words[: words.index("--")] if "--" in words else words
+    if "run" not in own or "dibs" not in map(os.path.basename, own[:LOOKED_AT]):
+        return False
+    named = {word.partition("=")[0] for word in own} & {"--agent", "--as"}
+    return "--agent" in named or (not named and machine.has_variable(pid, "DIBS_AGENT"))
 
 
 def marked_run(around: CallerEnvironment) -> Process | None:
@@ -270,9 +286,7 @@ def _session(
             found = registered(name, process)
             if found:
                 return found
-    raise refused(
-        "no_session", f"{name} has no session here: which run of {name} is it?", actor=name
-    )
+    raise refused("no_session", f"no session given for {name}", actor=name)
 
 
 def ancestors(machine: Machine) -> list[Process]:

@@ -33,14 +33,19 @@ class Unreadable(Exception):  # noqa: N818 - the name says it already
 
 
 def read(path: str, limit: int = LIMIT) -> bytes:
-    """The contents of a file, links followed. Raises `Unreadable` beyond a limit, else `OSError`.
+    """The contents of a file, links followed. Raises `Unreadable` beyond a limit, else `OSError`."""
+    return read_with_stat(path, limit)[1]
+
+
+def read_with_stat(path: str, limit: int = LIMIT) -> tuple[os.stat_result, bytes]:
+    """As `read`, with the stat result of the opened file.
 
     Checks the type before opening: opening a device may have side effects.
     """
     _check_type(os.stat(path))
     file = os.open(path, _READ)
     try:
-        return contents(file, limit)[1]
+        return contents(file, limit)
     finally:
         os.close(file)
 
@@ -82,16 +87,16 @@ def _pieces(file: int, size: int) -> Iterator[bytes]:
 # Parsing.
 
 
-def toml(data: bytes) -> dict[str, Any]:
+def toml(data: bytes | str, depth: int = DEPTH) -> dict[str, Any]:
     """Raises `Unreadable`. Long dotted keys are refused first: parsing one takes quadratic time."""
     import tomllib
 
     try:
-        text = data.decode()
+        text = data if isinstance(data, str) else data.decode()
         if has_long_key(text):
             raise Unreadable(DEEP)
         stated = tomllib.loads(text)
-        shallow(stated)
+        shallow(stated, depth)
     except RecursionError:
         raise Unreadable(DEEP) from None
     except ValueError as error:

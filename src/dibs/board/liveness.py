@@ -5,10 +5,8 @@ People have no process. Only a process of the same kernel can be judged: elsewhe
 
 from __future__ import annotations
 
-from dibs.board.facts.task import Evidence
 from dibs.board.orphans import end_survivors
-from dibs.domain.commands import Sweep
-from dibs.domain.facts import DeathEvidence
+from dibs.domain.facts import DeathEvidence, Evidence
 from dibs.domain.model import HUMAN, Process
 from dibs.machine import UNKNOWN, is_certain
 
@@ -16,8 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dibs.board.execute import Board
-    from dibs.board.identity import Identity
+    from dibs.board.retry import ReadableBoard
     from dibs.domain.model import KeptProcess, Task, TaskKey
     from dibs.machine import Machine
     from dibs.storage.readiness import HeldByProcess
@@ -25,23 +22,23 @@ if TYPE_CHECKING:
 GONE, REBOOTED = "process gone", "host rebooted"
 
 
-def check_liveness(board: Board) -> Evidence:
+def check_liveness(board: ReadableBoard) -> Evidence:
     """Which processes behind leases are dead, and which are known to be alive."""
     return evidence_for(board, leases_of(board))
 
 
-def kill_orphans_of_dead(board: Board, key: TaskKey | None = None) -> Evidence:
+def kill_orphans_of_dead(board: ReadableBoard, key: TaskKey | None = None) -> Evidence:
     """The same for a command that acts on it: first kills the orphan processes of dead holders."""
     leases = leases_of(board, key)
-    seen = evidence_for(board, leases)
+    evidence = evidence_for(board, leases)
     for lease in leases:
-        if lease.task in seen.deaths and seen.deaths[lease.task].cause == GONE:
+        if lease.task in evidence.deaths and evidence.deaths[lease.task].cause == GONE:
             end_survivors(board.store.machine, lease.behind)
-    return seen
+    return evidence
 
 
 def lives(
-    board: Board, kept: Iterable[KeptProcess], *, ends_left: bool
+    board: ReadableBoard, kept: Iterable[KeptProcess], *, ends_left: bool
 ) -> dict[Process, bool | None]:
     """Whether the processes behind a session's own leases are alive; `None` for those that cannot be seen.
 
@@ -58,21 +55,7 @@ def lives(
     return found
 
 
-def sweep_dead_rival(board: Board, who: Identity, key: TaskKey, seen: Evidence) -> Evidence | None:
-    """Sweeps a lease that blocks the scope of another task, if its holder is dead.
-
-    All dead holders are swept with it, and nobody else. `seen`: who was swept before.
-    """
-    dead = check_liveness(board).deaths
-    with board.read() as tx:
-        task = tx.task(key)
-    if task is None or task.id not in dead or task.id in seen.deaths:
-        return None
-    board.execute(who, Sweep(limit=len(dead)))
-    return seen.but(deaths={**seen.deaths, **dead})
-
-
-def is_dead(board: Board, task: Task) -> bool:
+def is_dead(board: ReadableBoard, task: Task) -> bool:
     """Whether the holder of a task, as it was read, is known to be dead."""
     lease = task.lease
     if lease is None or not lease.bound:
@@ -81,7 +64,7 @@ def is_dead(board: Board, task: Task) -> bool:
     return death is not None and (death.token, death.renewed) == (task.token, lease.renewed)
 
 
-def leases_of(board: Board, key: TaskKey | None = None) -> list[HeldByProcess]:
+def leases_of(board: ReadableBoard, key: TaskKey | None = None) -> list[HeldByProcess]:
     """Leases of agents with a process, of all tasks or of one."""
     with board.read() as tx:
         task = None if key is None else tx.task(key)
@@ -92,7 +75,7 @@ def leases_of(board: Board, key: TaskKey | None = None) -> list[HeldByProcess]:
         ]
 
 
-def evidence_for(board: Board, leases: list[HeldByProcess]) -> Evidence:
+def evidence_for(board: ReadableBoard, leases: list[HeldByProcess]) -> Evidence:
     machine, one_kernel = board.store.machine, not board.store.remote
     causes = {lease: cause_of_death(machine, lease.process, one_kernel) for lease in leases}
     ended = board.backlog.deaths(board) if board.backlog is not None else {}

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dibs.board.callers import caller_of
 from dibs.board.facts.queue import claimable, who_paused
 from dibs.board.identity import Identity
-from dibs.domain.facts import Facts
 from dibs.domain.refusals import refused
 from dibs.domain.scopes.policy import BLOCK
 from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Mapping
 
-    from dibs.board.agents import Agent
     from dibs.board.execute import Board
+    from dibs.board.settings import Agent
     from dibs.domain.model import Caller, Task, TaskKey
     from dibs.domain.scopes.overlap import StepBudget
     from dibs.storage.transaction import ReadTransaction
@@ -81,17 +80,13 @@ def apart(
 
     found: list[Task] = []
     work = StepBudget()
-    for task in offered_to(tx, board, caller):
+    for task in claimable(tx, caller, board.settings.rules):
         if len(found) == most:
             break
         if not any(other.id == task.id or meets(board, task, other, work) for other in given):
             found.append(task)
             given.append(task)
     return found
-
-
-def offered_to(tx: ReadTransaction, board: Board, caller: Caller) -> Iterator[Task]:
-    return claimable(tx, Facts(caller, board.settings.rules, tx.board.epoch))
 
 
 def meets(board: Board, one: Task, other: Task, work: StepBudget) -> bool:

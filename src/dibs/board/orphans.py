@@ -13,6 +13,10 @@ from dibs.board.identity import ancestors
 from dibs.domain.model import LeaseProcess, Process
 from dibs.machine import UNKNOWN, Machine
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 PATIENCE = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 
@@ -30,13 +34,13 @@ def mark_of(process: Process) -> str:
 def end_survivors(machine: Machine, run: LeaseProcess, patience: float = PATIENCE) -> list[Process]:
     """Terminates everything that a run has started, except the caller. Returns what survives."""
     for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, KILLED)):
-        told: set[Process] = set()
+        signalled: set[Process] = set()
         deadline = time.monotonic() + seconds
         while (found := started_by(machine, run)) and time.monotonic() < deadline:
             for process in found:
-                if process not in told:
+                if process not in signalled:
                     send_signal(machine, process, number)
-                    told.add(process)
+                    signalled.add(process)
             time.sleep(POLL_INTERVAL)
     return started_by(machine, run)
 
@@ -49,11 +53,23 @@ def started_by(machine: Machine, run: LeaseProcess) -> list[Process]:
     """
     found = dict.fromkeys(machine.carrying(mark_of(run.process)))
     here = (machine.boot(), machine.namespace())
-    if (run.process.boot, run.process.namespace) == here and UNKNOWN not in here:
+    is_here = (run.process.boot, run.process.namespace) == here and UNKNOWN not in here
+    if is_here and leads_for(machine, run, found):
         members = machine.in_session(run.command, run.command_started, run.forks)
         found |= dict.fromkeys(members)
     spared = {os.getpid(), *(process.pid for process in ancestors(machine))} if found else set()
     return [process for process in found if process.pid not in spared]
+
+
+def leads_for(machine: Machine, run: LeaseProcess, marked: Container[Process]) -> bool:
+    """Whether the session may be that of the run's command. Others write to the board, so its word is no proof.
+
+    A command that is alive has the mark, or is a child of the run: the kernel kills it when the run dies.
+    """
+    leader = machine.process(run.command)
+    if leader is None or leader in marked:
+        return True
+    return machine.parent(run.command) == run.process.pid and bool(machine.lives(run.process))
 
 
 def send_signal(machine: Machine, process: Process, number: int) -> None:

@@ -29,7 +29,7 @@ class Outcome(Value):
     skewed: bool = False
     current: Task | None = None
     """The task as it is now, if this is a replayed answer to an earlier request."""
-    seen: Instant | None = None
+    read_at: Instant | None = None
     """When `current` was read."""
     actor: Actor | None = None
     """The actor that was set."""
@@ -38,8 +38,8 @@ class Outcome(Value):
     """The caller's earlier event that this command repeats: the same success again."""
     keys: Mapping[TaskId, TaskKey] = {}
     """Keys of the tasks that were changed beside the command's own task."""
-    said: tuple[str, ...] = ()
-    """Warnings for the user, such as about item files."""
+    warnings: tuple[str, ...] = ()
+    """For the user, such as about item files."""
     outdated: tuple[str, ...] = ()
     """Refs of items whose tasks changed after their files were compared: nothing was imported from them."""
 

@@ -54,7 +54,7 @@ def ownership_at(
 ) -> OwnershipInterval | None:
     """The ownership interval of the task at an instant, if it had one."""
     found = reversed(ownership_intervals(entries, clock, task))
-    return next((tenure for tenure in found if tenure.covers(instant)), None)
+    return next((interval for interval in found if interval.covers(instant)), None)
 
 
 def ownership_intervals(
@@ -92,8 +92,8 @@ def reset(found: list[OwnershipInterval], now: Instant, by: Duration) -> list[Ow
     instants start a new part.
     """
     cut = [
-        tenure.but(ended=now if tenure.ended is None else min(tenure.ended, now))
-        for tenure in found
+        interval.but(ended=now if interval.ended is None else min(interval.ended, now))
+        for interval in found
     ]
     if not found or found[-1].ended is not None:
         return cut
@@ -109,16 +109,16 @@ def reset(found: list[OwnershipInterval], now: Instant, by: Duration) -> list[Ow
 
 def with_lapses_of_later_parts(found: list[OwnershipInterval]) -> list[OwnershipInterval]:
     """Copies lapses back to earlier parts: an expiry may be recorded only after the clock was set."""
-    told: list[OwnershipInterval] = []
-    for tenure in reversed(found):
-        by = tenure.goes_on
+    result: list[OwnershipInterval] = []
+    for interval in reversed(found):
+        by = interval.goes_on
         if by is not None:
-            part = told[-1]
+            part = result[-1]
             after = tuple(
                 (later(start, Duration(-by)), end)
                 for start, end in part.lapses
                 if start < part.first
             )
-            tenure = tenure.but(lapses=tenure.lapses + after)  # noqa: PLW2901
-        told.append(tenure)
-    return told[::-1]
+            interval = interval.but(lapses=interval.lapses + after)  # noqa: PLW2901
+        result.append(interval)
+    return result[::-1]

@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.locate import Repository
     from dibs.board.retry import ReadableBoard, RetryingRead
@@ -75,24 +74,24 @@ def check_paths(
         actors = tx.actors() if ids else {}
         named = {number: actors[number] for number in ids}
         doubt = undecided(verdict.undecided) if verdict.undecided else None
-        seen = PathVerdict(verdict, known, named, tx.now, action, tuple(shared), doubt)
-        return doubted(seen)
+        found = PathVerdict(verdict, known, named, tx.now, action, tuple(shared), doubt)
+        return doubted(found)
 
 
-def doubted(seen: PathVerdict) -> PathVerdict:
+def doubted(found: PathVerdict) -> PathVerdict:
     """Adds a doubt if scopes use areas whose definitions could not be read.
 
     Whether a path is outside the caller's own scope is then unknown, too.
     """
-    known, ground = seen.known, seen.known.ground
+    known, ground = found.known, found.known.ground
     mine, others = (
         {area for one in held for area in ground.unknown(one.scope)}
         for held in (known.mine, known.rivals)
     )
     if not mine and not others:
-        return seen
-    verdict = seen.verdict.but(outside=()) if mine else seen.verdict
-    return seen.but(verdict=verdict, doubt=areas_unknown(ground.unread, sorted(mine | others)))
+        return found
+    verdict = found.verdict.but(outside=()) if mine else found.verdict
+    return found.but(verdict=verdict, doubt=areas_unknown(ground.unread, sorted(mine | others)))
 
 
 def read_for_guard(board: ReadableBoard, who: Identity | None) -> RetryingRead:
@@ -145,7 +144,7 @@ def known_to(tx: ReadinessQueries, board: ReadableBoard, who: Identity | None) -
 
 
 def holders(
-    board: Board, paths: Sequence[str]
+    board: ReadableBoard, paths: Sequence[str]
 ) -> tuple[list[tuple[str, ScopeReservation, Actor]], list[str], Instant]:
     """The holders of each path, live or expired, and the paths that nobody holds."""
     with board.read() as tx:

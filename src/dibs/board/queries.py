@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dibs.board.callers import caller_of
 from dibs.board.execute import Board
-from dibs.board.facts.task import facts_for, found
+from dibs.board.facts import facts_for
+from dibs.board.facts.task import found
 from dibs.board.identity import Identity
 from dibs.board.outcome import actors_named
 from dibs.board.ownership import ownership_at
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.decide.tasks import decide
 from dibs.domain.events import tasks as e
+from dibs.domain.guards import refusal_of
 from dibs.domain.instants import Instant, iso
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
@@ -23,15 +24,14 @@ from dibs.domain.model import (
     KeptNote,
     LoggedRefusal,
     Place,
-    Process,
     Task,
     TaskKey,
     Token,
     folded_name,
 )
-from dibs.domain.refusals import Refused, bad_argument, refused
-from dibs.domain.states import WORKABLE
+from dibs.domain.refusals import Refused, bad_argument
 from dibs.domain.values import Value
+from dibs.domain.verbs import WORKABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def is_free_for(board: Board, who: Identity) -> Callable[[ReadTransaction, Task]
         command = c.Claim(task.key)
         facts = facts_for(tx, caller, command, board.settings)
         own = task.lease is not None and task.lease.held_by(caller)
-        return not own and decide(facts, command, tx.now).refusal is None
+        return not own and refusal_of(facts) is None
 
     return wanted
 
@@ -271,18 +271,6 @@ def lost_by(board: Board, who: Identity) -> list[TaskKey]:
     with board.read() as tx:
         caller, _ = caller_of(tx, who, board.settings)
         return tx.tasks_lost_by(caller.actor.id, caller.holding_session)
-
-
-def session_of_process(board: Board, name: str, process: Process) -> str | None:
-    """The session of an actor that is tied to a process; refused if there are several."""
-    with board.read() as tx:
-        actor = tx.actor_named(name)
-        sessions = tx.sessions_of_process(process.boot, process.namespace, process.pid)
-    own = [s.name for s in sessions if actor and s.actor == actor.id and s.process == process]
-    if len(own) > 1:
-        which = ", ".join(sorted(own))
-        raise refused("no_session", f"{name} has several sessions here: {which}", actor=name)
-    return own[0] if own else None
 
 
 def now(board: Board) -> Instant:

@@ -35,9 +35,10 @@ def renew(board: ReadableBoard, who: Identity, tasks: Iterable[Task]) -> None:
     left = [key for key in keys if key not in done]
     if not left:
         return
+    from dibs.board.execute import changeable
     from dibs.domain.commands import Renew
 
-    whole = board.whole()
+    whole = changeable(board)
     for key in left:
         try:
             whole.execute(who, Renew(key))

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def digest_of(caller: Caller, command: c.Command) -> str:
     """The digest of a request: session, verb and payload. The same request id must have the same digest."""
-    asked = [caller.holding_session, command.verb, ledger.plain(command)]
-    return ledger.digest_of(ledger.canonical(asked))
+    payload = [caller.holding_session, command.verb, ledger.plain(command)]
+    return ledger.digest_of(ledger.canonical(payload))
 
 
 def encode_answer(outcome: Outcome, refusal: Refusal | None) -> str:
@@ -72,7 +72,7 @@ def rebuild_from_events(
     named = actors_named(tx, task, events) | actors_named(tx, current)
     return Outcome(
         caller, entries[0].at, task, entries, events, named, tx.skewed,
-        replayed=True, keys=keys, current=current, seen=tx.now,
+        replayed=True, keys=keys, current=current, read_at=tx.now,
     )  # fmt: skip
 
 
@@ -103,4 +103,4 @@ def replay(
     task: Task = ledger.build(Task, answer["task"])
     current = tx.task(task.key)
     named = actors_named(tx, task, events) | actors_named(tx, current)
-    return outcome.but(task=task, current=current, seen=tx.now, actors=named, skewed=tx.skewed)
+    return outcome.but(task=task, current=current, read_at=tx.now, actors=named, skewed=tx.skewed)

@@ -12,19 +12,55 @@ from dibs.storage.errors import BoardMoved, Interrupted, cannot_follow_move
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
     from types import TracebackType
-    from typing import TypeVar
+    from typing import Any, Protocol, TypeVar
 
-    from dibs.board.execute import Backlog, Board
+    from dibs.board.identity import Identity
     from dibs.board.locate import Repository
+    from dibs.board.outcome import Outcome
     from dibs.board.settings import Settings
+    from dibs.domain import commands as c
+    from dibs.domain.facts import DeathEvidence
+    from dibs.domain.model import ItemFile, Task, TaskId
     from dibs.storage.readiness import ReadinessQueries
     from dibs.storage.store import Store
     from dibs.storage.transaction import ReadTransaction
 
     Answered = TypeVar("Answered")
+
+    class Backlog(Protocol):
+        """The backlog's item files: read before a command that depends on them, written after its commit.
+
+        `board` is a `Board`, whose module imports this one.
+
+        `before` and `after` return warnings for the user. A file that cannot be
+        written waits for the next sync.
+        """
+
+        def before(self, board: Any, who: Identity, command: c.Command) -> tuple[str, ...]: ...
+
+        def after(self, board: Any, who: Identity, outcome: Outcome) -> tuple[str, ...]: ...
+
+        def read(self, board: Any, who: Identity) -> str:
+            """Imports every change in the files; returns one line that summarizes
+            it, or "" without changes.
+            """
+            ...
+
+        def paths(self, tx: ReadTransaction, tasks: Iterable[Task]) -> frozenset[str]:
+            """The paths of these tasks' item files, relative to the repository."""
+            ...
+
+        def where(self, board: Any, task: Task | None) -> ItemFile | None:
+            """The item file of a task, if it has one."""
+            ...
+
+        def deaths(self, board: Any) -> Mapping[TaskId, DeathEvidence]:
+            """Leases whose sessions have ended, according to a list that the backlog itself maintains."""
+            ...
+
 
 HOPS = 5
 """How many moves of a board are followed in a row."""
@@ -87,19 +123,19 @@ def retry_on_disconnect(
     """
     wait = board.settings.write_wait if wait is None else wait
     left = board.store.deadline - time.monotonic()
-    patience = Backoff(board.store.machine, Duration(int(min(wait, max(0, left * SECOND)))))
+    backoff = Backoff(board.store.machine, Duration(int(min(wait, max(0, left * SECOND)))))
     doubt: Interrupted | None = None
     while True:
         try:
             return act()
         except Interrupted as cut:
             doubt = cut if cut.refusal.facts.get("unknown") else doubt
-            if not patience.sleep_before_retry():
+            if not backoff.sleep_before_retry():
                 problem = doubt or cut
                 problem.retries_exhausted = True
                 raise problem from None
         except BoardMoved as moved:
-            if not patience.may_follow_move():
+            if not backoff.may_follow_move():
                 raise
             follow(board, moved)
 
@@ -113,7 +149,7 @@ def follow(board: ReadableBoard, moved: BoardMoved) -> None:
     """Switches to the store where the board is now. The first client there confirms
     the arrival of the move, if it is certain that the board left its old place.
     """
-    from dibs.board.backends import settings_in, store_of_record
+    from dibs.board.locate import settings_in, store_of_record
 
     store = store_of_record(moved, board.store, board.settings, board.user)
     try:
@@ -131,7 +167,7 @@ def check_is_there(source: Store, store: Store, moved: BoardMoved) -> None:
     """Refuses a wrong target: another machine has other folders, and a different
     board may be there by now.
     """
-    from dibs.board.backends import copier
+    from dibs.board.locate import copier
     from dibs.storage.copy import id_of
 
     uid = str(moved.refusal.facts["board"])
@@ -228,13 +264,3 @@ class ReadableBoard:
     def read_fast(self) -> RetryingFastRead:
         """A read transaction on the fast path, for callers that only need who holds what; SQLite has one."""
         return RetryingFastRead(self)
-
-    def whole(self) -> Board:
-        """The same board with the operations that change it."""
-        from dibs.board.execute import Board
-
-        if isinstance(self, Board):
-            return self
-        board = Board(self.store, self.settings, self.backlog, self.user)
-        board.repository = self.repository
-        return board

@@ -6,26 +6,20 @@ ledger; a handoff from one session to the next is.
 
 from __future__ import annotations
 
-from dibs.board.callers import caller_of, register
-from dibs.board.execute import start_new_epoch, write
-from dibs.board.facts.task import facts_for
-from dibs.board.identity import KnownRun
+from dibs.board.callers import caller_of
+from dibs.board.execute import carry_out, register, start_new_epoch
 from dibs.board.retry import retry_on_disconnect
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import decide
-from dibs.domain.model import HUMAN
 from dibs.domain.refusals import Refusal
 from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.outcome import Outcome
-    from dibs.domain.model import Caller, KeptProcess, LeaseProcess, Process, Session, Task, TaskKey
-    from dibs.storage.transaction import ReadTransaction, WriteTransaction
+    from dibs.domain.model import Caller, LeaseProcess, Task, TaskKey
+    from dibs.storage.transaction import WriteTransaction
 
 
 def register_session(board: Board, who: Identity) -> None:
@@ -141,64 +135,7 @@ def _hand_over(
 ) -> Outcome | Refusal:
     assert task.lease is not None, "it is held"
     handoff = c.Handoff(task.key, to=giver.actor.name, ttl=task.lease.ttl, reason=reason)
-    facts = facts_for(tx, giver, handoff, board.settings)
-    decision = decide(facts, handoff, tx.now)
-    if decision.refusal is not None:
-        return decision.refusal
-    write(tx, giver, facts, decision)
-    claim = c.Claim(task.key, reserve=True)
-    facts = facts_for(tx, heir, claim, board.settings)
-    return write(tx, heir, facts, decide(facts, claim, tx.now))
-
-
-# Lookups.
-
-
-class Registry:
-    """The sessions that a board knows."""
-
-    def __init__(self, board: Board) -> None:
-        self._board = board
-
-    def known(self, name: str, session: str) -> Session | None:
-        """The session of an agent, if it is registered or holds something."""
-        with self._board.read() as tx:
-            actor = tx.actor_named(name)
-            if actor is None or actor.kind == HUMAN:
-                return None
-            return tx.session(actor.id, session.partition("/")[0])
-
-    def of_process(self, process: Process) -> tuple[str, str] | None:
-        """The agent and session that are tied to a process; `None` if there are several."""
-        with self._board.read() as tx:
-            found = [
-                (actor.name, one.name)
-                for one in tx.sessions_of_process(process.boot, process.namespace, process.pid)
-                if one.process == process and (actor := tx.actor(one.actor)).kind != HUMAN
-            ]
-        return found[0] if len(found) == 1 else None
-
-    def harness_session(self, processes: Sequence[Process]) -> str:
-        """The agent's session whose harness, as its hooks registered it, is one of these; or ""."""
-        with self._board.read() as tx:
-            for process in processes:
-                for one in tx.sessions_of_process(process.boot, process.namespace, process.pid):
-                    if one.watched and one.process == process:
-                        agent = tx.actor(one.actor).name
-                        return f"session {one.name} of {agent}, process {process.pid}"
-        return ""
-
-    def runs(self, processes: Sequence[Process], session: int) -> list[KnownRun]:
-        """The `dibs run`s that these processes are, or whose command led this process session."""
-        machine = self._board.store.machine
-        with self._board.read() as tx:
-            kept = tx.runs_of_command(machine.boot(), machine.namespace(), session)
-            for process in processes:
-                found = tx.runs_of(process.boot, process.namespace, process.pid)
-                kept += [one for one in found if one.behind.process == process]
-            return [as_run(tx, one) for one in kept]
-
-
-def as_run(tx: ReadTransaction, kept: KeptProcess) -> KnownRun:
-    actor = tx.actor(kept.actor)
-    return KnownRun(actor.name, actor.kind == HUMAN, kept.behind)
+    handed = carry_out(board, tx, giver, handoff)
+    if isinstance(handed, Refusal):
+        return handed
+    return carry_out(board, tx, heir, c.Claim(task.key, reserve=True))

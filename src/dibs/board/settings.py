@@ -13,9 +13,9 @@ from os.path import join
 from dibs.domain import checks
 from dibs.domain.facts import Rules
 from dibs.domain.instants import HOUR, MINUTE, SECOND, Duration, exact
-from dibs.domain.model import GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER
+from dibs.domain.model import AREA, GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER, folded_name
 from dibs.domain.refusals import Refused, refused
-from dibs.domain.scopes.policy import AREA, BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, ScopePolicy
+from dibs.domain.scopes.policy import BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, ScopePolicy
 from dibs.domain.values import Value
 
 TYPE_CHECKING = False
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from dibs.board.agents import Agent
     from dibs.board.user_config import User
+
 
 FILE = "settings.toml"
 NORMAL, STRICT = "normal", "strict"
@@ -230,7 +230,7 @@ SETTINGS = {
     "dispatch.tick": Setting(
         _text(tick), exact, "how often dibs dispatch looks, if nothing changes"
     ),
-    "dispatch.max": Setting(number(most), str, "how many tasks its agents may hold together"),
+    "dispatch.max": Setting(number(most), str, "how many tasks its agents may hold in total"),
     "dispatch.grace": Setting(
         _text(_within(0, HOUR)), exact, "how long after a lease was seen expired it is ended"
     ),
@@ -373,8 +373,6 @@ def check_personal(where: str, key: str, value: Any) -> Any:
 
 def check_one(path: str, key: str, value: Any) -> Any:
     if key == "agents":
-        from dibs.board.agents import agents_of
-
         return agents_of(path, value)
     if key == "areas":
         return areas_of(path, value)
@@ -395,7 +393,7 @@ def areas_of(path: str, stated: Any) -> dict[str, tuple[str, ...]]:
                 raise refused("bad_setting", "it is a list of globs")
             checked = checks.scope(tuple(texts))
             if any(one.startswith(AREA) for one in checked):
-                raise refused("bad_setting", "an area stands for globs, not for areas")
+                raise refused("bad_setting", "an area lists globs, not other areas")
             found[checks.scope_path(f"{AREA}{name}")] = checked
         except Refused as problem:
             what = f"{path}: areas.{name} is {shown_value(globs)}: {problem}"
@@ -434,3 +432,108 @@ def read_file(folder: str) -> dict[str, Any]:
 
     check(folder)
     return read(path)
+
+
+# Agents: the tables `[agents.NAME]`.
+
+
+MOST = 100
+"""The limit of tasks that one agent may hold at a time."""
+
+RESERVED = "DIBS_"
+"""The prefix of variables that dibs itself sets for a worker: settings cannot override them."""
+
+
+class Agent(Value):
+    """How an agent is started, and with which terms it is registered at first use."""
+
+    name: str
+    command: tuple[str, ...]
+    tier: int | None = None
+    capabilities: tuple[str, ...] | None = None
+    max: int = 1
+    env: tuple[tuple[str, str], ...] = ()
+
+
+def _capabilities(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise refused("bad_setting", "it is a list of texts")
+    return checks.capabilities(tuple(value))
+
+
+def _most(value: int) -> int:
+    return checks.whole(value, "it", 1, MOST)
+
+
+def _environment(value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise refused("bad_setting", "it is a table of texts")
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name + text:
+            raise refused("bad_setting", f"{checks.quoted(name)} cannot be a variable")
+        if name.startswith(RESERVED):
+            raise refused("bad_setting", f"{name}: dibs itself sets the variables {RESERVED}*")
+    return tuple(value.items())
+
+
+def _nothing_or(show: Any) -> Any:
+    return lambda value: show(value) if value else "none"
+
+
+AGENT = {
+    "command": Setting(command_words, shown_words, "what works on a task: words, or one text"),
+    "tier": Setting(number(checks.tier), str, "its tier, when it is registered"),
+    "capabilities": Setting(
+        _capabilities, _nothing_or(", ".join), "its capabilities, when it is registered"
+    ),
+    "max": Setting(number(_most), str, "how many tasks it may hold at a time"),
+    "env": Setting(
+        _environment,
+        _nothing_or(lambda env: ", ".join(name for name, _ in env)),
+        "variables for its command; only their names are shown",
+    ),
+}
+
+
+def agents_of(path: str, tables: Any) -> tuple[Agent, ...]:
+    """The agents of a file; refuses the first problem."""
+    if not isinstance(tables, dict):
+        raise refused("bad_setting", f"{path}: agents is a table for each agent: [agents.NAME]")
+    found: dict[str, Agent] = {}
+    for name, table in tables.items():
+        agent = agent_of(path, name, table)
+        other = found.setdefault(folded_name(name), agent)
+        if other is not agent:
+            raise refused("bad_setting", f"{path}: {other.name} and {name} are one name")
+    return tuple(found.values())
+
+
+def agent_of(path: str, name: str, table: Any) -> Agent:
+    where = f"agents.{checks.short(name, checks.NAME_LENGTH)}"
+    try:
+        checks.actor_name(name)
+    except Refused as problem:
+        raise refused("bad_setting", f"{path}: [{where}]: {problem}", setting=where) from None
+    if not isinstance(table, dict):
+        raise refused("bad_setting", f"{path}: {where} is a table: [{where}]", setting=where)
+    values = {key: check_by(AGENT, path, f"{where}.{key}", key, table[key]) for key in table}
+    if "command" not in values:
+        what = f"{path}: [{where}] has no command: what is to be started?"
+        raise refused("bad_setting", what, setting=f"{where}.command")
+    return Agent(name, **values)
+
+
+def agent_rows(agents: tuple[Agent, ...]) -> list[tuple[str, str, bool, str]]:
+    """Each setting of each agent: its name, its value, whether it is stated, what it means."""
+    return [
+        (f"agents.{agent.name}.{key}", setting.show(value), key in stated_by(agent), setting.means)
+        for agent in agents
+        for key, setting in AGENT.items()
+        if (value := agent.named()[key]) is not None
+    ]
+
+
+def stated_by(agent: Agent) -> set[str]:
+    """The settings that differ from the defaults."""
+    defaults = Agent.defaults
+    return {key for key, value in agent.named().items() if value != defaults.get(key)}

@@ -13,14 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dibs.board.execute import Board
+    from dibs.board.retry import ReadableBoard
     from dibs.domain.model import Actor, ActorId, EndedStint, TaskKey
     from dibs.domain.periods import LocalDays
     from dibs.storage.transaction import ReadTransaction
     from dibs.timesheets.query import SheetQuery, Stint
     from dibs.timesheets.sheet import Sheet
 
-DAYS_TOLD = 31
+DAYS_LISTED = 31
 """How many days a preview of a correction lists; the rest are only counted."""
 
 AREA, CODE = WorkedStint.fields.index("area"), WorkedStint.fields.index("charge_code")
@@ -38,7 +38,9 @@ class Record(Value):
     """The one actor whose stints were requested (by any name), if so."""
 
 
-def worked(board: Board, since: Instant, until: Instant, actor: str | None = None) -> Record:
+def worked(
+    board: ReadableBoard, since: Instant, until: Instant, actor: str | None = None
+) -> Record:
     """All stints that overlap the period, by actor, then start; open ones last until now."""
     idle = board.settings.idle_after
     with board.read() as tx:
@@ -64,7 +66,7 @@ def actor_of(tx: ReadTransaction, name: str | None) -> Actor | None:
 
 
 def summed(
-    board: Board, asked: SheetQuery, local_days: LocalDays, actor: str | None = None
+    board: ReadableBoard, query: SheetQuery, local_days: LocalDays, actor: str | None = None
 ) -> Sheet:
     """The timesheet. Stints are aggregated as they are read; none is kept in memory."""
     from dibs.timesheets.sheet import make_sheet
@@ -72,17 +74,17 @@ def summed(
     with board.read() as tx:
         wanted = actor_of(tx, actor)
         names = {number: one.name for number, one in tx.actors().items()}
-        asked = asked.but(actor=wanted.id if wanted else None)
-        period = (asked.since, asked.until, asked.actor, board.settings.idle_after)
-        if {*needed(asked)} <= {*STINT}:
-            return make_sheet(tx.stints(*period), asked, local_days, names, STINT)
+        query = query.but(actor=wanted.id if wanted else None)
+        period = (query.since, query.until, query.actor, board.settings.idle_after)
+        if {*needed(query)} <= {*STINT}:
+            return make_sheet(tx.stints(*period), query, local_days, names, STINT)
         found: Iterable[Stint] = tx.stints_and_tasks(*period)
-        if "area" in needed(asked):
+        if "area" in needed(query):
             found = with_areas(found)
-        return make_sheet(found, asked, local_days, names)
+        return make_sheet(found, query, local_days, names)
 
 
-def refuse_unknown_code(board: Board, code: str | None) -> None:
+def refuse_unknown_code(board: ReadableBoard, code: str | None) -> None:
     """Refuses a charge code that the board never had, after a query found nothing: it is a typing error."""
     approved = board.settings.charge_codes
     if not code or code in approved:
@@ -123,7 +125,7 @@ class Before(Value):
     key: TaskKey
 
 
-def before(board: Board, number: int) -> Before:
+def before(board: ReadableBoard, number: int) -> Before:
     from dibs.board.facts.stints import task_of, unknown
 
     with board.read() as tx:
@@ -134,7 +136,7 @@ def before(board: Board, number: int) -> Before:
     raise unknown(number)
 
 
-def actor_called(board: Board, name: str) -> Actor | None:
+def actor_called(board: ReadableBoard, name: str) -> Actor | None:
     with board.read() as tx:
         return tx.actor_named(name)
 
@@ -148,14 +150,14 @@ class OnDay(Value):
 
 
 class Touched(Value):
-    """The days that a correction touches: the first `DAYS_TOLD`, and how many more there are."""
+    """The days that a correction touches: the first `DAYS_LISTED`, and how many more there are."""
 
     days: tuple[OnDay, ...]
     more: int
 
 
 def days_with(
-    board: Board, local_days: LocalDays, new: EndedStint, old: EndedStint | None
+    board: ReadableBoard, local_days: LocalDays, new: EndedStint, old: EndedStint | None
 ) -> Touched:
     both = [one for one in (old, new) if one is not None]
     since = min(one.started for one in both)
@@ -183,11 +185,11 @@ def days_with(
         for name, start, end in days
         if not all(outside(one.started, one.ended, start, end) for one in both)
     ]
-    told = tuple(
+    listed = tuple(
         OnDay(name, union(before, start, end), union(after, start, end))
-        for name, start, end in touched[:DAYS_TOLD]
+        for name, start, end in touched[:DAYS_LISTED]
     )
-    return Touched(told, len(touched) - len(told))
+    return Touched(listed, len(touched) - len(listed))
 
 
 def union(spans: Iterable[tuple[Instant, Instant]], since: Instant, until: Instant) -> Duration:
@@ -210,7 +212,7 @@ class Happened(Value):
     text: str = ""
 
 
-def moments(board: Board, actor: ActorId, since: Instant, until: Instant) -> list[Happened]:
+def moments(board: ReadableBoard, actor: ActorId, since: Instant, until: Instant) -> list[Happened]:
     """The claims, notes, ends and takeovers of one actor in a period, in order."""
     found: list[Happened] = []
     with board.read() as tx:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from errno import ENAMETOOLONG
 
-from dibs.board.limited_files import has_long_key
+from dibs.board.limited_files import Unreadable, read_with_stat, toml
 from dibs.domain import checks
 from dibs.domain.refusals import Refused, refused
 from dibs.storage import owners
@@ -30,57 +30,31 @@ def read(path: str) -> dict[str, Any]:
 
 
 def text_of(path: str) -> str:
+    """The text of a file of ours; "" if there is none."""
+    owners.check(path)
     try:
-        found = owners.read(path)
-    except OSError as error:
-        if error.errno == ENAMETOOLONG:
+        found, data = read_with_stat(path)
+        owners.check_opened(path, found)
+        return data.decode()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except (OSError, ValueError, Unreadable) as error:
+        if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
             return ""
-        raise unreadable(path, error) from None
-    try:
-        return "" if found is None else found.decode()
-    except ValueError as error:
         raise unreadable(path, error) from None
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
     if not text:
         return {}
-    import tomllib
-
-    if has_long_key(text):
-        raise too_deep(where)
     try:
-        stated = tomllib.loads(text)
-    except RecursionError:
-        raise too_deep(where) from None
-    except ValueError as error:
+        return toml(text, DEPTH_MAX)
+    except Unreadable as error:
         raise unreadable(where, error) from None
-    if depth_exceeds(stated, DEPTH_MAX):
-        raise too_deep(where)
-    return stated
-
-
-def depth_exceeds(stated: object, limit: int) -> bool:
-    """Whether tables and lists are nested deeper than `limit`; without recursion, which has its own limit."""
-    level = [stated]
-    for _ in range(limit):
-        level = [inner for outer in level for inner in inside(outer)]
-        if not level:
-            return False
-    return True
-
-
-def inside(value: object) -> list[Any]:
-    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [one for one in values if isinstance(one, dict | list)]
 
 
 def unreadable(where: str, error: Exception) -> Exception:
     return refused("bad_setting", f"{where} cannot be read: {checks.short(str(error))}")
-
-
-def too_deep(where: str) -> Exception:
-    return refused("bad_setting", f"{where} cannot be read: it is nested too deeply")
 
 
 # Editing one value; all other lines and comments stay as they are.

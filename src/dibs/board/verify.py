@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from dibs.board import approval
 from dibs.board.execute import Board
 from dibs.board.facts.task import found
 from dibs.domain import ledger
+from dibs.domain.checks import NUMBER_DIGITS, quoted
 from dibs.domain.events import board as board_events
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import Duration, Instant
+from dibs.domain.instants import MINUTE, Duration, Instant, iso, rough_duration
 from dibs.domain.ledger import Entry
 from dibs.domain.model import Actor, ActorId, Task
-from dibs.domain.refusals import Refused
+from dibs.domain.refusals import Refused, bad_argument
 from dibs.domain.values import Value
+from dibs.storage.store import Finding, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from dibs.storage.store import Finding
+    from dibs.domain.refusals import Refusal
     from dibs.storage.transaction import ReadTransaction
 
 
@@ -134,7 +138,7 @@ def task_faults(task: Task, tx: ReadTransaction, clock: list[Entry]) -> list[str
     if {one.key for one in tx.dependencies(task.id)} != folded.after:
         faults.append("its dependencies are not those of the ledger")
     if tx.allowances_of(task.id) != allowed_in(entries):
-        faults.append("what others may touch of it is not what the ledger says")
+        faults.append("its allowances are not those of the ledger")
     faults += note_faults(entries, tx, task)
     return [f"{task.key}: {fault}" for fault in faults]
 
@@ -180,22 +184,22 @@ def chain_faults(own: list[Entry], head: str, count: int) -> list[str]:
 
 def actor_faults(own: list[Entry], tx: ReadTransaction) -> list[str]:
     """Checks the actors against the board's events."""
-    said: dict[ActorId, Actor] = {}
+    recorded: dict[ActorId, Actor] = {}
     aliases: dict[ActorId, tuple[str, ...]] = {}
     for entry in own:
         event = entry.event
         if isinstance(event, board_events.ActorRegistered):
-            said[event.id] = Actor(event.id, event.name, event.kind, event.tier)
+            recorded[event.id] = Actor(event.id, event.name, event.kind, event.tier)
         elif isinstance(event, board_events.ActorChanged):
             fields = event.named()
             aliases[event.id] = fields.pop("aliases")
-            said[event.id] = Actor(**fields)
-    if said != tx.actors():
+            recorded[event.id] = Actor(**fields)
+    if recorded != tx.actors():
         return ["the board: its actors are not those of the ledger"]
     names = tx.names()
     wrong = [
         actor.name
-        for actor in said.values()
+        for actor in recorded.values()
         if sorted(names.get(actor.id, [])) != sorted((actor.name, *aliases.get(actor.id, ())))
         or any(tx.actor_named(name) != actor for name in names[actor.id])
     ]
@@ -243,3 +247,172 @@ def checkup(board: Board) -> Checkup:
             skewed=tx.skewed,
             future=future,
         )
+
+
+# Findings of `dibs doctor`.
+
+
+CLOCK_TOLERANCE = 5 * MINUTE
+
+SERVER_HINTS = {
+    "unreachable": "check that it runs, and that this machine can reach it",
+    "not_let_in": "check the role, its password and the database in the address",
+    "unaccepted_server": "a person accepts it: dibs config --adopt",
+    "moved_to_unaccepted": "a person accepts it: dibs config url ADDRESS",
+    "not_granted": "ask the owner of the database: dibs board grant ROLE",
+}
+"""Why a server cannot be reached or used, and where to look."""
+
+
+def findings(board: Board) -> list[Finding]:
+    seen = checkup(board)
+    ledger = seen.ledger
+    far = abs(seen.off) > CLOCK_TOLERANCE
+    return [
+        Finding("board", f"{seen.uid} in {seen.where}"),
+        *seen.health,
+        check(
+            "ledger",
+            "; ".join(ledger.faults[:10])
+            or f"sound; events: {ledger.events}, tasks: {ledger.tasks}",
+            fine=not ledger.faults,
+        ),
+        check("orphans", "; ".join(seen.orphans) or "none", fine=not seen.orphans),
+        check(
+            "clock",
+            f"{iso(seen.now)}; this machine's is {rough_duration(seen.off)} "
+            f"{'ahead' if seen.off >= 0 else 'behind'}"
+            + ("; it is implausible, and ignored" if seen.skewed else ""),
+            fine=not seen.skewed and not far,
+            level="wrong" if seen.skewed else "note",
+        ),
+        check(
+            "leases",
+            f"in the future: {', '.join(seen.future)}" if seen.future else "none is in the future",
+            fine=not seen.future,
+        ),
+        Finding("backups", "create one: dibs board backup FILE", "note"),
+    ]
+
+
+def of_settings(ignored: str) -> Finding:
+    """A finding that settings were found in a file where they have no effect."""
+    return Finding("settings", ignored, "note")
+
+
+def of_server(refusal: Refusal) -> Finding | None:
+    """A finding that the server cannot be reached or used, if the refusal is about that."""
+    look = SERVER_HINTS.get(refusal.code)
+    return None if look is None else check("server", f"{refusal.message}; {look}", fine=False)
+
+
+# The head of the ledger: one digest over all events, to be stored where nobody can change both.
+#
+# The chains of a ledger prove its rows, but whoever can write the file can recompute them, or cut off the last
+# events with everything that followed from them. A head that was stored elsewhere detects both. It is computed
+# on demand: no change of the board pays for it.
+
+
+DIGITS = frozenset("0123456789abcdef")
+LENGTH = 64
+
+
+class Head(Value):
+    """A digest of every event up to the number `seq`, and of their order."""
+
+    seq: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.digest}"
+
+
+class Compared(Value):
+    """A stored head, and how the ledger contradicts it; "" if it matches."""
+
+    head: Head
+    fault: str = ""
+
+
+class Proof(Value):
+    """The ledger verified by itself, and against stored heads."""
+
+    found: Verification
+    compared: tuple[Compared, ...]
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        return self.found.faults + tuple(one.fault for one in self.compared if one.fault)
+
+
+def head(board: Board) -> Head:
+    """The head of the ledger as it is now. The next event changes it."""
+    with board.read() as tx:
+        *_, last = heads(tx, ())
+        return last
+
+
+def prove(board: Board, kept: tuple[Head, ...]) -> Proof:
+    """Verifies the ledger, and that it continues from the state in which these heads were taken."""
+    with board.read() as tx:
+        return Proof(verified(tx), tuple(compare(tx, kept)))
+
+
+def heads(tx: ReadTransaction, wanted: Iterable[int]) -> Iterator[Head]:
+    """The heads of the ledger at these event numbers, as far as it reaches; the
+    last one is the current head.
+    """
+    stops, last = sorted(set(wanted), reverse=True), 0
+    digest = sha256(f"dibs 1\n{tx.board.uid}\n".encode())
+    for seq, of_event in tx.digests():
+        while stops and stops[-1] < seq:
+            yield Head(stops.pop(), digest.hexdigest())
+        digest.update(f"{seq} {of_event}\n".encode())
+        last = seq
+    yield Head(last, digest.hexdigest())
+
+
+def compare(tx: ReadTransaction, kept: tuple[Head, ...]) -> Iterator[Compared]:
+    """Compares in order of their numbers: the first mismatch shows between which events to look."""
+    found = {one.seq: one.digest for one in heads(tx, (one.seq for one in kept))}
+    last = max(found)
+    fits = 0
+    for one in sorted(kept, key=lambda one: one.seq):
+        if one.seq > last:
+            yield Compared(
+                one,
+                f"the ledger ends with event {last}, and the kept head is of event {one.seq}: "
+                "events are missing at its end",
+            )
+        elif found[one.seq] != one.digest:
+            since = f"after event {fits} and " if fits else ""
+            yield Compared(
+                one,
+                f"the kept head of event {one.seq} does not fit: the ledger was rewritten "
+                f"{since}not after event {one.seq}, or this is another board",
+            )
+        else:
+            fits = one.seq
+            yield Compared(one)
+
+
+def parse_heads(text: str) -> tuple[Head, ...]:
+    """Parses printed heads, one per line; skips empty lines and those that begin with #."""
+    lines = (line.strip() for line in text.splitlines())
+    heads = tuple(parse_head(line) for line in lines if line and not line.startswith("#"))
+    if not heads:
+        raise bad_argument("there is no kept head in it; dibs log --head prints one")
+    return heads
+
+
+def parse_head(text: str) -> Head:
+    seq, _, digest = text.partition(":")
+    if not is_head(text):
+        raise bad_argument(f"{quoted(text)} is not a head of a ledger; dibs log --head prints one")
+    return Head(int(seq), digest)
+
+
+def is_head(text: str) -> bool:
+    seq, _, digest = text.partition(":")
+    number = seq.isascii() and seq.isdigit() and len(seq) <= NUMBER_DIGITS
+    return number and len(digest) == LENGTH and set(digest) <= DIGITS

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dibs.board import queries
 from dibs.board.explain import why_it_waits
-from dibs.board.facts.queue import is_ready
 from dibs.board.facts.task import found
 from dibs.board.outcome import actors_named
 from dibs.board.retry import retry_on_disconnect
@@ -53,8 +52,8 @@ def change_counter(board: Board) -> int:
     return retry_on_disconnect(board, lambda: hash((board.store.where, board.store.pulse())))
 
 
-def wait_for_change(board: Board, felt: int, seconds: float) -> int:
-    """Waits until the change counter differs from `felt`, or until the timeout; returns the counter.
+def wait_for_change(board: Board, counter: int, seconds: float) -> int:
+    """Waits until the change counter differs from `counter`, or until the timeout; returns the counter.
 
     Read the counter before you read the board: a change during the read then counts as one. There is
     always a pause first: on a busy board something always changes, and nobody should poll without pause.
@@ -65,7 +64,7 @@ def wait_for_change(board: Board, felt: int, seconds: float) -> int:
         if rest > 0:
             board.store.listen(rest)
         now = change_counter(board)
-        if now != felt or rest <= 0:
+        if now != counter or rest <= 0:
             return now
 
 
@@ -155,14 +154,14 @@ def stream(board: Board, after: int, wanted: LogFilter, seconds: float = FOREVER
     left = countdown(board, seconds)
     while True:
         try:
-            felt = change_counter(board)
+            counter = change_counter(board)
             page = events_after(board, after, wanted=wanted)
             after = page.reached
             yield page
             while not page.more:
                 if left() <= 0:
                     return
-                if wait_for_change(board, felt, min(HEARTBEAT, left())) != felt:
+                if wait_for_change(board, counter, min(HEARTBEAT, left())) != counter:
                     break
                 yield page.but(lines=())
         except Interrupted:
@@ -180,7 +179,7 @@ def is_complete(_tx: ReadTransaction, task: Task) -> bool:
 GOALS: dict[str, Callable[[ReadTransaction, Task], bool]] = {
     "complete": is_complete,
     FREE: queries.is_free,
-    "ready": is_ready,
+    "ready": lambda tx, task: tx.is_ready(task.id),
 }
 
 LOST: dict[str, tuple[str, ...]] = {
@@ -199,7 +198,7 @@ def wait_until(board: Board, key: TaskKey, goal: str, seconds: float = FOREVER) 
     left = countdown(board, seconds)
     while True:
         try:
-            felt = change_counter(board)
+            counter = change_counter(board)
             seen = (
                 retry_on_disconnect(board, lambda: free_of_the_dead(board, key))
                 if goal == FREE
@@ -211,7 +210,7 @@ def wait_until(board: Board, key: TaskKey, goal: str, seconds: float = FOREVER) 
                 )
             if seen is not None:
                 return seen
-            wait_for_change(board, felt, min(left(), pause, LOOK if goal == FREE else FOREVER))
+            wait_for_change(board, counter, min(left(), pause, LOOK if goal == FREE else FOREVER))
         except Interrupted:
             if not keeps_waiting(left()):
                 raise

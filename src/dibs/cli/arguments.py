@@ -52,10 +52,10 @@ COMMAND = argument(
 """Everything after the first `--`, unparsed."""
 
 COMMON = (
-    argument("--agent", metavar="NAME", help="the agent that acts (or DIBS_AGENT)"),
-    argument("--as", metavar="NAME", dest="person", help="the person who acts"),
+    argument("--agent", metavar="NAME", help="act as this agent (or DIBS_AGENT)"),
+    argument("--as", metavar="NAME", dest="person", help="act as this person"),
     argument("--session", metavar="NAME", help="the session (or DIBS_SESSION)"),
-    argument("--request-id", metavar="ID", help="the same id gives the same answer"),
+    argument("--request-id", metavar="ID", help="retries with the same id return the same answer"),
     argument("--json", action="store_true", help="one JSON object instead of text"),
 )
 
@@ -154,7 +154,7 @@ def refuse_inapplicable(
         if here not in fits and read[each.dest] != each.default:
             *most, last = fits
             with_ = f"{', '.join(most)} or {last}" if most else last
-            raise bad_argument(f"{each.names[0]} goes with {with_}, not with {here}")
+            raise bad_argument(f"{each.names[0]} is for {with_}, not for {here}")
 
 
 def without(message: str, free: list[str]) -> str:
@@ -186,7 +186,7 @@ def parser(verb: str, means: str, arguments: tuple[Argument, ...]) -> ArgumentPa
     if COMMAND in arguments:
         made.usage = f"{made.format_usage()[len('usage: ') :].rstrip()} -- CMD ..."
         made.epilog = f"-- CMD ...: {COMMAND.options['help']}"
-    common = made.add_argument_group("with every verb")
+    common = made.add_argument_group("common options")
     for each in COMMON:
         common.add_argument(*each.names, **each.options)
     return made

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.board.identity import CallerEnvironment, Identity, IdentityOptions, agents_run, identify
+from dibs.board.command_builder import build
+from dibs.board.identity import Identity, IdentityOptions
 from dibs.board.locate import Place, locate
 from dibs.cli.arguments import Argument, argument
 from dibs.domain import checks
@@ -16,12 +17,19 @@ from dibs.domain.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, TypeVar
 
+    from dibs.board.callers import CallerContext
     from dibs.board.execute import Board
     from dibs.board.outcome import Outcome
     from dibs.domain.commands import Command
-    from dibs.domain.model import TaskKey, Token
+    from dibs.domain.model import ItemFile, Task, TaskKey
+
+    Kind = TypeVar("Kind", bound=Command)
+
+
+BEGIN = ("claimed", "taken_over", "forced", "bound", "started")
+"""Events after which somebody begins to work, and needs to know where the item is."""
 
 
 class VerbResult(Value):
@@ -72,17 +80,20 @@ def current_directory() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise refused("no_board", "the current directory is not there any more") from None
+        raise refused("no_board", "the current directory no longer exists") from None
 
 
 KEY = argument("key", metavar="KEY", help="the task, like T-42")
 TTL = argument("--ttl", metavar="TIME", help="how long the lease runs: 90s, 30m, 2h, 7d")
-TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease; it is checked")
+TOKEN = argument("--token", metavar="TOKEN", help="the token of your lease, to be checked")
 REASON = argument("--reason", metavar="TEXT", default="", help="why")
-NOTE = argument("--note", metavar="TEXT", default="", help="a note, kept with the task")
-WAIT = argument("--wait", metavar="TIME", help="wait so long for work: 30s, 10m")
-MOST = argument("--most", metavar="N", help="not if you hold as many tasks already")
-LIMIT = argument("--limit", metavar="N", default="100", help="how many at most (100)")
+NOTE = argument("--note", metavar="TEXT", default="", help="a note on the task")
+WAIT = argument("--wait", metavar="TIME", help="how long to wait for work: 30s, 10m")
+MOST = argument("--most", metavar="N", help="refuse if you already hold N tasks")
+ARGUMENT_OF = {"task": "key", "tasks": "keys"}
+"""The argument of a command's field, where their names differ."""
+
+LIMIT = argument("--limit", metavar="N", default="100", help="the maximum number (100)")
 
 
 class Call:
@@ -160,10 +171,8 @@ class Call:
         if settings is None or not settings.proposed:
             return ""
         names = ", ".join(settings.proposed)
-        what = "what starts programs or names servers counts only in your own configuration"
-        return (
-            f"{settings.proposed_in}: {names} ignored: {what}; to take it over: dibs config --adopt"
-        )
+        what = "programs and servers are only read from your own configuration"
+        return f"{settings.proposed_in}: {names} ignored: {what}; to adopt it: dibs config --adopt"
 
     @property
     def skewed(self) -> bool:
@@ -194,20 +203,8 @@ class Call:
         return checks.task_key(self["key"])
 
     @property
-    def ttl(self) -> Duration | None:
-        return None if self["ttl"] is None else checks.ttl(self["ttl"])
-
-    @property
     def wait(self) -> Duration | None:
         return None if self["wait"] is None else checks.duration(self["wait"], "the wait")
-
-    @property
-    def most(self) -> int | None:
-        return None if self["most"] is None else checks.whole(self["most"], "the most", 1, 10_000)
-
-    @property
-    def token(self) -> Token | None:
-        return None if self["token"] is None else checks.token(self["token"])
 
     @property
     def reason(self) -> str:
@@ -221,36 +218,28 @@ class Call:
     def limit(self) -> int:
         return checks.whole(self["limit"], "the limit", 1, 100_000)
 
+    def build(self, kind: type[Kind], **more: Any) -> Kind:
+        """Builds a command from the arguments of the same names, and those given here."""
+        given = {field: ARGUMENT_OF.get(field, field) for field in kind.fields if field not in more}
+        typed = {field: self[name] for field, name in given.items() if name in self.arguments}
+        return build(kind, **typed, **more)
+
     # Identity and execution.
 
     def who(self) -> Identity:
-        board = self.board
-
-        def registered(name: str, process: Any) -> str | None:
-            from dibs.board.queries import session_of_process
-
-            return session_of_process(board, name, process)
-
-        return identify(
-            IdentityOptions(self["agent"], self["person"], self["session"]),
-            self._around(),
-            strict=board.settings.identity == "strict",
-            registered=registered,
-            registry=self._registry,
+        return self._context().identify(
+            IdentityOptions(self["agent"], self["person"], self["session"])
         )
 
     def agents_run(self) -> str:
-        """Names the agent's `dibs run` that this process is part of, or ""."""
-        return agents_run(self._around(), self._registry)
+        """Names the agent's harness or `dibs run` that this process is part of, or ""."""
+        return self._context().agents_run()
 
-    def _around(self) -> CallerEnvironment:
-        machine = self.board.store.machine
-        return CallerEnvironment(os.environ, machine, self.place.repository, on_terminal())
+    def _context(self) -> CallerContext:
+        from dibs.board.callers import CallerContext
 
-    def _registry(self) -> Any:
-        from dibs.board.sessions import Registry
-
-        return Registry(self.board)
+        repository = self.place.repository
+        return CallerContext(self.board, os.environ, repository, on_terminal=on_terminal())
 
     @property
     def request_id(self) -> str | None:
@@ -260,13 +249,11 @@ class Call:
     def refuse_request_id(self) -> None:
         """Refuses --request-id for verbs that store no results: they are not idempotent."""
         if self["request_id"] is not None:
-            raise bad_argument(
-                "--request-id is of no use here: it would be done again all the same"
-            )
+            raise bad_argument("--request-id does not apply: this verb is not idempotent")
 
     def do(self, command: Command) -> VerbResult:
         """Executes a command and renders its outcome."""
-        return self.told(self.execute(command))
+        return self.render(self.execute(command))
 
     def execute(self, command: Command) -> Outcome:
         return self.board.execute(self.caller(command), command, self.request_id)
@@ -281,23 +268,38 @@ class Call:
                 self.board.log_refusal(impostor, command, problem.refusal)
             raise
 
-    def told(self, outcome: Outcome) -> VerbResult:
-        from dibs.cli.output import text
+    def render(self, outcome: Outcome) -> VerbResult:
+        from dibs.cli import text
 
         warnings = text.warnings(outcome)
+        item = self.item_of(outcome.task)
+        began = any(event.verb in BEGIN for event in outcome.events)
 
         def payload() -> dict[str, Any]:
             from dibs.output import payloads
 
-            return payloads.outcome(outcome, warnings)
+            return payloads.with_item(payloads.outcome(outcome, warnings), item)
 
-        return VerbResult(payload, text.outcome(outcome), warnings)
+        lines = text.outcome(outcome)
+        return VerbResult(
+            payload, (*lines, f"  item {item}") if item and began else lines, warnings
+        )
 
-    def render_with(self, outcome: Outcome, lines: tuple[str, ...], **told: Any) -> VerbResult:
+    def item_of(self, task: Task | None) -> ItemFile | None:
+        """The item file of a task, if it has one."""
+        backlog = self.board.backlog
+        return None if backlog is None else backlog.where(self.board, task)
+
+    def render_with(self, outcome: Outcome, lines: tuple[str, ...], **fields: Any) -> VerbResult:
         """Renders an outcome that is not about a task: with these lines and payload fields."""
-        from dibs.cli.output import text
+        from dibs.cli import text
         from dibs.output import payloads
 
         warnings = text.warnings(outcome)
-        payload = payloads.answer(**told, replayed=outcome.replayed, warnings=list(warnings))
+        payload = payloads.answer(**fields, replayed=outcome.replayed, warnings=list(warnings))
         return VerbResult(payload, lines, warnings)
+
+
+def executes(kind: type[Command]) -> Callable[[Call], VerbResult]:
+    """The function of a verb that only executes one command."""
+    return lambda call: call.do(call.build(kind))

@@ -9,9 +9,9 @@ from dibs.board import configure, settings
 from dibs.board.identity import CallerEnvironment, agents_run, harness_of
 from dibs.board.settings import Settings
 from dibs.board.toml_files import parse
+from dibs.cli import text as say
 from dibs.cli.arguments import argument
 from dibs.cli.call import Call, Verb, VerbResult
-from dibs.cli.output import text as say
 from dibs.domain.display import safe
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.machine import this_machine
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
 
 DEFAULT = "default"
-HINT = "to change one: dibs config SETTING VALUE, or dibs config --unset SETTING"
+HINT = "to change a setting: dibs config SETTING VALUE, or dibs config --unset SETTING"
 
 
 def config(call: Call) -> VerbResult:
     ways = [name for name in ("load", "unset", "key") if call[name] is not None]
     ways += ["adopt"] if call["adopt"] else []
     if len(ways) > 1:
-        raise bad_argument("one thing at a time: SETTING VALUE, --unset, --adopt or --load")
+        raise bad_argument("use only one of SETTING VALUE, --unset, --adopt, --load")
     if call["yes"] and not call["adopt"]:
-        raise bad_argument("--yes goes with --adopt")
+        raise bad_argument("--yes requires --adopt")
     if call["load"] is not None:
         return load(call)
     if call["adopt"]:
@@ -60,11 +60,11 @@ def show(call: Call, name: str | None) -> VerbResult:
     if name is not None:
         configure.setting_named(name)
         rows = [row for row in rows if row[0] == name or row[0].startswith(f"{name}.")]
-    told = {each: {"value": value, "source": where} for each, value, where, _ in rows}
+    listed = {each: {"value": value, "source": where} for each, value, where, _ in rows}
     lines = say.table(rows, ("SETTING", "VALUE", "FROM", "MEANS")) if rows else ("not set",)
     path = os.path.join(call.place.folder, settings.FILE)
     messages = tuple(problem.refusal.message for problem in wrong)
-    payload = payloads.answer(settings=told, file=path, wrong=list(messages))
+    payload = payloads.answer(settings=listed, file=path, wrong=list(messages))
     not_followed = tuple(wrong_in_committed(call.place, values))
     code = USAGE if wrong else 0
     return VerbResult(
@@ -143,15 +143,16 @@ def each_setting(values: Settings, sources: dict[str, str]) -> Iterator[tuple[st
         value = setting.show(getattr(values, field))
         yield name, value, sources.get(field, DEFAULT), setting.means
     if values.agents:
-        from dibs.board.agents import rows
+        from dibs.board.settings import agent_rows
 
-        for name, value, is_stated, means in rows(values.agents):
+        for name, value, is_stated, means in agent_rows(values.agents):
             yield name, value, sources["agents"] if is_stated else DEFAULT, means
 
 
 def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str, str, str]]:
     """The globs of each area and their source; the board's own settings take precedence."""
-    from dibs.opening import COMMITTED, committed_areas
+    from dibs.board.locate import COMMITTED
+    from dibs.opening import committed_areas
 
     committed, _ = committed_areas(call.place, values)
     areas = {name: (globs, COMMITTED) for name, globs in committed.items()}
@@ -172,10 +173,10 @@ def change(call: Call, name: str, text: str | None) -> VerbResult:
     setting = configure.setting_named(name)
     value = None if text is None else configure.typed(setting, text)
     where = configure.write(call.place, setting, value, lambda: call.board, call.who)
-    done = "set" if text is not None else "not set any more"
+    done = "set" if text is not None else "unset"
     lines: tuple[str, ...] = (f"{name} is {done}: {where}",)
     if name == "url" and call.place.url:
-        lines += ("DIBS_URL is set, and counts before it",)
+        lines += ("DIBS_URL is set, and takes precedence",)
     return VerbResult(payloads.answer(setting=name, file=where, set=text is not None), lines)
 
 
@@ -183,14 +184,14 @@ def check_person(call: Call) -> None:
     """Refuses agents: they may not set what starts programs, nor the rules that bind them."""
     mark = harness_of(os.environ)
     if mark:
-        what = f"settings are for people: {mark} says that this runs inside an agent's harness"
+        what = f"only people may change settings: {mark} shows that this runs inside an agent's harness"
         raise refused("in_harness", what, variable=mark)
     agent = call["agent"] or os.environ.get("DIBS_AGENT")
     if agent and call["person"] is None:
-        raise refused("people_only", "settings are for people", actor=agent)
+        raise refused("people_only", "only people may change settings", actor=agent)
     run = run_of_agent(call)
     if run:
-        what = f"settings are for people, and this is part of the {run}"
+        what = f"only people may change settings, and this is part of {run}"
         raise refused("in_harness", what, variable=run)
 
 
@@ -215,13 +216,13 @@ def adopt(call: Call) -> VerbResult:
             raise problem
     found = configure.proposals(call.place, board, committed_proposals(call.place))
     if not found:
-        return VerbResult(payloads.answer(adopted=[]), ("nothing is to be adopted",))
+        return VerbResult(payloads.answer(adopted=[]), ("nothing to adopt",))
     lines = tuple(safe(line) for line in map(shown, found))
     confirm(call, lines)
     done = list(configure.adopt(call.place, found, lambda: call.board))
-    told = [{"setting": name, "file": where} for name, where in done]
+    adopted = [{"setting": name, "file": where} for name, where in done]
     return VerbResult(
-        payloads.answer(adopted=told), tuple(f"{name} adopted: {w}" for name, w in done)
+        payloads.answer(adopted=adopted), tuple(f"{name} adopted: {w}" for name, w in done)
     )
 
 
@@ -237,7 +238,7 @@ def confirm(call: Call, lines: tuple[str, ...]) -> None:
     if call["yes"]:
         return
     if call["json"] or sys.stdin is None or not sys.stdin.isatty():
-        what = f"this would be copied to your own configuration: {'; '.join(lines)}: say --yes"
+        what = f"this would be copied to your own configuration: {'; '.join(lines)}; confirm with --yes"
         raise refused("unconfirmed", what)
     print(
         "\n".join(("to your own configuration:", *(f"  {line}" for line in lines))), file=sys.stderr
@@ -260,7 +261,7 @@ def load(call: Call) -> VerbResult:
     load_settings(call.board, text, call.who(), call["load"])
     where = call.board.store.where
     return VerbResult(
-        payloads.answer(board=where), (f"the settings of {where} are those of the file",)
+        payloads.answer(board=where), (f"loaded the settings of {where} from the file",)
     )
 
 
@@ -270,17 +271,19 @@ VERBS = {
         (
             argument("key", nargs="?", metavar="SETTING", help="the setting to show or to change"),
             argument("value", nargs="?", metavar="VALUE", help="its new value: people only"),
-            argument("--unset", metavar="SETTING", help="back to its default: people only"),
+            argument("--unset", metavar="SETTING", help="reset it to its default: people only"),
             argument(
                 "--adopt",
                 action="store_true",
-                help="copy what starts programs or names servers to your own configuration",
+                help="copy proposed programs and servers to your own configuration",
             ),
-            argument("--yes", action="store_true", help="with --adopt: do not ask"),
+            argument(
+                "--yes", action="store_true", help="with --adopt: do not ask for confirmation"
+            ),
             argument(
                 "--load",
                 metavar="FILE",
-                help="make these the settings of a board on a server: people only",
+                help="load the settings of a board on a server: people only",
             ),
         ),
     ),

@@ -16,9 +16,9 @@ from errno import ENOSPC
 
 from dibs.cli.arguments import argument
 from dibs.cli.call import Call, Verb, VerbResult
-from dibs.cli.output.text import table
+from dibs.cli.text import table
 from dibs.demo.crew import AGENTS, PEOPLE, Crew, person_environment
-from dibs.demo.fate import FaultInjector
+from dibs.demo.faults import FaultInjector
 from dibs.demo.story import Story, at_once, double_owners, verbs, worked
 from dibs.domain import checks
 from dibs.domain.refusals import Refused, refused
@@ -56,8 +56,8 @@ def demo(call: Call) -> VerbResult:
         if error.errno != ENOSPC:
             raise
         raise refused("disk_full", f"the disk is full: {error}") from None
-    told = story.named() | {"worked": {n: w.total_seconds() for n, w in story.worked.items()}}
-    payload = payloads.answer(ok=story.as_expected, seed=seed, **told)
+    facts = story.named() | {"worked": {n: w.total_seconds() for n, w in story.worked.items()}}
+    payload = payloads.answer(ok=story.as_expected, seed=seed, **facts)
     return VerbResult(payload, pages(story, seed), exit=0 if story.as_expected else REFUSED)
 
 
@@ -66,19 +66,19 @@ def signals_end_it() -> Iterator[None]:
     """Turns the first signal into an exception, so that the demo cleans up; ignores later ones."""
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in ends}
-    heard = [number for number in ends if before[number] != signal.SIG_IGN]
+    handled = [number for number in ends if before[number] != signal.SIG_IGN]
 
     def end(number: int, _frame: FrameType | None) -> None:
-        for each in heard:
+        for each in handled:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(ENDED_BY + number)
 
-    for number in heard:
+    for number in handled:
         signal.signal(number, end)
     try:
         yield
     finally:
-        for number in heard:
+        for number in handled:
             signal.signal(number, before[number])
 
 
@@ -94,16 +94,18 @@ def run(*command: str, folder: str | None = None) -> None:
             command, cwd=folder, env=environment, check=True, capture_output=True, text=True
         )
     except FileNotFoundError:
-        raise refused("bad_argument", f"the demo needs {command[0]}, and it is not there") from None
+        raise refused(
+            "bad_argument", f"the demo needs {command[0]}, which is not installed"
+        ) from None
     except subprocess.CalledProcessError as error:
         raise failed(command[0], error) from None
 
 
 def failed(program: str, error: subprocess.CalledProcessError) -> Refused:
     """A refusal with the program's own error message."""
-    said = checks.short(" ".join(str(error.stderr).split()) or f"exit {error.returncode}", 200)
-    message = f"{os.path.basename(program)} says: {said}"
-    if os.strerror(ENOSPC) in said or "disk is full" in said:
+    detail = checks.short(" ".join(str(error.stderr).split()) or f"exit {error.returncode}", 200)
+    message = f"{os.path.basename(program)} failed: {detail}"
+    if os.strerror(ENOSPC) in detail or "disk is full" in detail:
         return refused("disk_full", message)
     storage = error.returncode == STORAGE
     return refused("storage_failed" if storage else "bad_argument", message)
@@ -114,23 +116,23 @@ def play(folder: str, board: Board, seed: int, *, quiet: bool) -> Story:
     began = time.monotonic()
     screen = Screen(quiet=quiet)
     crew = Crew(folder, seed)
-    fate = FaultInjector(crew, board, random.Random(seed), screen.tell)  # noqa: S311 - not for secrets
+    injector = FaultInjector(crew, board, random.Random(seed), screen.report)  # noqa: S311 - not for secrets
     try:
         crew.start()
         done = False
         while not done and time.monotonic() - began < PATIENCE_SECONDS:
-            for said in crew.heard(TICK):
-                fate.record(said)
-            fate.inject()
+            for report in crew.collect(TICK):
+                injector.record(report)
+            injector.inject()
             counts = board.status().counts
-            screen.draw(progress(counts, fate), counts.get("complete", 0))
-            done = counts.get("complete", 0) == TASKS and fate.zombie_knows
+            screen.draw(progress(counts, injector), counts.get("complete", 0))
+            done = counts.get("complete", 0) == TASKS and injector.zombie_knows
     finally:
         crew.end()
         screen.end()
-    for said in crew.heard(0):
-        fate.record(said)
-    return story_of(board, crew, fate, time.monotonic() - began)
+    for report in crew.collect(0):
+        injector.record(report)
+    return story_of(board, crew, injector, time.monotonic() - began)
 
 
 class Screen:
@@ -141,7 +143,7 @@ class Screen:
         self._line = ""
         self._printed = 0
 
-    def tell(self, news: str) -> None:
+    def report(self, news: str) -> None:
         if self._quiet:
             return
         print(f"\r\033[K{self.cut(news)}" if sys.stderr.isatty() else news, file=sys.stderr)
@@ -175,16 +177,16 @@ class Screen:
         return line[: (columns or COLUMNS) - 1]
 
 
-def progress(seen: Mapping[str, int], fate: FaultInjector) -> str:
+def progress(seen: Mapping[str, int], injector: FaultInjector) -> str:
     done = seen.get("complete", 0)
     bar = "#" * (done * 20 // TASKS)
     return (
         f"[{bar:<20}] {done}/{TASKS} done, {seen.get('in_progress', 0)} held, "
-        f"{fate.takeovers} taken over, {fate.refusals} refused"
+        f"{injector.takeovers} taken over, {injector.refusals} refused"
     )
 
 
-def story_of(board: Board, crew: Crew, fate: FaultInjector, seconds: float) -> Story:
+def story_of(board: Board, crew: Crew, injector: FaultInjector, seconds: float) -> Story:
     events = board.log(limit=100_000)
     count = verbs(events)
     return Story(
@@ -192,11 +194,11 @@ def story_of(board: Board, crew: Crew, fate: FaultInjector, seconds: float) -> S
         complete=count["completed"],
         takeovers=count["taken_over"],
         forced=count["forced"],
-        killed=tuple(fate.killed),
-        zombie=fate.zombie,
-        zombie_refused=fate.zombie_knows,
+        killed=tuple(injector.killed),
+        zombie=injector.zombie,
+        zombie_refused=injector.zombie_knows,
         double_owners=double_owners(events),
-        at_once=at_once(fate.reports),
+        at_once=at_once(injector.reports),
         refusals=refusals(crew),
         worked=worked(events),
         faults=board.verify(),
@@ -207,8 +209,8 @@ def story_of(board: Board, crew: Crew, fate: FaultInjector, seconds: float) -> S
 def refusals(crew: Crew) -> dict[str, int]:
     import json
 
-    _, said, _ = crew.dibs("log", "--refused", "--limit", "10000", "--json")
-    found = Counter(line["code"] for line in json.loads(said)["refusals"])
+    _, output, _ = crew.dibs("log", "--refused", "--limit", "10000", "--json")
+    found = Counter(line["code"] for line in json.loads(output)["refusals"])
     return dict(sorted(found.items()))
 
 
@@ -236,6 +238,7 @@ def pages(story: Story, seed: int) -> tuple[str, ...]:
 
 VERBS = {
     "demo": Verb(
-        demo, (argument("--seed", metavar="N", help="play the same demo again; else a new one"),)
+        demo,
+        (argument("--seed", metavar="N", help="repeat the demo of this seed; else a new one"),),
     )
 }

@@ -8,8 +8,7 @@ from dibs.board import queries
 from dibs.board.locate import Place
 from dibs.cli.arguments import argument
 from dibs.cli.call import REASON, Call, OutputFailed, Verb, VerbResult
-from dibs.cli.output.progress import bar
-from dibs.cli.output.text import count
+from dibs.cli.text import count, progress_bar
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.display import safe
@@ -39,7 +38,7 @@ POLL_SECONDS = 0.5
 
 def sync(call: Call) -> VerbResult | Iterator[VerbResult | None]:
     if call["watch"] and (call["check"] or call["report"]):
-        raise bad_argument("--watch goes on by itself: neither --check nor --report goes with it")
+        raise bad_argument("--watch does not combine with --check or --report")
     if call["check"] and not has_database(call.place):
         return preview(call)
     backlog = backlog_of(call)
@@ -79,13 +78,14 @@ def backlog_of(call: Call) -> Backlog:
 
 
 def backlog_here(call: Call) -> Backlog:
+    from dibs.board.locate import BACKLOG_SIGNS
     from dibs.opening import backlog_here as found_here
 
     found = found_here(call.place)
     if found is None:
         raise refused(
             "no_backlog",
-            "there is no backlog here: no _kano/backlog, .claude/work-queue, .wg or backlog",
+            f"there is no backlog here: none of {', '.join(BACKLOG_SIGNS)}",
         )
     return found
 
@@ -115,7 +115,7 @@ def make_board(call: Call, found: Backlog) -> None:
     board, made = create_at(call.place, uid=lost)
     call.adopt(board)
     if call["board"] is not None and not made:
-        raise bad_argument("--board is for a board that is to be built anew; there is one here")
+        raise bad_argument("--board rebuilds a lost board, but there is one here")
     if made and lost:
         board.execute(call.who(), c.Sync((), rebuilt=True))
     keep_uid(call.place, queries.uid(board))
@@ -134,7 +134,7 @@ def options(call: Call) -> Options:
     from dibs.backlogs.report import Options
 
     everything = call["check"] or bool(call["report"])
-    return Options(call["check"], everything, call["strict"], bar("items", at_least=200))
+    return Options(call["check"], everything, call["strict"], progress_bar("items", at_least=200))
 
 
 def watch(call: Call, backlog: Backlog) -> Iterator[VerbResult | None]:
@@ -146,7 +146,7 @@ def watch(call: Call, backlog: Backlog) -> Iterator[VerbResult | None]:
 
     who, first = call.who(), True
     while True:
-        felt = watching.change_counter(call.board)
+        counter = watching.change_counter(call.board)
         report = run(backlog, call.board, who, options(call))
         worth = report.added or report.changed or report.written or report.brought_back
         if first or worth:
@@ -154,15 +154,16 @@ def watch(call: Call, backlog: Backlog) -> Iterator[VerbResult | None]:
         else:
             yield None
         first = False
-        watching.wait_for_change(call.board, felt, POLL_SECONDS)
+        watching.wait_for_change(call.board, counter, POLL_SECONDS)
         time.sleep(POLL_SECONDS)
 
 
 def sync_result(report: Report, *, check: bool) -> VerbResult:
-    payload = report.named() | {
+    payload = report.but(skipped=(), finished=()).named() | {
         "problems": [problem.named() for problem in report.problems],
         "checked": check,
     }
+    del payload["skipped"], payload["finished"]  # the report file has them
     failed = 1 if report.unwritten else 0
     return VerbResult(payloads.answer(sync=payload), tuple(lines(report, check=check)), exit=failed)
 
@@ -171,14 +172,17 @@ def lines(report: Report, *, check: bool) -> Iterator[str]:
     would = "would be " if check else ""
     yield (
         f"{count(report.items, 'item')} in {count(report.files, 'file')}: "
-        f"{report.added} {would}taken in, {report.changed} {would}changed, "
+        f"{report.added} {would}imported, {report.changed} {would}changed, "
         f"{count(report.written, 'file')} {would}written"
     )
     if report.brought_back:
-        yield f"{count(report.brought_back, 'lease')} brought back from the files, under new tokens"
-    if report.healed:
-        healed = several(report.healed)
-        yield f"healed {count(len(report.healed), 'stale claim')}: {healed}"
+        yield f"{count(report.brought_back, 'lease')} restored from the files, with new tokens"
+    for claims, noun, done in (
+        (report.adopted, "claim", "adopted"),
+        (report.healed, "stale claim", "healed"),
+    ):
+        if claims:
+            yield f"{count(len(claims), noun)} {would}{done}: {several(claims)}"
     yield from problem_lines(report.problems, "dibs sync --report FILE lists them all")
     yield from (f"  {proposal}" for proposal in report.proposals)
 
@@ -191,12 +195,20 @@ def problem_lines(
         yield f"  and {len(problems) - SHOWN} more: {more}"
 
 
+def report_lines(report: Report) -> Iterator[str]:
+    """What was odd, what was skipped, and, apart, what is finished."""
+    yield from map(str, (*report.problems, *report.skipped, *report.proposals))
+    if report.finished:
+        yield f"\nfinished: {count(len(report.finished), 'item')}"
+        yield from (f"  {line}" for line in report.finished)
+
+
 def write_report(path: str, report: Report) -> None:
     try:
         with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(f"{line}\n" for line in (*report.problems, *report.proposals))
+            file.writelines(f"{line}\n" for line in report_lines(report))
     except OSError as error:
-        what = f"the files are in step, but the report cannot be written to {path}"
+        what = f"the files are synced, but the report cannot be written to {path}"
         raise refused("output_lost", f"{what}: {error.strerror}") from None
 
 
@@ -214,18 +226,20 @@ def import_(call: Call) -> VerbResult:
         known = ", ".join((OWN, *FORMATS))
         raise bad_argument(f"the format is {checks.quoted(call['format'])}; it is one of {known}")
     if call["reason"]:
-        raise bad_argument(f"--reason goes with --format {OWN}")
+        raise bad_argument(f"--reason requires --format {OWN}")
     path = call["file"]
     try:
         items, problems = FORMATS[call["format"]](contents(path), path)
     except Unreadable as error:
         raise bad_argument(f"{path} cannot be read as {call['format']}: {error}") from None
     items = [known_by(item) for item in items]
-    progress = bar("items", at_least=200)
-    done = import_items(call.board, call.who(), items, progress, check=call["check"])
+    progress = progress_bar("items", at_least=200)
+    done = import_items(
+        call.board, call.who(), items, progress, check=call["check"], update=call["update"]
+    )
     problems = [*problems, *done.problems]
     would = "would be " if call["check"] else ""
-    first = f"{count(done.items, 'item')}: {done.added} {would}taken in, {done.known} known already"
+    first = f"{count(done.items, 'item')}: {done.added} {would}imported, {done.known} already known"
     payload = done.named() | {
         "problems": [one.named() for one in problems],
         "checked": call["check"],
@@ -249,17 +263,17 @@ def import_board(call: Call) -> VerbResult:
     """Imports a whole board, by the rules of a restore."""
     from dibs.board.transfer.export import import_board as run
 
-    if call["check"]:
-        raise bad_argument(f"--check does not go with --format {OWN}")
+    if call["check"] or call["update"]:
+        raise bad_argument(f"--check and --update do not combine with --format {OWN}")
     name, stream = call["file"], None
     if name == "-":
         name, stream = "standard input", standard_input()
     if not is_own(name, stream):
         raise bad_argument(
-            f"{name} is no export of dibs; say --format beads, github or taskwarrior"
+            f"{name} is not an export of dibs; use --format beads, github or taskwarrior"
         )
     place = call.board_or_none()
-    done = run(place, name, call.who(), call.reason, bar("rows"), stream)
+    done = run(place, name, call.who(), call.reason, progress_bar("rows"), stream)
     line = (
         f"{done.target} is as it was in {done.source}; every lease has ended, and tokens begin "
         f"with {done.epoch}"
@@ -291,12 +305,12 @@ def export(call: Call) -> VerbResult | Iterator[VerbResult | None]:
     if call["events"]:
         return export_events(call)
     if call["since"] is not None or call["task"] is not None:
-        raise bad_argument("--since and --task go with --events")
+        raise bad_argument("--since and --task require --events")
     if call["file"] is None:
         raise bad_argument("the following arguments are required: FILE")
     if call["file"] == "-":
         return export_here(call)
-    done = run(call.board, call["file"], bar("rows"))
+    done = run(call.board, call["file"], progress_bar("rows"))
     line = f"{count(done.tasks, 'task')} and {count(done.events, 'event')} written to {done.target}"
     return VerbResult(payloads.answer(file=done.target, **done.named()), (line,))
 
@@ -306,7 +320,7 @@ def export_here(call: Call) -> VerbResult:
     from dibs.board.transfer.export import export_to
 
     if call["json"]:
-        raise bad_argument("--json prints an answer, and - the export: to which of them?")
+        raise bad_argument("--json does not combine with -, which prints the export")
     sys.stdout.flush()
     done = export_to(call.board, StdoutWriter())  # type: ignore[arg-type]  # it only writes
     return VerbResult(payloads.answer(**done.named()))
@@ -349,7 +363,7 @@ def export_events(call: Call) -> VerbResult | Iterator[VerbResult | None]:
     pages = cloudevents.pages(call.board, queries.uid(call.board), since, task)
     if call["file"] in (None, "-"):
         if call["json"]:
-            raise bad_argument("--json prints an answer, and - the events: to which of them?")
+            raise bad_argument("--json does not combine with -, which prints the events")
         return (VerbResult({}, file=text) for text, _ in pages)
     from dibs.board.transfer.scratch import new_file
 
@@ -396,11 +410,11 @@ VERBS = {
     "sync": Verb(
         sync,
         (
-            argument("--watch", action="store_true", help="go on until interrupted"),
-            argument("--check", action="store_true", help="only say what would be done"),
-            argument("--report", metavar="FILE", help="write all that was odd to a file"),
+            argument("--watch", action="store_true", help="keep syncing until interrupted"),
+            argument("--check", action="store_true", help="only show what would be done"),
+            argument("--report", metavar="FILE", help="write all problems to a file"),
             argument(
-                "--board", metavar="ID", help="the lost board that the files name: build it anew"
+                "--board", metavar="ID", help="rebuild the lost board that the files refer to"
             ),
             argument("--strict", action="store_true", help="stop at a file that cannot be read"),
         ),
@@ -408,11 +422,16 @@ VERBS = {
     "import": Verb(
         import_,
         (
-            argument("file", metavar="FILE", help="what was exported; - for standard input"),
+            argument("file", metavar="FILE", help="the exported file; - for standard input"),
             argument(
                 "--format", metavar="NAME", default=OWN, help="dibs, beads, github or taskwarrior"
             ),
-            argument("--check", action="store_true", help="only say what would be done"),
+            argument("--check", action="store_true", help="only show what would be done"),
+            argument(
+                "--update",
+                action="store_true",
+                help="change known tasks as the other tool has them",
+            ),
             REASON,
         ),
     ),
@@ -423,15 +442,13 @@ VERBS = {
                 "file",
                 nargs="?",
                 metavar="FILE",
-                help="a file that is not there; - for standard output",
+                help="a new file; - for standard output",
             ),
             argument(
                 "--events", action="store_true", help="only the ledger, as CloudEvents; FILE or -"
             ),
-            argument(
-                "--since", metavar="SEQ", help="with --events: after the event of this number"
-            ),
-            argument("--task", metavar="KEY", help="with --events: of one task"),
+            argument("--since", metavar="SEQ", help="with --events: only events after this number"),
+            argument("--task", metavar="KEY", help="with --events: only events of this task"),
         ),
     ),
     "shellenv": Verb(shellenv),

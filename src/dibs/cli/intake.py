@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import stat
 import sys
 
+from dibs.board.command_builder import build
+from dibs.board.outcome import task_events
 from dibs.cli.arguments import COMMON, argument, refuse_inapplicable
 from dibs.cli.call import Call, Verb, VerbResult
-from dibs.cli.tasks import SCOPE, TERMS, changed, each, terms
+from dibs.cli.tasks import SCOPE, TERMS, given_terms, new_terms
+from dibs.cli.text import count, progress_bar
 from dibs.domain import checks
 from dibs.domain import commands as c
+from dibs.domain.checks import TITLE_LENGTH
 from dibs.domain.events import tasks as e
 from dibs.domain.model import Task
-from dibs.domain.refusals import bad_argument, refused
-from dibs.intake.request import PAYLOAD_MAX, BadPayload, IntakeRequest, NoRequest, build_request
+from dibs.domain.refusals import Refused, bad_argument, refused, several
+from dibs.intake.bulk import Problem, read_requests
+from dibs.intake.request import (
+    PAYLOAD_MAX,
+    BadPayload,
+    IntakeRequest,
+    NoRequest,
+    add_arguments,
+    build_request,
+)
 from dibs.output import payloads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any, BinaryIO, Self
 
     from dibs.board.outcome import Outcome
+    from dibs.cli.call import Call
+    from dibs.intake.request import IntakeRequest
 
-SAID, GITHUB, EMAIL, MAP, FROM = "a single request", "--github", "--email", "--map", "--from"
+
+SINGLE, GITHUB, EMAIL, MAP, FROM = "a single request", "--github", "--email", "--map", "--from"
 WAYS = {"github": GITHUB, "email": EMAIL, "map": MAP, "file": FROM}
 """Options that name the source of a payload; without any, the request is given on the command line."""
 
 HOMES = {
-    "channel": (SAID, MAP, FROM),
-    "ref": (SAID,),
-    "url": (SAID,),
-    "title": (SAID, GITHUB, EMAIL, MAP),
-    "delivery": (SAID, GITHUB, EMAIL, MAP),
-    "request_id": (SAID, GITHUB, EMAIL, MAP),
+    "channel": (SINGLE, MAP, FROM),
+    "ref": (SINGLE,),
+    "url": (SINGLE,),
+    "title": (SINGLE, GITHUB, EMAIL, MAP),
+    "delivery": (SINGLE, GITHUB, EMAIL, MAP),
+    "request_id": (SINGLE, GITHUB, EMAIL, MAP),
     "event": (GITHUB,),
     "signature": (GITHUB,),
     "secret_file": (GITHUB,),
@@ -39,27 +58,25 @@ HOMES = {
 """The sources that each option goes with: what the payload contains must not be given again."""
 
 
-CUT = f"the title is longer than {checks.TITLE_LENGTH} characters: it is cut"
+CUT = f"the title is longer than {checks.TITLE_LENGTH} characters and was cut"
 
 
 def intake(call: Call) -> VerbResult | Iterator[VerbResult]:
     ways = [way for way in WAYS if call[way] not in (None, False)]
     if len(ways) > 1:
-        raise bad_argument(f"{WAYS[ways[0]]} and {WAYS[ways[1]]} do not go together")
-    here = WAYS[ways[0]] if ways else SAID
+        raise bad_argument(f"{WAYS[ways[0]]} and {WAYS[ways[1]]} do not combine")
+    here = WAYS[ways[0]] if ways else SINGLE
     refuse_inapplicable(call.arguments, (*VERBS["intake"].arguments, *COMMON), HOMES, here)
     try:
         if ways == ["file"]:
-            from dibs.cli.bulk import in_bulk
-
-            return in_bulk(call, command_of)
-        ask = read_request(call, ways[0] if ways else "")
+            return in_bulk(call)
+        request = read_request(call, ways[0] if ways else "")
     except BadPayload as problem:
-        raise bad_argument(f"this cannot be taken in: {problem.what}") from None
-    if isinstance(ask, NoRequest):
-        line = f"nothing to take in: {ask.why}"
-        return VerbResult(payloads.answer(task=None, created=False, why=ask.why), (line,))
-    return taken_in(call, command_of(call, ask), ask)
+        raise bad_argument(f"this request is invalid: {problem.what}") from None
+    if isinstance(request, NoRequest):
+        line = f"nothing to add: {request.why}"
+        return VerbResult(payloads.answer(task=None, created=False, why=request.why), (line,))
+    return take_in(call, command_of(call, request), request)
 
 
 def read_request(call: Call, way: str) -> IntakeRequest | NoRequest:
@@ -79,7 +96,7 @@ def read_request(call: Call, way: str) -> IntakeRequest | NoRequest:
         from dibs.intake import mapped
 
         if not call["channel"]:
-            raise bad_argument("--map needs --channel NAME: where does it come from?")
+            raise bad_argument("--map requires --channel NAME")
         return mapped.read(
             call["channel"], mapped.paths_of(pairs(call["map"])), payload(), delivery
         )
@@ -112,7 +129,7 @@ def payload(most: int = PAYLOAD_MAX) -> bytes:
 def check_signature(call: Call, body: bytes) -> None:
     """Checks the signature, if one is given; each line of the secret file is one secret."""
     if bool(call["signature"]) != bool(call["secret_file"]):
-        raise bad_argument("--signature and --secret-file go together")
+        raise bad_argument("--signature requires --secret-file, and the reverse")
     if not call["signature"]:
         return
     from dibs.intake.signatures import NotSigned, check_github
@@ -125,7 +142,7 @@ def check_signature(call: Call, body: bytes) -> None:
     try:
         check_github(body, call["signature"], secrets)
     except NotSigned as problem:
-        raise refused("not_signed", f"the signature is not right: {problem.what}") from None
+        raise refused("not_signed", f"the signature is invalid: {problem.what}") from None
 
 
 def pairs(given: list[str]) -> dict[str, object]:
@@ -139,37 +156,28 @@ def pairs(given: list[str]) -> dict[str, object]:
     return found
 
 
-def command_of(call: Call, ask: IntakeRequest) -> c.Add:
-    title = ask.title if call["title"] is None else checks.title(call["title"])
-    return c.Add(
-        terms(call, title),
-        checks.scope(each(call["scope"])),
-        channel=ask.channel,
-        origin_ask_ref=ask.ref,
-        url=ask.url,
-        digest=ask.digest,
-        delivery=ask.delivery,
-        formerly=ask.formerly,
-    )
+def command_of(call: Call, request: IntakeRequest) -> c.Add:
+    terms = new_terms(call, request.title if call["title"] is None else call["title"])
+    return build(c.Add, terms=terms, scope=call["scope"] or (), **add_arguments(request))
 
 
-def taken_in(call: Call, command: c.Add, ask: IntakeRequest) -> VerbResult:
+def take_in(call: Call, command: c.Add, request: IntakeRequest) -> VerbResult:
     """Adds the task, or finds that of the same origin; differences from it are reported, not written."""
     outcome = call.execute(command)
-    told = call.told(outcome)
+    result = call.render(outcome)
     if is_new(outcome) or outcome.task is None:
-        warnings = told.warnings + ((CUT,) if ask.cut and call["title"] is None else ())
-        payload = told.json() | {"created": True, "differences": [], "warnings": [*warnings]}
-        return told.but(payload=payload, warnings=warnings)
+        warnings = result.warnings + ((CUT,) if request.cut and call["title"] is None else ())
+        payload = result.json() | {"created": True, "differences": [], "warnings": [*warnings]}
+        return result.but(payload=payload, warnings=warnings)
     differences = differing(call, outcome.task, command)
     if any(isinstance(event, e.Received) and event.differs for event in outcome.events):
-        retitled = not ask.untitled and ask.title != outcome.task.terms.title
+        retitled = not request.untitled and request.title != outcome.task.terms.title
         differences = differences or ["title" if retitled else "payload"]
-    line = f"{outcome.task.key} has this origin already" + (
+    line = f"{outcome.task.key} already has this origin" + (
         f"; it differs in: {', '.join(differences)}" if differences else ""
     )
-    payload = told.json() | {"created": False, "differences": differences}
-    return told.but(payload=payload, lines=(line,))
+    payload = result.json() | {"created": False, "differences": differences}
+    return result.but(payload=payload, lines=(line,))
 
 
 def is_new(outcome: Outcome) -> bool:
@@ -178,34 +186,225 @@ def is_new(outcome: Outcome) -> bool:
 
 def differing(call: Call, task: Task, command: c.Add) -> list[str]:
     """The names of given fields that differ from the task of the same origin."""
-    asked = {name: value for name, value in changed(call).items() if value is not None}
-    if call["title"] is not None:
-        asked["title"] = command.terms.title
-    names = [name for name, value in asked.items() if task.terms.named()[name] != value]
+    given = [name for name, value in given_terms(call).items() if value is not None]
+    given += ["title"] if call["title"] is not None else []
+    wanted, has = command.terms.named(), task.terms.named()
+    names = [name for name in given if wanted[name] != has[name]]
     return names + (["scope"] if command.scope and command.scope != task.scope else [])
+
+
+# --from: many requests, as JSON lines.
+
+
+BATCH = 500
+"""Requests per transaction."""
+
+SHOWN = 20
+
+
+class Tally:
+    """Counters and problems of the import so far."""
+
+    def __init__(self) -> None:
+        self.requests = self.added = self.cut = 0
+        self.differing: dict[str, None] = {}
+        self.problems: list[Problem] = []
+
+    def execute(self, call: Call, batch: list[c.Add]) -> None:
+        """Takes in one batch in one transaction; counts new tasks, and notes those whose payload differs."""
+        if not batch:
+            return
+        outcome = call.board.execute(call.who(), c.Intake(tuple(batch)))
+        for key, _, event in task_events(outcome):
+            if isinstance(event, e.Received) and event.differs:
+                self.differing[key] = None
+        self.requests += len(batch)
+        self.added += sum(isinstance(event, e.Added) for event in outcome.events)
+
+    def result(self, *, complete: bool) -> VerbResult:
+        payload = {
+            "requests": self.requests,
+            "added": self.added,
+            "known": self.requests - self.added,
+            "differing": [*self.differing],
+            "cut": self.cut,
+            "problems": [one.named() for one in self.problems],
+            "complete": complete,
+        }
+        lines = tuple(self.lines(complete=complete))
+        return VerbResult(payloads.answer(intake=payload), lines, exit=1 if self.problems else 0)
+
+    def lines(self, *, complete: bool) -> Iterator[str]:
+        known = self.requests - self.added
+        yield f"{count(self.requests, 'request')}: {self.added} new, {known} already known"
+        if self.differing:
+            yield f"  differ from their earlier payload: {several([*self.differing], SHOWN)}"
+        if self.cut:
+            yield f"  longer than {TITLE_LENGTH} characters, and cut: {count(self.cut, 'title')}"
+        yield from (f"  line {one.line}: {one.what}" for one in self.problems[:SHOWN])
+        if len(self.problems) > SHOWN:
+            yield f"  and {len(self.problems) - SHOWN} more: --json lists them all"
+        if not complete:
+            yield "stopped early: the rest was not read; it is safe to run it again"
+
+
+class Signals:
+    """Defers SIGINT and SIGTERM until the current batch is committed; a second signal interrupts at once.
+
+    While lines are only being read, the first signal interrupts at once too.
+    """
+
+    def __init__(self) -> None:
+        self._came = 0
+        self._waits = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        import threading
+
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._come)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _come(self, number: int, _frame: object) -> None:
+        again, self._came = self._came, number
+        if again or not self._waits:
+            raise stopped_by(number)
+
+    def after(self, act: Callable[[Call, list[c.Add]], None], *of: Any) -> None:
+        """Runs `act` to its end before a pending signal is raised."""
+        self._waits = True
+        try:
+            act(*of)
+        finally:
+            self._waits = False
+        if self._came:
+            raise stopped_by(self._came)
+
+
+def stopped_by(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def in_bulk(call: Call) -> VerbResult | Iterator[VerbResult]:
+    tally = Tally()
+    try:
+        with Signals() as signals:
+            read_lines(call, tally, signals)
+    except (Refused, KeyboardInterrupt, SystemExit) as problem:
+        if isinstance(problem, Refused) and not tally.requests and not tally.problems:
+            raise
+        return cut_short(tally.result(complete=False), problem)
+    return tally.result(complete=True)
+
+
+def cut_short(summary: VerbResult, problem: BaseException) -> Iterator[VerbResult]:
+    """Yields the summary, then raises what stopped the import."""
+    yield summary
+    raise problem
+
+
+def read_lines(call: Call, tally: Tally, signals: Signals) -> None:
+    batch: list[c.Add] = []
+    show = progress_bar("bytes")
+    with stream(call["file"]) as file:
+        size = whole(file)
+        try:
+            for found in lines_of(file, call):
+                if isinstance(found, Problem):
+                    tally.problems.append(found)
+                    continue
+                batch.append(command_of(call, found))
+                tally.cut += found.cut
+                if len(batch) == BATCH:
+                    signals.after(tally.execute, call, batch)
+                    batch = []
+                    if show is not None and size:
+                        show(file.tell(), size)
+            signals.after(tally.execute, call, batch)
+        finally:
+            if show is not None and size:
+                show(size, size)
+
+
+def lines_of(file: BinaryIO, call: Call) -> Iterator[IntakeRequest | Problem]:
+    try:
+        yield from read_requests(file, call["channel"] or "")
+    except OSError as error:
+        raise unreadable(call["file"], error) from None
+
+
+def stream(path: str) -> BinaryIO:
+    if path == "-":
+        if sys.stdin is None:
+            raise bad_argument("the lines are read from standard input, which is closed")
+        return sys.stdin.buffer
+    try:
+        return open(path, "rb")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: str, error: Exception) -> Refused:
+    return bad_argument(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def whole(file: BinaryIO) -> int:
+    """The size of the file in bytes; 0 if unknown (a pipe)."""
+    there = os.fstat(file.fileno())
+    return there.st_size if stat.S_ISREG(there.st_mode) else 0
 
 
 VERBS = {
     "intake": Verb(
         intake,
         (
-            argument("--channel", metavar="NAME", help="where the request came from; --github and --email know it"),
-            argument("--ref", metavar="REF", help="the channel's own reference of it, if there is no payload"),
-            argument("--title", metavar="TITLE", help="one line, at most 200 characters; not with --from"),
-            argument("--url", metavar="URL", help="where people find it, if there is no payload"),
-            argument("--delivery", metavar="ID", help="the channel's own id of this delivery; not with --from"),
+            argument(
+                "--channel",
+                metavar="NAME",
+                help="where the request came from; implied by --github and --email",
+            ),
+            argument(
+                "--ref",
+                metavar="REF",
+                help="the channel's reference of the request, without a payload",
+            ),
+            argument(
+                "--title", metavar="TITLE", help="one line, at most 200 characters; not with --from"
+            ),
+            argument("--url", metavar="URL", help="a link for people, without a payload"),
+            argument(
+                "--delivery",
+                metavar="ID",
+                help="the channel's id of this delivery; not with --from",
+            ),
             argument("--github", action="store_true", help="a webhook's payload on standard input"),
-            argument("--event", metavar="NAME", help="with --github: which event it is, issues, ..."),
-            argument("--signature", metavar="TEXT", help="with --github: X-Hub-Signature-256; it is checked"),
-            argument("--secret-file", metavar="FILE", help="with --github: the secrets for it, one in a line"),
+            argument("--event", metavar="NAME", help="with --github: the event: issues, ..."),
+            argument(
+                "--signature",
+                metavar="TEXT",
+                help="with --github: X-Hub-Signature-256, to be checked",
+            ),
+            argument(
+                "--secret-file",
+                metavar="FILE",
+                help="with --github: the secrets, one per line",
+            ),
             argument("--email", action="store_true", help="a message on standard input"),
             argument(
-                "--map", action="append", metavar="NAME=PATH",
+                "--map",
+                action="append",
+                metavar="NAME=PATH",
                 help="JSON on standard input: ref=data.id, title=..., url=..., delivery=...",
             ),
-            argument("--from", dest="file", metavar="FILE", help="lines of JSON, many at once"),
+            argument("--from", dest="file", metavar="FILE", help="JSON lines, one request each"),
             SCOPE,
             *TERMS,
         ),
     ),
-}  # fmt: skip
+}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from dibs.board import queries
+from dibs.cli import pages
 from dibs.cli.arguments import argument
 from dibs.cli.call import KEY, LIMIT, Call, Verb, VerbResult
-from dibs.cli.output import pages
-from dibs.cli.output.text import count
+from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refused, bad_argument
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dibs.board.ledger_head import Head
+    from dibs.board.verify import Head
     from dibs.domain.instants import Instant
 
 KEPT_MAX = 1_000_000
@@ -31,7 +31,7 @@ def status(call: Call) -> VerbResult | Iterator[VerbResult]:
         every = checks.duration(call["every"] or "2s", "--every")
         return status_again(call, max(1, every / SECOND))
     if call["every"]:
-        raise bad_argument("--every goes with --watch")
+        raise bad_argument("--every requires --watch")
     return status_now(call)
 
 
@@ -47,27 +47,29 @@ def status_again(call: Call, seconds: float) -> Iterator[VerbResult]:
     from dibs.board import watch as watching
 
     while True:
-        felt = watching.change_counter(call.board)
+        counter = watching.change_counter(call.board)
         yield status_now(call, afresh=True)
-        watching.wait_for_change(call.board, felt, seconds)
+        watching.wait_for_change(call.board, counter, seconds)
 
 
 def typed(call: Call, name: str) -> Instant | None:
     if call[name] is None:
         return None
-    from dibs.cli import times
+    from dibs.cli import typed_times
 
-    return times.instant(call[name], f"--{name}", queries.now(call.board))
+    return typed_times.instant(call[name], f"--{name}", queries.now(call.board))
 
 
 def log(call: Call) -> VerbResult:
     for name, look in {"head": head, "verify": verify}.items():
         if call[name]:
             if any(call[other] for other in (*FILTERS, *NOT_WITH[name])):
-                raise bad_argument(f"--{name} looks at the whole ledger: it goes with nothing else")
+                raise bad_argument(
+                    f"--{name} applies to the whole ledger and takes no other options"
+                )
             return look(call)
     if call["against"]:
-        raise bad_argument("--against goes with --verify")
+        raise bad_argument("--against requires --verify")
     wanted = queries.LogFilter(
         task=None if call["key"] is None else call.key,
         actor=None if call["actor"] is None else checks.actor_name(call["actor"]),
@@ -76,14 +78,14 @@ def log(call: Call) -> VerbResult:
         forced=call["forced"],
     )
     if call["refused"] and call["forced"]:
-        raise bad_argument("--forced and --refused are two different lists")
+        raise bad_argument("--forced does not combine with --refused")
     if call["refused"]:
         if wanted.task is not None:
             queries.task_by_key(call.board, wanted.task)
         lines, more = queries.refused_log(call.board, wanted, call.limit)
-        told = [payloads.refused_line(line) for line in lines]
+        refusals = [payloads.refused_line(line) for line in lines]
         return VerbResult(
-            payloads.answer(refusals=told, more=more), pages.refusals(lines, more=more)
+            payloads.answer(refusals=refusals, more=more), pages.refusals(lines, more=more)
         )
     found = queries.log(call.board, wanted, call.limit)
     events = [payloads.event(line) for line in found.lines]
@@ -95,9 +97,9 @@ def echoed(name: str, at: Instant | None) -> tuple[str, ...]:
     """A typed time in UTC and local time, to show how it was understood."""
     if at is None:
         return ()
-    from dibs.cli import times
+    from dibs.cli import typed_times
 
-    return (f"{name} {times.both(at)}",)
+    return (f"{name} {typed_times.both(at)}",)
 
 
 FILTERS = ("key", "forced", "refused", "actor", "since", "until")
@@ -106,17 +108,17 @@ NOT_WITH = {"head": ("verify", "against"), "verify": ("head",)}
 
 def head(call: Call) -> VerbResult:
     """Prints the head digest of the ledger as one line, to be saved."""
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    found = ledger_head.head(call.board)
+    found = verify.head(call.board)
     payload = payloads.answer(board=queries.uid(call.board), head=str(found), **found.named())
     return VerbResult(payload, (str(found),))
 
 
 def verify(call: Call) -> VerbResult:
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    proof = ledger_head.prove(call.board, kept_heads(call["against"]))
+    proof = verify.prove(call.board, kept_heads(call["against"]))
     found, faults = proof.found, proof.faults
     summary = f"{count(found.events, 'event')}, {count(found.tasks, 'task')}"
     against = [
@@ -136,7 +138,7 @@ def verify(call: Call) -> VerbResult:
             *faults,
         )
         return VerbResult(payload, lines, exit=REFUSED)
-    fits = f", {count(len(against), 'kept head')} fit" if against else ""
+    fits = f", {count(len(against), 'saved head')} match" if against else ""
     fits += "s" if len(against) == 1 else ""
     return VerbResult(payload, (f"the ledger is sound: {summary}{fits}",))
 
@@ -145,9 +147,9 @@ def kept_heads(given: str | None) -> tuple[Head, ...]:
     """Ledger heads to compare with: one head, a file of them, or standard input (`-`)."""
     if given is None:
         return ()
-    from dibs.board import ledger_head
+    from dibs.board import verify
 
-    return ledger_head.parsed(given if ledger_head.is_head(given) else kept_text(given))
+    return verify.parse_heads(given if verify.is_head(given) else kept_text(given))
 
 
 def kept_text(path: str) -> str:
@@ -175,7 +177,7 @@ def who(call: Call) -> VerbResult:
 
         return owners(call, tasks, [what for what in named if what not in tasks])
     if len(named) > 1:
-        raise bad_argument("--at goes with one task")
+        raise bad_argument("--at takes exactly one task")
     owner = queries.who(call.board, checks.task_key(named[0]), at)
     return VerbResult(payloads.owner(owner), (*echoed("at", at), pages.owner(owner)))
 
@@ -202,13 +204,13 @@ def watch(call: Call) -> Iterator[VerbResult | None]:
     left = opened_within(call)
     after = first_after(call)
     most = None if call["count"] is None else checks.whole(call["count"], "--count", 1, 10**9)
-    told = 0
+    shown = 0
     for page in watching.stream(call.board, after, wanted, left):
         for line in page.lines:
             payload = payloads.answer(**payloads.event(line))
             yield VerbResult(payload, (pages.event_as_it_comes(line, page.actors, page.now),))
-            told += 1
-            if told == most:
+            shown += 1
+            if shown == most:
                 return
         if not page.lines:
             yield None
@@ -219,7 +221,7 @@ def first_after(call: Call) -> int:
     from dibs.board import watch as watching
 
     if call["from_start"] and call["since"] is not None:
-        raise bad_argument("--since and --from-start are two beginnings")
+        raise bad_argument("--since does not combine with --from-start")
     if call["since"] is not None:
         return checks.whole(call["since"], "--since", 0, 10**checks.NUMBER_DIGITS - 1)
     return 0 if call["from_start"] else watching.last_event(call.board)
@@ -244,14 +246,18 @@ def wait(call: Call) -> VerbResult:
     return VerbResult(payload, (f"{seen.task.key} is {goal}",))
 
 
-TIMEOUT = argument("--timeout", metavar="TIME", help="how long at most: 90s, 30m, 2h")
+TIMEOUT = argument("--timeout", metavar="TIME", help="the timeout: 90s, 30m, 2h")
 
 VERBS = {
     "status": Verb(
         status,
         (
-            argument("--watch", action="store_true", help="again whenever the board changes"),
-            argument("--every", metavar="TIME", help="with --watch: at the latest then (2s)"),
+            argument("--watch", action="store_true", help="refresh whenever the board changes"),
+            argument(
+                "--every",
+                metavar="TIME",
+                help="with --watch: the longest time between refreshes (2s)",
+            ),
         ),
         looks=True,
     ),
@@ -260,23 +266,27 @@ VERBS = {
         (
             argument("key", nargs="?", metavar="KEY", help="one task; else all"),
             argument(
-                "--verify", action="store_true", help="recompute the chains, compare the rows"
+                "--verify",
+                action="store_true",
+                help="recompute the hash chains, and compare the rows",
             ),
             argument(
                 "--against",
                 metavar="HEAD",
-                help="with --verify: a head that was kept; or a file of them; - for standard input",
+                help="with --verify: a saved head, or a file of them; - for standard input",
             ),
             argument(
-                "--head", action="store_true", help="one digest of the whole ledger, to be kept"
+                "--head",
+                action="store_true",
+                help="print one digest of the whole ledger, to be saved",
             ),
-            argument("--forced", action="store_true", help="only what people forced"),
-            argument("--refused", action="store_true", help="the log of refusals instead"),
-            argument("--actor", metavar="NAME", help="only what this actor did"),
+            argument("--forced", action="store_true", help="only forced takeovers"),
+            argument("--refused", action="store_true", help="show the log of refusals instead"),
+            argument("--actor", metavar="NAME", help="only events by this actor"),
             argument(
                 "--since", metavar="WHEN", help="2026-11-15T14:30:00Z, 15:30 (local), 2h (ago)"
             ),
-            argument("--until", metavar="WHEN", help="likewise"),
+            argument("--until", metavar="WHEN", help="as --since"),
             LIMIT,
         ),
         looks=True,
@@ -295,10 +305,10 @@ VERBS = {
         watch,
         (
             argument("key", nargs="?", metavar="KEY", help="one task; else all"),
-            argument("--since", metavar="SEQ", help="begin after the event of this number"),
-            argument("--from-start", action="store_true", help="begin with the first event"),
-            argument("--actor", metavar="NAME", help="only what this actor does"),
-            argument("--count", metavar="N", help="end after so many events"),
+            argument("--since", metavar="SEQ", help="start after this event number"),
+            argument("--from-start", action="store_true", help="start with the first event"),
+            argument("--actor", metavar="NAME", help="only events by this actor"),
+            argument("--count", metavar="N", help="stop after N events"),
             TIMEOUT,
         ),
     ),

@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.cli import verbs
 from dibs.cli.arguments import before_dashes, parse_arguments
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.domain.verbs import typed_verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dibs.cli.call import Call, Verb, VerbResult
+    from dibs.domain.verbs import VerbSpec
 
 WITH_VALUE = ("--agent", "--as", "--session", "--request-id")
 """Common options that take a value; they may come before the verb."""
 
 INTERRUPTED = 130
 SKEW = (
-    "clock skew: this machine's clock contradicts the board's ledger, and is not believed; "
-    "once it is right, a person runs: dibs doctor --set-clock --reason TEXT --as NAME"
+    "clock skew: this machine's clock contradicts the board's ledger, and is not trusted; "
+    "once it is correct, a person runs: dibs doctor --set-clock --reason TEXT --as NAME"
 )
 CLEAR = "\033[H\033[2J"
 TRACEBACKS = "DIBS_DEBUG"
@@ -55,15 +56,17 @@ def run(given: list[str]) -> int:
     if not given or name in ("help", "--help", "-h"):
         if name == "help" and rest:
             return run([rest[0], "--help"])
-        return print_text(verbs.overview()) or (0 if given else 2)
+        from dibs.cli.verbs import overview
+
+        return print_text(overview()) or (0 if given else 2)
     if name == "--version":
         from dibs import __version__
 
         return print_text(f"dibs {__version__}\n")
-    name = verbs.ALIASES.get(name, name)
-    if name not in verbs.MODULES:
+    spec = typed_verb(name)
+    if spec is None:
         raise unknown_verb(name)
-    return run_verb(name, rest)
+    return run_verb(spec, rest)
 
 
 def run_with_retry(verb: Verb, call: Call) -> VerbResult | Iterator[VerbResult | None]:
@@ -79,14 +82,15 @@ def run_with_retry(verb: Verb, call: Call) -> VerbResult | Iterator[VerbResult |
         return retry_on_disconnect(call.board, lambda: verb.run(call))
 
 
-def run_verb(name: str, rest: list[str]) -> int:
+def run_verb(spec: VerbSpec, rest: list[str]) -> int:
     """Imports the verb's module, runs the verb, prints its result; returns the exit code."""
     # `__import__` instead of `importlib`, which would be imported for this alone.
-    verb: Verb = __import__(verbs.MODULES[name], fromlist=("VERBS",)).VERBS[name]
+    module = __import__(f"dibs.cli.{spec.module or spec.group}", fromlist=("VERBS",))
+    verb: Verb = module.VERBS[spec.name]
     from dibs.cli.call import Call, OutputFailed, VerbResult
 
     try:
-        call = Call(parse_arguments(name, verbs.meaning(name), verb.arguments, rest))
+        call = Call(parse_arguments(spec.name, spec.title, verb.arguments, rest))
     except Refused as problem:
         if verb.misused is None:
             raise
@@ -108,7 +112,7 @@ def run_verb(name: str, rest: list[str]) -> int:
         call.close()
         if call.skewed:
             warn(SKEW)
-        if name not in verbs.GROUPS["inner"]:
+        if spec.group != "inner":
             warn_of_ignored(call)
     return print_result(answer, as_json=call["json"])
 
@@ -134,7 +138,7 @@ def split(given: list[str]) -> tuple[str, list[str]]:
             return option, []
         position += 2 if option in WITH_VALUE else 1
     if given and position >= len(given):
-        raise bad_argument(f"no verb is given, only {quoted(' '.join(given))}")
+        raise bad_argument(f"no verb given, only {quoted(' '.join(given))}")
     if not given:
         return "", given
     after = given[position + 1 :]
@@ -145,7 +149,9 @@ def split(given: list[str]) -> tuple[str, list[str]]:
 def unknown_verb(name: str) -> Refused:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, [*verbs.MODULES, *verbs.ALIASES], 1)
+    from dibs.cli.verbs import ALIASES, MODULES
+
+    close = get_close_matches(name, [*MODULES, *ALIASES], 1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return bad_argument(f"there is no verb {quoted(name)}{hint}")
 
@@ -240,7 +246,7 @@ def output_lost(error: OSError, code: int, *, as_json: bool) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return code
-    what = "the command was carried out, but its output cannot be written"
+    what = "the command succeeded, but its output cannot be written"
     lost = print_refusal(refused("output_lost", f"{what}: {error.strerror}"), as_json=as_json)
     return code or lost
 

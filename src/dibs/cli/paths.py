@@ -5,6 +5,7 @@ from __future__ import annotations
 from os.path import dirname
 
 from dibs.board import path_access
+from dibs.board.command_builder import build
 from dibs.board.locate import Repository
 from dibs.cli.call import Call, VerbResult, current_directory
 from dibs.domain import checks
@@ -38,22 +39,22 @@ def in_the_tree(call: Call, typed: list[str]) -> dict[str, list[str]]:
     found = path_access.in_repository(typed, current_directory(), repository_of(call))
     for path, forms in found.items():
         if not forms:
-            raise bad_argument(f"{checks.quoted(path)} lies outside the repository", path=path)
+            raise bad_argument(f"{checks.quoted(path)} is outside the repository", path=path)
     return found
 
 
 def owners(call: Call, tasks: list[str], typed: list[str]) -> VerbResult:
     """Prints the owner of each task, and the holders of each path or of what it links to."""
     from dibs.board import queries
-    from dibs.cli.output import pages
+    from dibs.cli import pages
 
     found = [queries.who(call.board, checks.task_key(key)) for key in tasks]
-    told, lines = [], [pages.owner(owner) for owner in found]
+    listed, lines = [], [pages.owner(owner) for owner in found]
     for path, forms in in_the_tree(call, typed).items():
         holders, _, now = path_access.holders(call.board, forms)
-        told.append({"path": path, "holders": [holder_payload(*one, now) for one in holders]})
+        listed.append({"path": path, "holders": [holder_payload(*one, now) for one in holders]})
         lines += [holder_line(path, *one, now) for one in holders] or [f"{path}: nobody"]
-    payload = payloads.answer(paths=told)
+    payload = payloads.answer(paths=listed)
     if found:
         payload["tasks"] = [payloads.owner(owner) for owner in found]
     return VerbResult(payload, tuple(lines))
@@ -80,14 +81,14 @@ def holder_line(typed: str, path: str, rival: ScopeReservation, holder: Actor, n
 def allow(call: Call, typed: list[str]) -> VerbResult:
     """Lets an actor touch paths held by another for a limited time, for instance for a hotfix."""
     if not typed:
-        raise bad_argument("which paths may be touched? Name them")
+        raise bad_argument("name the paths to allow")
     span = checks.duration(call["span"], "--for")
     if not SHORTEST <= span <= LONGEST:
         raise bad_argument(
             f"--for is {exact(span)}; it lies between {exact(SHORTEST)} and {exact(LONGEST)}"
         )
     own = call.who().name
-    to = checks.actor_name(call["to"]) if call["to"] is not None else own
+    to = own if call["to"] is None else checks.actor_name(call["to"])
     forms = [form for all_ in in_the_tree(call, typed).values() for form in all_]
     found, _, now = path_access.holders(call.board, forms)
     by_task: dict[TaskKey, tuple[Actor, list[str]]] = {}
@@ -95,19 +96,21 @@ def allow(call: Call, typed: list[str]) -> VerbResult:
         if now <= rival.expires:
             by_task.setdefault(rival.key, (holder, []))[1].append(path)
     if not by_task:
-        what = f"nobody holds {', '.join(typed)}: there is nothing to allow"
+        what = f"nobody holds {', '.join(typed)}: nothing to allow"
         raise refused("not_reserved", what, paths=typed)
-    told, lines = [], []
+    allowed, lines = [], []
     for key, (holder, paths) in by_task.items():
         receiver = (
             "" if to == own else to
         )  # the caller may be new: executing the command registers it
-        command = c.Allow(key, tuple(paths), receiver, span, call.reason)
+        command = build(
+            c.Allow, task=key, paths=tuple(paths), to=receiver, span=span, reason=call["reason"]
+        )
         outcome = call.execute(command)
         until = later(outcome.now, span)
-        told.append({"task": key, "holder": holder.name, "paths": paths, "until": iso(until)})
+        allowed.append({"task": key, "holder": holder.name, "paths": paths, "until": iso(until)})
         lines.append(
             f"{to} may touch {', '.join(paths)} of {key} ({holder.name}) "
-            f"until {brief(until, outcome.now)}; {key} says so to its holder"
+            f"until {brief(until, outcome.now)}; a note on {key} informs its holder"
         )
-    return VerbResult(payloads.answer(to=to, allowed=told), tuple(lines))
+    return VerbResult(payloads.answer(to=to, allowed=allowed), tuple(lines))

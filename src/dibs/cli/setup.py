@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from dibs.cli import text
 from dibs.cli.arguments import argument, refuse_inapplicable
 from dibs.cli.call import Call, Verb, VerbResult
-from dibs.cli.output import text
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refused, bad_argument
 from dibs.harnesses import HARNESSES

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from dibs.board import command_builder
+from dibs.cli import text as say
 from dibs.cli.arguments import argument
 from dibs.cli.call import KEY, LIMIT, REASON, TOKEN, Call, Verb, VerbResult
-from dibs.cli.output import text as say
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.instants import Instant
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from dibs.board.queries import Listing
     from dibs.domain.model import State, Task
 
-PRIORITY = argument("--priority", metavar="N", help="0 (first) to 4; 2 if not given")
+PRIORITY = argument("--priority", metavar="N", help="0 (most urgent) to 4; default 2")
 FOR = argument("--for", dest="audience", metavar="WHOM", help="human, agent or any")
-TIER = argument("--tier", metavar="N", help="the lowest tier that may claim it")
+TIER = argument("--tier", metavar="N", help="the minimum tier of its holder")
 NEEDS = argument(
     "--needs",
     action="append",
     metavar="CAPABILITY",
-    help="a capability that it needs; may be repeated; '' for none",
+    help="a capability that its holder needs; may be repeated; '' for none",
 )
 ALLOW = argument(
     "--allow",
@@ -37,113 +38,104 @@ ALLOW = argument(
     metavar="ACTION",
     help="what the holder may do: edit, commit, push, complete, drop; may be repeated; '' for all",
 )
-ATTEMPTS = argument("--max-attempts", metavar="N", help="how often it may be tried")
+ATTEMPTS = argument("--max-attempts", metavar="N", help="the maximum number of attempts")
 SCOPE = argument(
-    "--scope", action="append", metavar="GLOB", help="paths that it may touch; may be repeated"
+    "--scope", action="append", metavar="GLOB", help="paths that it may change; may be repeated"
 )
 NOT_BEFORE = argument(
     "--not-before", metavar="WHEN", help="2026-11-15T14:30:00Z, 15:30 (local), 2h (from now)"
 )
 BILLABLE = argument("--billable", action="store_true", help="its time is billed")
 NOT_BILLABLE = argument("--not-billable", action="store_true", help="its time is not billed")
-CODE = argument("--charge-code", metavar="CODE", help="what its time is booked on; '' for nothing")
+CODE = argument("--charge-code", metavar="CODE", help="the charge code of its time; '' for none")
 TERMS = (
     PRIORITY, FOR, TIER, NEEDS, ALLOW, ATTEMPTS, NOT_BEFORE, BILLABLE, NOT_BILLABLE, CODE,
 )  # fmt: skip
 
 
-def each(values: list[str] | None) -> tuple[str, ...]:
-    return tuple(values or ())
-
-
-def terms(call: Call, title: str) -> Terms:
-    wanted = Terms(checks.title(title), max_attempts=call.board.settings.max_attempts)
-    changes = {field: value for field, value in changed(call).items() if value is not None}
-    if changes.get("not_before") == 0:
-        del changes["not_before"]
-    return wanted.but(**changes)
-
-
-def changed(call: Call) -> dict[str, object]:
-    """The terms given on the command line; `None` for those that were not."""
-
-    def given(name: str, check: Callable[..., object]) -> object:
-        value = call[name]
-        if isinstance(value, list):
-            return check(tuple(part for part in value if part))
-        return None if value is None else check(value)
-
+def given_terms(call: Call) -> dict[str, Any]:
+    """The terms as given on the command line; `None` for those that were not."""
     return {
-        "priority": given("priority", checks.priority),
-        "audience": given("audience", checks.audience),
-        "tier": given("tier", checks.tier),
-        "capabilities": given("needs", checks.capabilities),
-        "constraints": given("allow", checks.constraints),
-        "max_attempts": given("max_attempts", checks.attempts),
-        "not_before": given("not_before", lambda typed: instant(call, typed)),
+        "priority": call["priority"],
+        "audience": call["audience"],
+        "tier": call["tier"],
+        "capabilities": without_empty(call["needs"]),
+        "constraints": without_empty(call["allow"]),
+        "max_attempts": call["max_attempts"],
+        "not_before": not_before(call),
         "billable": billable(call),
-        "charge_code": given("charge_code", lambda code: code and checks.charge_code(code)),
+        "charge_code": call["charge_code"],
     }
+
+
+def without_empty(values: list[str] | None) -> list[str] | None:
+    """The values of an option where `''` stands for none."""
+    return None if values is None else [value for value in values if value]
+
+
+def new_terms(call: Call, title: str) -> Terms:
+    given = given_terms(call)
+    given["not_before"] = given["not_before"] or None
+    return command_builder.terms(title, call.board.settings.max_attempts, **given)
 
 
 def billable(call: Call) -> bool | None:
     """`None` if neither option was given."""
     if call["billable"] and call["not_billable"]:
-        raise bad_argument("--billable and --not-billable are both given")
+        raise bad_argument("--billable does not combine with --not-billable")
     return True if call["billable"] else False if call["not_billable"] else None
 
 
-def instant(call: Call, typed: str) -> Instant:
+def not_before(call: Call) -> Instant | None:
     """Parses a future time; `''` clears it."""
+    typed = call["not_before"]
     if not typed:
-        return Instant(0)
+        return None if typed is None else Instant(0)
     from dibs.board import queries
-    from dibs.cli import times
+    from dibs.cli import typed_times
 
-    return times.future_instant(typed, "--not-before", queries.now(call.board))
+    return typed_times.future_instant(typed, "--not-before", queries.now(call.board))
 
 
 def add(call: Call) -> VerbResult:
-    key = None if call["key"] is None else checks.task_key(call["key"])
-    after = tuple(dict.fromkeys(checks.task_key(one) for one in each(call["after"])))
+    terms = new_terms(call, call["title"])
     return call.do(
-        c.Add(terms(call, call["title"]), checks.scope(each(call["scope"])), key, after=after)
+        call.build(c.Add, terms=terms, scope=call["scope"] or (), after=call["after"] or ())
     )
 
 
 def depend(call: Call) -> VerbResult:
-    on, not_on = (
-        tuple(checks.task_key(key) for key in each(call[name])) for name in ("on", "not_on")
-    )
+    command = call.build(c.Depend, on=call["on"] or (), not_on=call["not_on"] or ())
+    on, not_on = command.on, command.not_on
     if not on and not not_on:
-        raise bad_argument("say --on KEY or --not-on KEY")
+        raise bad_argument("add --on KEY or --not-on KEY")
     if both := {key.casefold() for key in on} & {key.casefold() for key in not_on}:
-        raise bad_argument(f"{min(both).upper()} is given with --on and with --not-on; which one?")
-    return call.do(c.Depend(call.key, token=call.token, on=on, not_on=not_on))
+        raise bad_argument(f"{min(both).upper()} is given with both --on and --not-on")
+    return call.do(command)
 
 
 def why(call: Call) -> VerbResult:
     from dibs.board import explain
-    from dibs.cli.output import pages
+    from dibs.cli import pages
 
     steps, now = explain.why(call.board, call.key)
     return VerbResult(payloads.why(steps, now), pages.why(steps))
 
 
 def edit(call: Call) -> VerbResult:
-    title = None if call["title"] is None else checks.title(call["title"])
-    wanted = changed(call)
-    if title is None and not any(value is not None for value in wanted.values()):
-        raise bad_argument("nothing to change is given")
-    return call.do(c.Edit(task=call.key, token=call.token, title=title, **wanted))  # type: ignore[arg-type]
+    given = given_terms(call)
+    if call["title"] is None and not any(value is not None for value in given.values()):
+        raise bad_argument("no changes given")
+    return call.do(call.build(c.Edit, **given))
 
 
 def show(call: Call) -> VerbResult:
     from dibs.board import queries
-    from dibs.cli.output import pages
+    from dibs.cli import pages
 
     seen = queries.show(call.board, call.key)
-    return VerbResult(payloads.view(seen), pages.task(seen))
+    item = call.item_of(seen.task)
+    return VerbResult(payloads.with_item(payloads.view(seen), item), pages.task(seen, item))
 
 
 def list_(call: Call) -> VerbResult:
@@ -151,10 +143,12 @@ def list_(call: Call) -> VerbResult:
 
     if call["ready"]:
         if any(call[name] for name in ("free", "held", "mine", "state", "all")):
-            raise bad_argument("--ready goes with none of --free, --held, --mine, --state, --all")
+            raise bad_argument(
+                "--ready does not combine with --free, --held, --mine, --state or --all"
+            )
         return listed(queries.ready(call.board, call.limit))
     if call["free"] and (call["held"] or call["mine"]):
-        raise bad_argument("--free goes neither with --held nor with --mine")
+        raise bad_argument("--free does not combine with --held or --mine")
     states = wanted_states(call)
     mine = None
     if call["mine"]:
@@ -176,7 +170,7 @@ def wanted_states(call: Call) -> tuple[State, ...]:
     for state in states:
         if state not in STATES:
             raise bad_argument(
-                f"{checks.quoted(state)} is no state; the states are {', '.join(STATES)}"
+                f"{checks.quoted(state)} is not a state; the states are {', '.join(STATES)}"
             )
     holdable = call["held"] or call["free"]
     return tuple(state for state in states if state in HOLDABLE) if holdable else states
@@ -184,19 +178,17 @@ def wanted_states(call: Call) -> tuple[State, ...]:
 
 def listed(found: Listing) -> VerbResult:
     lines = say.tasks(found.tasks, found.actors, found.now) or ("no tasks",)
-    more = ("there are more: raise --limit",) if found.more else ()
+    more = ("more exist: raise --limit",) if found.more else ()
     tasks = [payloads.task(task, found.actors, found.now) for task in found.tasks]
     return VerbResult(payloads.answer(tasks=tasks, more=found.more), lines + more)
 
 
 def scope(call: Call) -> VerbResult:
-    add, remove = each(call["add"]), each(call["remove"])
-    if add or remove:
-        gone = tuple(checks.text(path, "a scope", checks.SCOPE_LENGTH) for path in remove)
-        command = c.Scope(call.key, token=call.token, add=checks.scope(add), remove=gone)
-        return rescoped(call, command, not_there(call, gone))
+    if call["add"] or call["remove"]:
+        command = call.build(c.Scope, add=call["add"] or (), remove=call["remove"] or ())
+        return rescoped(call, command, not_there(call, command.remove))
     if call["token"] is not None:
-        raise bad_argument("--token goes with --add or --remove")
+        raise bad_argument("--token requires --add or --remove")
     from dibs.board import queries
 
     task = queries.task_by_key(call.board, call.key)
@@ -220,8 +212,10 @@ def not_there(call: Call, gone: tuple[str, ...]) -> str:
 def rescoped(call: Call, command: c.Scope, warning: str) -> VerbResult:
     """Executes the command. A replayed request gets no warning: its paths were removed the first time."""
     outcome = call.execute(command)
-    return call.told(
-        outcome.but(said=(*outcome.said, warning)) if warning and not outcome.replayed else outcome
+    return call.render(
+        outcome.but(warnings=(*outcome.warnings, warning))
+        if warning and not outcome.replayed
+        else outcome
     )
 
 
@@ -229,24 +223,23 @@ def note(call: Call) -> VerbResult:
     if call["redact"] is not None:
         return redact(call)
     if call["reason"]:
-        raise bad_argument("--reason goes with --redact")
+        raise bad_argument("--reason requires --redact")
     if call["text"] is None:
         raise bad_argument("the following arguments are required: TEXT")
     text = from_stdin() if call["text"] == "-" else call["text"]
-    return call.do(c.Note(call.key, checks.text(text, "the note", checks.NOTE_LENGTH)))
+    return call.do(call.build(c.Note, note=text))
 
 
 def redact(call: Call) -> VerbResult:
     if call["text"] is not None:
-        raise bad_argument("a note is either added or redacted: TEXT does not go with --redact")
-    most = 10**checks.NUMBER_DIGITS - 1
-    seq = checks.whole(call["redact"], "the number of the event", 1, most)
-    outcome = call.execute(c.Redact(call.key, seq, call.reason))
-    answer = call.told(outcome)
+        raise bad_argument("TEXT does not combine with --redact")
+    command = call.build(c.Redact, seq=call["redact"])
+    outcome = call.execute(command)
+    answer = call.render(outcome)
     if outcome.events or outcome.task is None:
         return answer
     # It was redacted before; now the store has overwritten what was left of its text.
-    return answer.but(lines=(f"{outcome.task.key} has no text of event {seq} any more",))
+    return answer.but(lines=(f"{outcome.task.key} no longer has the text of event {command.seq}",))
 
 
 def from_stdin() -> str:
@@ -261,12 +254,12 @@ VERBS = {
         add,
         (
             argument("title", metavar="TITLE", help="one line, at most 200 characters"),
-            argument("--key", metavar="KEY", help="a key of your own; else dibs gives one"),
+            argument("--key", metavar="KEY", help="your own key; default: the next T-N"),
             argument(
                 "--after",
                 action="append",
                 metavar="KEY",
-                help="it waits until this is complete; may be repeated",
+                help="wait until this task is complete; may be repeated",
             ),
             SCOPE,
             *TERMS,
@@ -279,17 +272,22 @@ VERBS = {
         list_,
         (
             argument(
-                "--state", action="append", metavar="STATE", help="only these; may be repeated"
+                "--state",
+                action="append",
+                metavar="STATE",
+                help="only tasks in this state; may be repeated",
             ),
-            argument("--all", action="store_true", help="also complete and dropped ones"),
+            argument("--all", action="store_true", help="include complete and dropped tasks"),
             argument(
                 "--free",
                 action="store_true",
-                help="what can be claimed now (by you, with --agent or --as)",
+                help="only tasks that can be claimed now (by you, with --agent or --as)",
             ),
-            argument("--ready", action="store_true", help="what next would offer, in its order"),
-            argument("--held", action="store_true", help="what has a lease"),
-            argument("--mine", action="store_true", help="what this session holds"),
+            argument(
+                "--ready", action="store_true", help="only tasks that next offers, in its order"
+            ),
+            argument("--held", action="store_true", help="only tasks with a lease"),
+            argument("--mine", action="store_true", help="only tasks held by this session"),
             LIMIT,
         ),
         looks=True,
@@ -300,9 +298,14 @@ VERBS = {
         depend,
         (
             KEY,
-            argument("--on", action="append", metavar="KEY", help="wait for it; may be repeated"),
             argument(
-                "--not-on", action="append", metavar="KEY", help="not any more; may be repeated"
+                "--on", action="append", metavar="KEY", help="add a dependency; may be repeated"
+            ),
+            argument(
+                "--not-on",
+                action="append",
+                metavar="KEY",
+                help="remove a dependency; may be repeated",
             ),
             TOKEN,
         ),
@@ -311,8 +314,10 @@ VERBS = {
         scope,
         (
             KEY,
-            argument("--add", action="append", metavar="GLOB", help="one more; may be repeated"),
-            argument("--remove", action="append", metavar="GLOB", help="one less; may be repeated"),
+            argument("--add", action="append", metavar="GLOB", help="add a path; may be repeated"),
+            argument(
+                "--remove", action="append", metavar="GLOB", help="remove a path; may be repeated"
+            ),
             TOKEN,
         ),
     ),
@@ -322,7 +327,7 @@ VERBS = {
             KEY,
             argument("text", nargs="?", metavar="TEXT", help="the note; - reads it from stdin"),
             argument(
-                "--redact", metavar="SEQ", help="remove the text of a note: the number of its event"
+                "--redact", metavar="SEQ", help="remove the text of a note, by its event number"
             ),
             REASON,
         ),

@@ -35,7 +35,7 @@ class Crew:
 
     def __init__(self, folder: str, seed: int) -> None:
         self.folder = folder
-        self.said: queue.Queue[CrewReport] = queue.Queue()
+        self.reports: queue.Queue[CrewReport] = queue.Queue()
         self._chance = random.Random(seed)  # noqa: S311 - a demo needs no secrets
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._over = threading.Event()
@@ -59,22 +59,22 @@ class Crew:
             process_group=0,  # Ctrl-C in the terminal must not reach the agents
         )
         self._processes[name] = process
-        self._follow(threading.Thread(target=self._listen, args=(name, process), daemon=True))
+        self._follow(threading.Thread(target=self._read, args=(name, process), daemon=True))
 
     def _follow(self, thread: threading.Thread) -> None:
         self._threads.append(thread)
         thread.start()
 
-    def _listen(self, name: str, process: subprocess.Popen[str]) -> None:
+    def _read(self, name: str, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None, "it is a pipe"
         with process.stdout as lines:
             for line in lines:
-                said = line.split()
+                fields = line.split()
                 if (
-                    line.endswith("\n") and len(said) == len(CrewReport.fields) - 1
+                    line.endswith("\n") and len(fields) == len(CrewReport.fields) - 1
                 ):  # a complete line
-                    what, key, began, until = said
-                    self.said.put(CrewReport(name, what, key, int(began), int(until)))
+                    what, key, began, until = fields
+                    self.reports.put(CrewReport(name, what, key, int(began), int(until)))
 
     def _person(self, name: str) -> None:
         """A person who uses the command line; the last one forces a takeover once."""
@@ -99,16 +99,16 @@ class Crew:
 
     def _person_works(self, name: str, key: str, chance: random.Random, how: str) -> None:
         began = self._clock()
-        self.said.put(CrewReport(name, how, key))
+        self.reports.put(CrewReport(name, how, key))
         self._over.wait(chance.uniform(0.5, 1) * PERSON_SECONDS)
         done = "forced" if how == "forces" else "works"
-        self.said.put(CrewReport(name, done, key, began, self._clock()))
+        self.reports.put(CrewReport(name, done, key, began, self._clock()))
         self.dibs("complete", key, "--as", name)
 
-    def heard(self, seconds: float) -> list[CrewReport]:
+    def collect(self, seconds: float) -> list[CrewReport]:
         """The reports of the next `seconds`, and those pending since the last call."""
         self._over.wait(seconds)
-        return [self.said.get_nowait() for _ in range(self.said.qsize())]
+        return [self.reports.get_nowait() for _ in range(self.reports.qsize())]
 
     def dibs(self, *arguments: str) -> tuple[int, str, str]:
         """Runs the command line as a person would; returns exit code, stdout and stderr."""

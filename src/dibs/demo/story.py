@@ -71,8 +71,8 @@ def at_once(reports: Iterable[CrewReport]) -> int:
     A forced takeover begins at once, and the former holder learns of it a little later: not counted.
     """
     until: dict[tuple[str, str, int], CrewReport] = {}
-    for said in reports:
-        until[said.key, said.name, said.began] = said
+    for report in reports:
+        until[report.key, report.name, report.began] = report
     found = 0
     for one in until.values():
         for other in until.values():

@@ -270,8 +270,8 @@ def millionths(value: str | Decimal, what: str = "the cost") -> int:
     digits, decimals = units + fraction, fraction.rstrip("0")
     fits = digits.isascii() and digits.isdigit() and len(digits) < 40 and len(decimals) <= 6
     if not fits or int(units or 0) > COST_MAX:
-        said = f"{what} is {quoted(text)}; write an amount like 1.25, with up to six decimals"
-        raise bad_argument(said)
+        message = f"{what} is {quoted(text)}; write an amount like 1.25, with up to six decimals"
+        raise bad_argument(message)
     found = int(units or 0) * 1_000_000 + int(decimals.ljust(6, "0"))
     if found > COST_MAX * 1_000_000:
         raise bad_argument(f"{what} is {quoted(text)}; the most is {COST_MAX}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import GRACE, SWEPT_AT_ONCE, BacklogItem, TaskKey, Terms, Token
 from dibs.domain.values import Value
+from dibs.domain.verbs import VERBS, VerbSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,17 +20,9 @@ class Command(Value):
     verb: ClassVar[str]
 
     @property
-    def typed(self) -> str:
-        """The verb as people type it."""
-        return TYPED.get(self.verb, self.verb)
-
-
-TYPED = {
-    "force": "takeover --force", "allow": "guard allow", "set_actor": "actor set", "redact": "note --redact", "set_clock": "doctor --set-clock",
-    "move_board": "board move", "restore_board": "board restore",
-    "add_stint": "stint add", "amend_stint": "stint amend", "report_usage": "stint usage",
-    "set_settings": "config --load", "pause": "dispatch --pause", "resume": "dispatch --resume",
-}  # fmt: skip
+    def spec(self) -> VerbSpec:
+        """The row of its verb in the registry."""
+        return VERBS[self.verb]
 
 
 class TaskCommand(Command):
@@ -42,10 +35,6 @@ class HoldersCommand(TaskCommand):
     """A command of the lease holder. If it states a token, the token is checked."""
 
     token: Token | None = None
-
-
-IDEMPOTENT_VERBS = ("complete", "submit", "fail", "drop", "release")
-"""Verbs that are idempotent for the holder: it may retry them after a lost response."""
 
 
 class Add(Command):
@@ -406,9 +395,3 @@ class SetClock(Command):
 
     verb = "set_clock"
     reason: str = ""
-
-
-TASK_COMMANDS: tuple[type[TaskCommand], ...] = (
-    Edit, Scope, Allow, Depend, Note, Redact, Claim, Start, Takeover, Force, Assign, Unassign, Park, Unpark, Renew, Stop,
-    Release, Handoff, Block, Unblock, Submit, Accept, Reject, Complete, Fail, Drop, Retry,
-)  # fmt: skip

@@ -36,8 +36,8 @@ def safe(text: str) -> str:
 
 def quoted(text: str, longest: int = LONGEST) -> str:
     """The text quoted and truncated, for use as data inside a message."""
-    seen = safe(text).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{seen if len(seen) <= longest else seen[: longest - 3] + "..."}"'
+    escaped = safe(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped if len(escaped) <= longest else escaped[: longest - 3] + "..."}"'
 
 
 def _shown(text: str, place: int) -> str:

@@ -53,8 +53,8 @@ def ended_stint(event: Event, before: Task, seq: int) -> EndedStint | None:
     source: str | None = getattr(event, "source", None)
     if source is None:
         return EndedStint(seq, lease_of(before).actor, stint.started, stint.ended, "claim")
-    said = event.named()
-    kept = {name: said[name] for name in EndedStint.fields if name in said}
+    fields = event.named()
+    kept = {name: fields[name] for name in EndedStint.fields if name in fields}
     return EndedStint(seq=seq, started=stint.started, ended=stint.ended, source=source, **kept)
 
 

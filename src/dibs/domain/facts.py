@@ -1,4 +1,4 @@
-"""The facts that a decision is based on: the rows read in its transaction, and queries over them."""
+"""The facts that a decision is based on: one class for each kind of command, and queries over them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, TypeVar
 
     from dibs.domain.commands import Add, Command
     from dibs.domain.events.base import Ending, Event
     from dibs.domain.model import Approval, KeptProcess, Process, State
     from dibs.domain.stints import WorkedStint
+
+    AnyFacts = TypeVar("AnyFacts", bound="Facts")
 
 
 class Rules(Value):
@@ -130,107 +133,75 @@ class Stints(Value):
     replaced_by: int | None = None
 
 
-class Period(Value):
-    """One actor's stints in a period, and the approvals that overlap it."""
+class Evidence(Value):
+    """What was inspected outside the transaction (processes, worktrees): it may be stale, but not undone."""
 
-    stints: tuple[WorkedStint, ...] = ()
-    approved: tuple[Approval, ...] = ()
+    left: LeftoverWork | None = None
+    deaths: Mapping[TaskId, DeathEvidence] = {}
+    """Leases with a dead process."""
+    living: frozenset[TaskId] = frozenset()
+    """Tasks whose holder's process is known to be alive."""
+    lives: Mapping[Process, bool | None] = {}
+    """Whether the processes that the caller's own session stated for the task are alive."""
+    wall: Instant | None = None
+    """The machine's clock, if the board's is to be set to it."""
+
+
+NO_EVIDENCE = Evidence()
 
 
 class Facts(Value):
-    """Everything that a decision may look at, read in its transaction after the lock."""
+    """What every decision may look at: who asks for what, and when.
+
+    Each kind of command has a class of its own, with what is read for it in its transaction, after the lock.
+    """
 
     caller: Caller
     rules: Rules
     epoch: int
-    task: Task | None = None
-    actors: Mapping[ActorId, Actor] = {}
-    """Every actor that the task names: holder, assignee, author, parker."""
+    command: Command
+    now: Instant
+    actors: Mapping[ActorId, Actor]
+    """Every actor that the facts name."""
+    is_plan: bool
+    """A dry run: confirmation and reason are not required yet."""
+
+    def widened(self, kind: type[AnyFacts], **more: Any) -> AnyFacts:
+        """These facts, and more of them: those of another kind."""
+        return kind(*self, **more)
+
+    def actor(self, actor_id: ActorId) -> Actor:
+        return self.actors[actor_id]
+
+    @property
+    def interrupted(self) -> list[Task]:
+        """The tasks of others whose live lease the command would end, beside its own task."""
+        return []
+
+
+# One task.
+
+
+class TaskFacts(Facts):
+    """A command about one task."""
+
+    task: Task
     receiver: Actor | None = None
-    """The actor that `assign` or `handoff` names."""
-    processes: tuple[KeptProcess, ...] = ()
-    """The processes that the caller's session has recorded behind its leases of this task."""
-    lives: Mapping[Process, bool | None] = {}
-    """Which of them are alive, looked up before the transaction; without those that cannot be checked."""
+    """The actor that `assign`, `handoff` or `allow` names."""
     former: EndedLease | None = None
     """The last lease that the caller's session held on this task, if it holds none now."""
     since: tuple[Event, ...] = ()
     """The event that ended it and all later ones; loaded only if the same verb is repeated."""
-    left: LeftoverWork | None = None
-    fresh_uid: str = ""
-    fresh_key: TaskKey = TaskKey("")
-    key_is_taken: bool = False
-    deaths: Mapping[TaskId, DeathEvidence] = {}
-    """Leases with a dead process, looked up before the transaction."""
-    living: frozenset[TaskId] = frozenset()
-    """Tasks whose holder's process is known to be alive."""
+    idle: bool = False
+    """The holder is monitored, and has shown no activity for longer than `idle_after`."""
+    causes: Mapping[TaskKey, State] = {}
+    """The states of its current or new dependencies."""
     rivals: tuple[ScopeReservation, ...] = ()
     """Live leases of other sessions whose scope overlaps the task's, and which therefore block it."""
     beside: tuple[ScopeReservation, ...] = ()
     """The same on a board that only warns about overlaps."""
-    swept: Ending | None = None
-    """The last lease of a free task, if a sweep ended it; `why_swept` is the cause."""
-    why_swept: str = ""
-    causes: Mapping[TaskKey, State] = {}
-    """The states of its current or new dependencies."""
-    on: tuple[TaskKey, ...] = ()
-    """The dependencies to add, by the tasks' own keys."""
-    not_on: tuple[TaskKey, ...] = ()
-    """The dependencies to remove."""
-    after: frozenset[TaskKey] = frozenset()
-    """The current dependencies of the task."""
-    cycle: tuple[TaskKey, ...] = ()
-    """The path by which a new dependency would lead back to the task."""
-    waiting: tuple[TaskKey, ...] = ()
-    """The tasks that depend on it."""
-    many: tuple[Task, ...] = ()
-    """The tasks that a command about many tasks changes."""
-    sessions: Mapping[TaskId, Session] = {}
-    """The sessions of their holders."""
-    paused: str = ""
-    """Who paused the board, and why; empty if nobody did."""
-    held: int = 0
-    """The number of tasks that the caller's actor holds."""
-    matches: tuple[ItemMatch, ...] = ()
-    """Backlog items with their tasks."""
-    asked: tuple[BatchedRequest, ...] = ()
-    """The requests of a batch with their tasks."""
-    last_number: int = 0
-    """The highest key number given out so far."""
-    first: str = ""
-    """The digest of the first delivery of a known request."""
-    idle: bool = False
-    """The holder is monitored, and has shown no activity for longer than `idle_after`."""
-    working: tuple[Task, ...] = ()
-    """Tasks on which the person has an open stint."""
-    stints: Stints | None = None
-    """The stints of the task, if the command is about stints."""
-    noted: str | None = None
-    """The text of the named note; empty if it was redacted, `None` if there is no such note."""
-    period: Period | None = None
-    """Loaded if hours are to be approved."""
-    newcomers: tuple[Actor, ...] = ()
-    """Actors to register in addition to the caller."""
-    is_plan: bool = False
-    """A dry run: confirmation and reason are not required yet."""
-
-
-class Case(Value):
-    """One command against the facts, at one instant."""
-
-    facts: Facts
-    command: Command
-    now: Instant
-
-    @property
-    def task(self) -> Task:
-        task = self.facts.task
-        assert task is not None, "a task command is decided only about a task"
-        return task
-
-    @property
-    def caller(self) -> Caller:
-        return self.facts.caller
+    left: LeftoverWork | None = None
+    deaths: Mapping[TaskId, DeathEvidence] = {}
 
     @property
     def lease(self) -> Lease | None:
@@ -239,7 +210,7 @@ class Case(Value):
     @property
     def subject(self) -> Actor:
         """Who would hold the task: the receiver if there is one, else the caller."""
-        return self.facts.receiver or self.caller.actor
+        return self.receiver or self.caller.actor
 
     @property
     def holds(self) -> bool:
@@ -267,7 +238,7 @@ class Case(Value):
 
     @property
     def death(self) -> DeathEvidence | None:
-        return death_evidence(self.task, self.facts)
+        return death_evidence(self.task, self.deaths)
 
     @property
     def late(self) -> bool:
@@ -277,19 +248,25 @@ class Case(Value):
     @property
     def lost(self) -> bool:
         """Whether the caller's session held this task before and no longer does."""
-        return self.facts.former is not None and not self.holds
+        return self.former is not None and not self.holds
 
-    @property
-    def interrupted(self) -> list[Task]:
-        """Of many tasks, those whose live lease belongs to another and would end."""
-        return [
-            task
-            for task in self.facts.many
-            if held_by_another(task, self.caller)
-            and task.lease is not None
-            and task.lease.live(self.now)
-            and death_evidence(task, self.facts) is None
-        ]
+    def holder(self) -> Actor:
+        assert self.lease is not None, "only a held task has a holder"
+        return self.actor(self.lease.actor)
+
+
+class ClaimFacts(TaskFacts):
+    """A command that may begin a stint: claim, start, takeover; and each offer of `next`."""
+
+    working: tuple[Task, ...] = ()
+    """Tasks on which the person has an open stint."""
+    processes: tuple[KeptProcess, ...] = ()
+    """The processes that the caller's session has recorded behind its leases of this task."""
+    lives: Mapping[Process, bool | None] = {}
+    """Which of them are alive; without those that cannot be checked."""
+    swept: Ending | None = None
+    """The last lease of a free task, if a sweep ended it; `why_swept` is the cause."""
+    why_swept: str = ""
 
     @property
     def running(self) -> KeptProcess | None:
@@ -298,7 +275,7 @@ class Case(Value):
         return next(
             (
                 kept
-                for kept in self.facts.processes
+                for kept in self.processes
                 if kept.behind.runs
                 and (own is None or kept.behind.process != own.process)
                 and self._may_live(kept)
@@ -308,20 +285,173 @@ class Case(Value):
 
     def _may_live(self, kept: KeptProcess) -> bool:
         """Whether the process is alive; if that cannot be checked, whether its lease is live."""
-        lives = self.facts.lives.get(kept.behind.process)
+        lives = self.lives.get(kept.behind.process)
         return lives if lives is not None else kept.token == self.task.token and self.live
 
-    def actor(self, actor_id: ActorId) -> Actor:
-        return self.facts.actors[actor_id]
 
-    def holder(self) -> Actor:
-        assert self.lease is not None, "asked only while there is a lease"
-        return self.actor(self.lease.actor)
+class DependFacts(TaskFacts):
+    on: tuple[TaskKey, ...] = ()
+    """The dependencies to add, by the tasks' own keys."""
+    not_on: tuple[TaskKey, ...] = ()
+    """The dependencies to remove."""
+    after: frozenset[TaskKey] = frozenset()
+    """The current dependencies of the task."""
+    cycle: tuple[TaskKey, ...] = ()
+    """The path by which a new dependency would lead back to the task."""
 
 
-def death_evidence(task: Task, facts: Facts) -> DeathEvidence | None:
+class DropFacts(TaskFacts):
+    waiting: tuple[TaskKey, ...] = ()
+    """The tasks that depend on it."""
+
+
+class RedactFacts(TaskFacts):
+    noted: str | None = None
+    """The text of the named note; empty if it was redacted, `None` if there is no such note."""
+
+
+class RetryFacts(TaskFacts):
+    many: tuple[Task, ...] = ()
+    """The tasks that depend on it and are held."""
+    sessions: Mapping[TaskId, Session] = {}
+    """The sessions of their holders, and of its own."""
+
+    @property
+    def interrupted(self) -> list[Task]:
+        return interrupted_ones(self)
+
+
+# Many tasks.
+
+
+class SweepFacts(Facts):
+    """A command about many tasks."""
+
+    many: tuple[Task, ...] = ()
+    """The tasks that the command changes."""
+    sessions: Mapping[TaskId, Session] = {}
+    """The sessions of their holders."""
+    deaths: Mapping[TaskId, DeathEvidence] = {}
+    living: frozenset[TaskId] = frozenset()
+
+    @property
+    def interrupted(self) -> list[Task]:
+        return interrupted_ones(self)
+
+
+class ResetFacts(SweepFacts):
+    targets: tuple[Task, ...] = ()
+    """The tasks that the command names; the others depend on them."""
+    receiver: Actor | None = None
+    contested: Task | None = None
+    """The named task whose scope is not free for its new holder, because of `rivals`."""
+    rivals: tuple[ScopeReservation, ...] = ()
+    beside: tuple[ScopeReservation, ...] = ()
+
+    @property
+    def task(self) -> Task:
+        return self.contested or self.targets[0]
+
+    def each(self) -> Iterator[TaskFacts]:
+        """The facts about each named task, as for a command about it alone."""
+        shared = Facts(*self[: len(Facts.fields)])
+        for task in self.targets:
+            yield shared.widened(TaskFacts, task=task, receiver=self.receiver)
+
+
+class NextFacts(Facts):
+    paused: str = ""
+    """Who paused the board, and why; empty if nobody did."""
+    held: int = 0
+    """The number of tasks that the caller's actor holds."""
+    offers: Iterable[ClaimFacts] = ()
+    """Candidates in order, each with the facts for a claim of it; read one by one, as they are needed."""
+
+
+# Requests and item files.
+
+
+class AddFacts(Facts):
+    task: Task | None = None
+    """The task that the same request already has."""
+    first: str = ""
+    """The digest of its first delivery."""
+    fresh_uid: str = ""
+    fresh_key: TaskKey | None = None
+    key_is_taken: bool = False
+    on: tuple[TaskKey, ...] = ()
+    causes: Mapping[TaskKey, State] = {}
+
+
+class IntakeFacts(Facts):
+    requests: tuple[BatchedRequest, ...] = ()
+    last_number: int = 0
+    """The highest key number given out so far."""
+
+
+class SyncFacts(Facts):
+    matches: tuple[ItemMatch, ...] = ()
+    newcomers: tuple[Actor, ...] = ()
+    """Actors to register in addition to the caller."""
+
+
+# Hours.
+
+
+class StintFacts(Facts):
+    task: Task
+    stints: Stints
+    receiver: Actor | None = None
+    """Whose stint is added."""
+    approved: tuple[Approval, ...] = ()
+    """The approved periods of the actor whose stint it is."""
+
+
+class ApprovalFacts(Facts):
+    receiver: Actor | None = None
+    """Whose hours are approved."""
+    stints: tuple[WorkedStint, ...] = ()
+    """The stints in the period."""
+    approved: tuple[Approval, ...] = ()
+
+
+# The board itself.
+
+
+class BoardFacts(Facts):
+    is_paused: bool = False
+
+
+class ClockFacts(Facts):
+    by: Duration = Duration(0)
+    """How far the machine's clock is ahead of the board's."""
+
+
+class ActorFacts(Facts):
+    known: Actor | None = None
+    """The actor to change, if it is registered."""
+    fresh: Actor | None = None
+    """The actor to register, if it is not."""
+    aliases: tuple[str, ...] = ()
+    taken: Mapping[str, Actor] = {}
+    """Its new names that are names of other actors."""
+
+
+def interrupted_ones(facts: RetryFacts | SweepFacts) -> list[Task]:
+    """Of many tasks, those whose live lease belongs to another and would end."""
+    return [
+        task
+        for task in facts.many
+        if held_by_another(task, facts.caller)
+        and task.lease is not None
+        and task.lease.live(facts.now)
+        and death_evidence(task, facts.deaths) is None
+    ]
+
+
+def death_evidence(task: Task, deaths: Mapping[TaskId, DeathEvidence]) -> DeathEvidence | None:
     """The evidence of death, if it is about the current lease: a later renewal disproves it."""
-    death, lease = facts.deaths.get(task.id), task.lease
+    death, lease = deaths.get(task.id), task.lease
     if death is None or lease is None:
         return None
     return death if (death.token, death.renewed) == (task.token, lease.renewed) else None

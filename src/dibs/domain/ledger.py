@@ -10,6 +10,7 @@ from _json import encode_basestring, make_encoder  # `json` would load `re` at e
 
 from dibs.domain.checks import short
 from dibs.domain.events import tasks as e
+from dibs.domain.events.base import USAGE
 from dibs.domain.events.board import BOARD_EVENTS
 from dibs.domain.evolve import ended_lease, ended_stint, evolve
 from dibs.domain.instants import Instant
@@ -46,7 +47,6 @@ NESTED = {
     "item": ItemSnapshot, "place": Place,
 }  # fmt: skip
 TOKENS = ("token", "lost")
-USAGE = "usage_reported"
 
 
 class Entry(Value):
@@ -161,8 +161,8 @@ def chained(
 ) -> Entry:  # fmt: skip
     """The entry that follows `head`, with its digest."""
     written = None if token is None else str(token)
-    said = canonical([seq, task, position, at, actor, session, written, verb, cause, facts])
-    digest = digest_of(f"{head}\n{said}")
+    content = canonical([seq, task, position, at, actor, session, written, verb, cause, facts])
+    digest = digest_of(f"{head}\n{content}")
     return Entry(seq, task, position, at, actor, session, token, verb, cause, facts, digest)
 
 
@@ -264,24 +264,28 @@ def differences(row: Task, folded: Task) -> list[str]:
     Renewals, suspect marks and the count of open dependencies are not events, so these may differ.
     """
     found = []
-    for field, is_, said in zip(Task.fields, row, folded):
-        renewed = field == "lease" and is_ and said
+    for field, is_, folded_value in zip(Task.fields, row, folded):
+        renewed = field == "lease" and is_ and folded_value
         kept = (
-            is_.but(renewed=said.renewed, renewals=said.renewals, suspect=said.suspect)
+            is_.but(
+                renewed=folded_value.renewed,
+                renewals=folded_value.renewals,
+                suspect=folded_value.suspect,
+            )
             if renewed
             else is_
         )
-        if kept != said and field not in ("version", "waits_on"):
-            found += _difference(field, kept, said)
+        if kept != folded_value and field not in ("version", "waits_on"):
+            found += _difference(field, kept, folded_value)
     return found
 
 
-def _difference(field: str, is_: object, said: object) -> list[str]:
-    if isinstance(is_, Value) and isinstance(said, Value) and not isinstance(is_, Token):
-        inner = zip(is_.fields, is_, said)
+def _difference(field: str, is_: object, folded_value: object) -> list[str]:
+    if isinstance(is_, Value) and isinstance(folded_value, Value) and not isinstance(is_, Token):
+        inner = zip(is_.fields, is_, folded_value)
         return [
             f"{name} is {plain(a)!r}, and the ledger says {plain(b)!r}"
             for name, a, b in inner
             if a != b
         ]
-    return [f"{field} is {plain(is_)!r}, and the ledger says {plain(said)!r}"]
+    return [f"{field} is {plain(is_)!r}, and the ledger says {plain(folded_value)!r}"]

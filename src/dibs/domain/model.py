@@ -44,6 +44,9 @@ SERVICE: Kind = "service"
 KINDS = (HUMAN, AGENT, SERVICE)
 AUDIENCES = ("any", "human", "agent")
 
+AREA = "@"
+"""The prefix of an area's name in a scope."""
+
 ACTIONS = ("edit", "commit", "push", "complete", "drop")
 """The actions that a task's constraints may list. Without constraints everything is allowed."""
 
@@ -265,6 +268,21 @@ class ItemSnapshot(Value):
     @property
     def locker(self) -> str:
         return self.locked.partition(" ")[0]
+
+
+class ItemFile(Value):
+    """Where an item is: its file below the root and, in a file of many items, its line."""
+
+    root: str
+    path: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+    @property
+    def full(self) -> str:
+        return f"{self.root}/{self}"
 
 
 class Task(Value):

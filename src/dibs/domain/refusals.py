@@ -52,7 +52,7 @@ def refused(code: str, message: str, **facts: object) -> Refused:
 
 def unreadable(what: str) -> Refused:
     """An unreadable record counts as held: no command acts on it."""
-    return refused("corrupt", f"the board holds a record that cannot be read: {what}")
+    return refused("corrupt", f"the board contains an unreadable record: {what}")
 
 
 # Usage errors.
@@ -67,8 +67,8 @@ def unknown_task(key: str) -> Refusal:
 
 
 def unknown_note(task: Task, seq: int) -> Refusal:
-    said = f"event {seq} brought no note to {task.key}"
-    return Refusal("unknown_note", said, _task(task) | {"event": seq})
+    message = f"event {seq} added no note to {task.key}"
+    return Refusal("unknown_note", message, _task(task) | {"event": seq})
 
 
 def unknown_actor(name: str) -> Refusal:
@@ -93,9 +93,7 @@ def wrong_state(task: Task, verb: str) -> Refusal:
 
 
 def key_taken(key: str) -> Refusal:
-    return Refusal(
-        "key_taken", f"the key {key} is in use, and no key is ever used twice", {"task": key}
-    )
+    return Refusal("key_taken", f"the key {key} is taken; keys are never reused", {"task": key})
 
 
 def people_only(command: str, actor: Actor, harness: str) -> Refusal:
@@ -125,7 +123,7 @@ def interrupting(refusal: Refusal, tasks: list[Task], actors: Mapping[ActorId, A
 def kind_is_fixed(actor: Actor) -> Refusal:
     return Refusal(
         "kind_is_fixed",
-        f"{actor.name} is registered as {a(actor.kind)}, and a person stays a person",
+        f"{actor.name} is registered as {a(actor.kind)}; a person cannot become an agent, nor an agent a person",
         {"actor": actor.name, "kind": actor.kind},
     )
 
@@ -141,7 +139,7 @@ def parent_only(verb: str, key: str, session: str, parent: str) -> Refusal:
 def own_review(task: Task, actor: Actor) -> Refusal:
     return Refusal(
         "own_review",
-        f"{task.key} was submitted by {actor.name}: somebody else reviews it",
+        f"{actor.name} submitted {task.key}: somebody else must review it",
         _task(task),
     )
 
@@ -161,7 +159,7 @@ def not_bound(task: Task, actor: Actor) -> Refusal:
 def bound(task: Task, holder: Actor, lease: Lease) -> Refusal:
     return Refusal(
         "bound",
-        f"{task.key} was taken up by {holder_label(holder, lease)}: it is no longer only assigned",
+        f"{holder_label(holder, lease)} has already taken up {task.key}",
         _task(task) | {"holder": holder.name},
     )
 
@@ -189,14 +187,14 @@ def used_up(task: Task) -> Refusal:
 def cycle(way: tuple[str, ...]) -> Refusal:
     return Refusal(
         "cycle",
-        f"that would be a cycle: {' waits for '.join(way)}",
+        f"that would create a cycle: {' waits for '.join(way)}",
         {"task": way[0], "cycle": list(way)},
     )
 
 
 def too_many_dependencies(count: int) -> Refusal:
     return Refusal(
-        "bad_argument", f"{count} dependencies are too many; the most is {DEPENDENCIES_MAX}", {}
+        "bad_argument", f"too many dependencies: {count}; the limit is {DEPENDENCIES_MAX}", {}
     )
 
 
@@ -229,7 +227,7 @@ def paused(why: str) -> Refusal:
 def at_limit(actor: Actor, held: int, most: int) -> Refusal:
     return Refusal(
         "at_limit",
-        f"{actor.name} holds as many tasks as it may: {held} of {most}",
+        f"{actor.name} has reached its limit: {held} of {most} tasks",
         {"actor": actor.name, "held": held, "most": most},
     )
 
@@ -243,10 +241,10 @@ def nothing_ready(actor: Actor) -> Refusal:
 
 def waits(task: Task, causes: Mapping[TaskKey, str]) -> Refusal:
     open_ones = [key for key, state in causes.items() if state != "complete"]
-    told = several([f"{key} ({shown(causes[key])})" for key in open_ones])
+    listed = several([f"{key} ({shown(causes[key])})" for key in open_ones])
     return Refusal(
         "waits",
-        f"{task.key} waits for {told}",
+        f"{task.key} waits for {listed}",
         _task(task) | {"waits_for": open_ones[:100], "first": open_ones[0] if open_ones else ""},
     )
 
@@ -254,7 +252,7 @@ def waits(task: Task, causes: Mapping[TaskKey, str]) -> Refusal:
 def gate_not_met(task: Task, gate: str) -> Refusal:
     return Refusal(
         "gate_not_met",
-        f"{task.key} cannot be begun: {gate}",
+        f"{task.key} cannot be started: {gate}",
         _task(task) | {"gate": gate, "origin": task.origin_ask_ref},
     )
 
@@ -262,7 +260,7 @@ def gate_not_met(task: Task, gate: str) -> Refusal:
 def locked_in_file(task: Task, locked: str) -> Refusal:
     return Refusal(
         "locked_in_file",
-        f"{task.key} is locked by {in_quotes([locked])}, says its item file; no lease of dibs stands behind that",
+        f"{task.key} is locked by {in_quotes([locked])} in its item file, but dibs has no lease for it",
         _task(task) | {"locked_by": locked},
     )
 
@@ -270,7 +268,7 @@ def locked_in_file(task: Task, locked: str) -> Refusal:
 def file_says_it(task: Task) -> Refusal:
     return Refusal(
         "file_says_it",
-        f"{task.key} is an item of a backlog ({task.channel}): its file says this",
+        f"{task.key} is a backlog item ({task.channel}): its file determines this",
         _task(task) | {"channel": task.channel},
     )
 
@@ -311,7 +309,7 @@ def parked(task: Task, parker: Actor) -> Refusal:
 def assigned_to_another(task: Task, assignee: Actor) -> Refusal:
     return Refusal(
         "assigned_to_another",
-        f"{task.key} is assigned to {assignee.name}, a person, and is kept from agents",
+        f"{task.key} is assigned to {assignee.name}, a person; agents cannot claim it",
         _task(task) | {"assignee": assignee.name},
     )
 
@@ -320,7 +318,7 @@ def not_allowed(task: Task, action: str) -> Refusal:
     allowed = ", ".join(task.terms.constraints)
     return Refusal(
         "not_allowed",
-        f"the constraints of {task.key} allow {allowed}; they do not allow {action}",
+        f"the constraints of {task.key} allow {allowed}, not {action}",
         _task(task) | {"action": action, "constraints": list(task.terms.constraints)},
     )
 
@@ -330,14 +328,14 @@ def not_allowed(task: Task, action: str) -> Refusal:
 
 def held(task: Task, holder: Actor, lease: Lease, now: Instant) -> Refusal:
     if now < lease.renewed:
-        seen = "last renewed in the future (clock skew)"
+        renewed = "last renewed in the future (clock skew)"
     else:
-        seen = f"last renewed {rough_duration(between(lease.renewed, now))} ago"
+        renewed = f"last renewed {rough_duration(between(lease.renewed, now))} ago"
     ends = "until" if lease.live(now) else "with a lease that expired at"
     verb = "is held by" if lease.bound else "is assigned to"
     return Refusal(
         "held",
-        f"{task.key} {verb} {holder_label(holder, lease)} {ends} {brief(lease.expires, now)}, {seen}",
+        f"{task.key} {verb} {holder_label(holder, lease)} {ends} {brief(lease.expires, now)}, {renewed}",
         _task(task)
         | {
             "holder": holder.name,
@@ -355,12 +353,14 @@ def already_running(task: Task, holder: Actor, kept: KeptProcess, now: Instant) 
     lease, behind = task.lease, kept.behind
     where = f" on {behind.host}" if behind.host else ""
     session = f" (session {kept.session})" if kept.session else ""
-    said = f"{holder.name}{session} runs {task.key} already: process {behind.process.pid}{where}"
+    running = (
+        f"{holder.name}{session} is already running {task.key}: process {behind.process.pid}{where}"
+    )
     since = lease.acquired if lease is not None and kept.token == task.token else None
     when = "its lease has ended" if since is None else f"since {brief(since, now)}"
     return Refusal(
         "already_running",
-        f"{said}, {when}, token {kept.token}",
+        f"{running}, {when}, token {kept.token}",
         _task(task)
         | {
             "holder": holder.name,
@@ -377,8 +377,7 @@ def undecided(paths: Sequence[str]) -> Refusal:
     """The comparison of these paths with scopes exceeded its step limit."""
     return Refusal(
         "undecided",
-        f"whether anybody holds {in_quotes(paths)} takes too many steps to find out: there are scopes"
-        " with too many wildcards",
+        f"cannot tell whether anybody holds {in_quotes(paths)}: too many wildcards in the scopes",
         {"paths": list(paths)},
     )
 
@@ -387,12 +386,12 @@ def areas_unknown(unread: str, areas: Sequence[str]) -> Refusal:
     """`unread`: why the areas cannot be read."""
     return Refusal(
         "bad_setting",
-        f"{unread}; so nobody knows what {in_quotes(areas)} stands for",
+        f"{unread}; cannot resolve {in_quotes(areas)}",
         {"areas": list(areas)},
     )
 
 
-TOO_LONG = "whether they overlap takes too many steps to find out"
+TOO_LONG = "too many wildcards to compare them"
 
 
 def scope_held(task: Task, rival: ScopeReservation, holder: Actor, now: Instant) -> Refusal:
@@ -400,8 +399,8 @@ def scope_held(task: Task, rival: ScopeReservation, holder: Actor, now: Instant)
     who = f"{holder.name} (session {rival.session})" if rival.session else holder.name
     return Refusal(
         "scope_held",
-        f"{task.key} may touch {in_quotes(task.scope)}, and {rival.key} of {who} has "
-        f"{in_quotes(rival.scope)} until {brief(rival.expires, now)}{doubt}",
+        f"{task.key} needs {in_quotes(task.scope)}, but {who} holds {in_quotes(rival.scope)} "
+        f"with {rival.key} until {brief(rival.expires, now)}{doubt}",
         _task(task)
         | {
             "scope": list(task.scope),
@@ -421,7 +420,7 @@ def lease_lost(task: Task, stated: Token | None, ended: str, holder: str, *, kep
     which = f"the lease {stated} of {task.key}" if stated else f"your lease of {task.key}"
     why = f" ({ended})" if ended else ""
     now_with = f"; {holder} holds it now" if holder else ""
-    note = "; your text was kept as a late note" if kept else ""
+    note = "; your text was saved as a late note" if kept else ""
     return Refusal(
         "lease_lost",
         f"{which} has ended{why}{now_with}{note}",
@@ -438,8 +437,8 @@ def lease_lost(task: Task, stated: Token | None, ended: str, holder: str, *, kep
 def token_ahead(task: Task, stated: Token) -> Refusal:
     return Refusal(
         "token_ahead",
-        f"token {stated} of {task.key} is above the board's own {task.token}: the board has lost "
-        "changes (a restore, or another board)",
+        f"token {stated} of {task.key} is ahead of the board's {task.token}: the board has lost "
+        "changes (restored, or another board)",
         _task(task) | {"stated": str(stated)},
     )
 

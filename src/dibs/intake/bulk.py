@@ -43,26 +43,26 @@ def read_requests(stream: BinaryIO, channel: str = "") -> Iterator[IntakeRequest
     while line := stream.readline(LINE_MAX + 1):
         number += 1
         if len(line) > LINE_MAX and not line.endswith(b"\n"):
-            _pass_over(stream)
+            _skip_line(stream)
             yield Problem(number, f"it has more than {LINE_MAX} bytes")
         elif line.strip():
             yield _read(number, line.rstrip(b"\r\n"), channel)
 
 
-def _pass_over(stream: BinaryIO) -> None:
+def _skip_line(stream: BinaryIO) -> None:
     while (rest := stream.readline(LINE_MAX)) and not rest.endswith(b"\n"):
         pass
 
 
 def _read(number: int, line: bytes, channel: str) -> IntakeRequest | Problem:
     try:
-        return ask_in(line, channel)
+        return request_in(line, channel)
     except BadPayload as why:
         return Problem(number, why.what)
 
 
-def ask_in(line: bytes, channel: str = "") -> IntakeRequest:
-    """The request of one line; its digest covers the line without its line end. Raises `Unacceptable`."""
+def request_in(line: bytes, channel: str = "") -> IntakeRequest:
+    """The request of one line; its digest covers the line without its line end. Raises `BadPayload`."""
     fields = object_of(line, LINE_MAX)
     for name in fields:
         if name not in FIELDS:

@@ -37,7 +37,7 @@ PYTHONS_OWN = frozenset(
 def read(
     message: bytes, *, automatic: bool = False, delivery: str = ""
 ) -> IntakeRequest | NoRequest:
-    """The request in a message. Raises `Unacceptable`.
+    """The request in a message. Raises `BadPayload`.
 
     A message sent by a program counts only if `automatic`. An automatic reply never does: two auto-responders
     would fill the board.
@@ -80,7 +80,7 @@ def _head(message: bytes) -> bytes:
     if not ended and len(message) > HEADERS_MAX:
         raise BadPayload(f"its headers have more than {HEADERS_MAX} bytes")
     if b"\r" in head or b"\0" in head:
-        raise BadPayload("its headers hold a carriage return without a line feed, or a NUL")
+        raise BadPayload("its headers contain a carriage return without a line feed, or a NUL")
     return head + b"\n\n"
 
 
@@ -97,9 +97,9 @@ def _unfolded(value: str) -> str:
 def _message_id(headers: dict[str, list[str]]) -> str:
     given = {value for value in headers.get("message-id", []) if value}
     if not given:
-        raise BadPayload("it has no Message-ID, by which a second delivery would be known")
+        raise BadPayload("it has no Message-ID, so a second delivery could not be detected")
     if len(given) > 1:
-        raise BadPayload("it has several Message-IDs; which one is it?")
+        raise BadPayload("it has several Message-IDs")
     return given.pop()
 
 

@@ -22,17 +22,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ASKS = ""
-SAME = "what is asked stays the same"
+REQUEST = ""
+SAME = "the request stays the same"
 
 ACTIONS: dict[str, dict[str, str]] = {
     "issues": {
-        "opened": ASKS,
-        "edited": ASKS,
-        "reopened": ASKS,
+        "opened": REQUEST,
+        "edited": REQUEST,
+        "reopened": REQUEST,
         "closed": "the issue was closed",
         "deleted": "the issue was deleted",
-        "transferred": "the issue moved: where it is now, it is opened",
+        "transferred": "the issue was transferred: its new repository reports it as opened",
         "assigned": SAME,
         "unassigned": SAME,
         "labeled": SAME,
@@ -47,8 +47,8 @@ ACTIONS: dict[str, dict[str, str]] = {
         "untyped": SAME,
     },
     "issue_comment": {
-        "created": ASKS,
-        "edited": "a comment asks when it is new",
+        "created": REQUEST,
+        "edited": "only new comments are requests",
         "deleted": "the comment was deleted",
     },
 }
@@ -58,12 +58,12 @@ PING = "it is a ping: the webhook reaches this board"
 
 
 def read(event: str, payload: bytes, delivery: str = "") -> IntakeRequest | NoRequest:
-    """The request in a delivery. An empty event is recognised by the payload. Raises `Unacceptable`."""
+    """The request in a delivery. An empty event is recognised by the payload. Raises `BadPayload`."""
     name = event.strip().lower()
     if name == "ping":
         return NoRequest(PING)
     if name and name not in ACTIONS:
-        return NoRequest(f"the event {quoted(name)} asks for nothing")
+        return NoRequest(f"the event {quoted(name)} is not a request")
     fields = _fields(payload)
     name = name or event_of(fields)
     if name == "ping":
@@ -77,7 +77,7 @@ def read(event: str, payload: bytes, delivery: str = "") -> IntakeRequest | NoRe
 
 def _fields(payload: bytes) -> dict[str, Any]:
     if payload.startswith(b"payload="):
-        raise BadPayload("it is a form; the webhook's content type is to be application/json")
+        raise BadPayload("it is form data; set the webhook's content type to application/json")
     return object_of(payload)
 
 
@@ -87,7 +87,7 @@ def event_of(fields: dict[str, Any]) -> str:
         return "issue_comment" if "comment" in fields else "issues"
     if "zen" in fields:
         return "ping"
-    raise BadPayload("it holds no issue; which event it is, only its header says")
+    raise BadPayload("it contains no issue, and without its header the event is unknown")
 
 
 def _issue(fields: dict[str, Any], payload: bytes, delivery: str) -> IntakeRequest | NoRequest:

@@ -59,10 +59,10 @@ def paths_of(settings: Mapping[str, object]) -> PayloadMapping:
             f"a mapping has no {quoted(str(unknown[0]))}; it has {', '.join(PayloadMapping.fields)}"
         )
     if "ref" not in settings:
-        raise bad_argument("a mapping says where the ref is")
+        raise bad_argument("a mapping needs a path for the ref")
     paths = PayloadMapping(**{name: path_of(name, value) for name, value in settings.items()})
     if paths.ref.optional:
-        raise bad_argument("a mapping's ref has to be there: its path has no ?")
+        raise bad_argument("the ref of a mapping is required: its path must not end with ?")
     return paths
 
 
@@ -78,7 +78,7 @@ def path_of(name: str, value: object) -> PayloadPath:
 def read(channel: str, paths: PayloadMapping, payload: bytes, delivery: str = "") -> IntakeRequest:
     """The request in a payload. `delivery` is the id in its headers, used if the mapping names none.
 
-    Raises `Unacceptable`, which names the path.
+    Raises `BadPayload`, which names the path.
     """
     fields = object_of(payload)
     given = {name: path.of(fields) for name, path in paths.named().items() if path is not None}

@@ -31,7 +31,7 @@ class Fraction(Number):
 
 
 def object_of(data: bytes, most: int = PAYLOAD_MAX) -> dict[str, Any]:
-    """The JSON object in the bytes. Refuses duplicate keys. Raises `Unacceptable`."""
+    """The JSON object in the bytes. Refuses duplicate keys. Raises `BadPayload`."""
     from json import JSONDecodeError
 
     check_size(data, most)
@@ -67,7 +67,7 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise BadPayload(f"the key {quoted(key)} stands in it twice")
+                raise BadPayload(f"the key {quoted(key)} occurs twice")
             seen.add(key)
     return value
 

@@ -1,4 +1,4 @@
-"""`Ask`: the stored part of a request, and how each channel normalises its ref.
+"""`IntakeRequest`: the stored part of a request, and how each channel normalises its ref.
 
 | channel | the ref is | normalised to |
 |---|---|---|
@@ -20,6 +20,7 @@ from dibs.domain.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 PAYLOAD_MAX = 1024 * 1024
 """An issue has at most 65,536 characters, and an edited one comes with its former text."""
@@ -81,16 +82,16 @@ def build_request(
     delivery: str = "",
     formerly: str = "",
 ) -> IntakeRequest:
-    """An `Ask` from its parts, each validated. Without a title its origin is the title."""
+    """An `IntakeRequest` from its parts, each validated. Without a title its origin is the title."""
     from hashlib import sha256
 
     name = channel_name(channel)
-    known_by = normalised_ref(name, ref)
+    normalised = normalised_ref(name, ref)
     line = _line(title)
     return IntakeRequest(
         channel=name,
-        ref=known_by,
-        title=one_line(line) or one_line(f"{name} {known_by}"),
+        ref=normalised,
+        title=one_line(line) or one_line(f"{name} {normalised}"),
         url=address(url) if url else "",
         delivery=delivery_id(delivery),
         digest=sha256(payload).hexdigest(),
@@ -98,6 +99,18 @@ def build_request(
         untitled=not line,
         cut=len(line) > checks.TITLE_LENGTH,
     )
+
+
+def add_arguments(request: IntakeRequest) -> dict[str, Any]:
+    """The arguments of the command `Add` that a request determines, apart from its terms."""
+    return {
+        "channel": request.channel,
+        "origin_ask_ref": request.ref,
+        "url": request.url,
+        "digest": request.digest,
+        "delivery": request.delivery,
+        "formerly": request.formerly,
+    }
 
 
 def check_size(payload: bytes, most: int = PAYLOAD_MAX) -> None:
@@ -134,7 +147,7 @@ def address(text: str) -> str:
 
 
 def normalised_ref(channel: str, text: str) -> str:
-    """The canonical ref of a request. Raises `Unacceptable`."""
+    """The canonical ref of a request. Raises `BadPayload`."""
     given = _shown(text.strip(), "the ref", UNTREATED_LENGTH)
     ref = RULES.get(channel, plain)(given)
     if not ref:
@@ -147,7 +160,7 @@ def _shown(text: str, what: str, longest: int) -> str:
     if len(text) > longest:
         raise BadPayload(f"{what} has {len(text)} characters; the most is {longest}")
     if not text.isprintable() and not all(c.isprintable() or c in VISIBLE for c in text):
-        raise BadPayload(f"{what} holds characters that cannot be shown")
+        raise BadPayload(f"{what} contains characters that cannot be displayed")
     return text
 
 
@@ -243,8 +256,8 @@ def github_issue(text: str) -> str | None:
         return None
     host = (found["host"] or "").lower()
     server = "" if host in ("", *GITHUB_HOSTS) else f"{host}/"
-    said = f"/comment/{found['comment']}" if found["comment"] else ""
-    return f"{server}{found['owner']}/{found['repo']}".lower() + f"#{found['number']}{said}"
+    comment = f"/comment/{found['comment']}" if found["comment"] else ""
+    return f"{server}{found['owner']}/{found['repo']}".lower() + f"#{found['number']}{comment}"
 
 
 RULES: dict[str, Callable[[str], str]] = {GITHUB: github_ref, EMAIL: message_id}

@@ -36,7 +36,7 @@ def check_github(body: bytes, signature: str, secrets: Sequence[str]) -> None:
 def _given(secrets: Sequence[str]) -> Sequence[str]:
     """The validated secrets. A mistake here is one of the settings, not of the sender: `bad_argument`."""
     if isinstance(secrets, str) or not secrets:
-        raise bad_argument("no secret is given; without one nobody can be told from anybody")
+        raise bad_argument("no secret is given, so the signature cannot be checked")
     if len(secrets) > SECRETS:
         raise bad_argument(f"{len(secrets)} secrets are given; the most is {SECRETS}")
     if not all(secret.strip() for secret in secrets):

@@ -13,27 +13,39 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from dibs import opening
-from dibs.board import explain as causes
-from dibs.board import ledger_head, queries
+from dibs.board import command_builder, explain, queries, verify
+from dibs.board.callers import CallerContext
+from dibs.board.command_builder import build
 from dibs.board.execute import Board as Rules
-from dibs.board.identity import CallerEnvironment, Identity, IdentityOptions, identify, with_process
+from dibs.board.identity import Identity, IdentityOptions, with_process
 from dibs.board.locate import Repository, locate
-from dibs.board.sessions import Registry
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.model import NOT_FINAL, STATES, Process, Terms
+from dibs.domain.instants import Duration
+from dibs.domain.model import GRACE, NOT_FINAL, STATES
 from dibs.domain.refusals import bad_argument, refused
 from dibs.library import records
-from dibs.library import watch as listening
+from dibs.library import watch as watching
 from dibs.library.lease import Lease, notify_leases
-from dibs.library.records import Answer, Event, Owned, Status, Task, not_picklable
-from dibs.library.verbs import TaskVerbs, key_of, keys_of, token_of
+from dibs.library.records import (
+    Answer,
+    Changed,
+    Event,
+    Owned,
+    Status,
+    Stint,
+    Task,
+    not_picklable,
+)
+from dibs.library.watch import own_connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from decimal import Decimal
     from typing import Any, Literal, NoReturn, Self
 
+    from dibs.backlogs.report import Report
     from dibs.domain.model import Audience, State
     from dibs.domain.refusals import Refusal
 
@@ -85,7 +97,7 @@ def _folder(path: str | os.PathLike[str] | None) -> str:
     return folder
 
 
-class Board(TaskVerbs):
+class Board:
     """A board as seen by one actor and session."""
 
     def __init__(
@@ -140,31 +152,25 @@ class Board(TaskVerbs):
             return self._who
 
     def _identify(self) -> Identity:
-        def registered(name: str, process: Process) -> str | None:
-            return queries.session_of_process(self._rules, name, process)
-
-        def registry() -> Registry:
-            return Registry(self._rules)
-
-        around = CallerEnvironment(
-            self._environment,
-            self._rules.store.machine,
-            self._repository,
-            sys.stderr is not None and sys.stderr.isatty(),
+        on_terminal = sys.stderr is not None and sys.stderr.isatty()
+        context = CallerContext(
+            self._rules, self._environment, self._repository, on_terminal=on_terminal
         )
-        strict = self._rules.settings.identity == "strict"
-        return identify(
-            self._given, around, strict=strict, registered=registered, registry=registry
-        )
+        return context.identify(self._given)
 
     def _do(
-        self, command: c.Command, request_id: str | None = None, pid: int | None = None
+        self,
+        kind: type[c.Command],
+        request_id: str | None,
+        pid: int | None = None,
+        **arguments: Any,
     ) -> Answer:
-        checked = None if request_id is None else checks.request_id(request_id)
+        """Builds the command and executes it."""
+        command = build(kind, **arguments)
         with self._use() as rules:
             who = self._who or self.who
             who = who if pid is None else with_process(who, pid, rules.store.machine)
-            outcome = rules.execute(who, command, checked)
+            outcome = rules.execute(who, command, _request(request_id))
         notify_leases(outcome)
         return records.answer(outcome)
 
@@ -180,13 +186,13 @@ class Board(TaskVerbs):
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Adds a task."""
-        wanted = None if key is None else checks.task_key(key)
-        terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
-        terms |= _booked(billable, charge_code)
-        if not_before is not None:
-            terms["not_before"] = records.instant(not_before)
-        command = c.Add(self._new(title, terms), _scope(scope), wanted, after=keys_of(after))
-        return self._do(command, request_id)
+        terms = command_builder.terms(
+            title, self._rules.settings.max_attempts, priority=priority, audience=audience,
+            tier=tier, capabilities=capabilities, constraints=constraints,
+            max_attempts=max_attempts, billable=billable, charge_code=charge_code,
+            not_before=None if not_before is None else records.instant(not_before),
+        )  # fmt: skip
+        return self._do(c.Add, request_id, terms=terms, scope=scope, key=key, after=after)
 
     def intake(
         self, channel: str, ref: str, title: str | None = None, *, url: str = "",
@@ -201,29 +207,24 @@ class Board(TaskVerbs):
 
         Only a digest of the `payload` is stored; each delivery leaves a receipt.
         """
-        from dibs.intake.request import BadPayload, build_request
+        from dibs.intake.request import BadPayload, add_arguments, build_request
 
         for value, what in ((channel, "the channel"), (ref, "the reference"), (url, "the url")):
             checks.is_text(value, what)
         try:
-            ask = build_request(
+            request = build_request(
                 channel, ref, payload or f"{channel}\n{ref}\n{title or ''}\n{url}".encode(),
                 title=title or "", url=url, delivery=delivery,
             )  # fmt: skip
         except BadPayload as problem:
-            raise bad_argument(f"this cannot be taken in: {problem.what}") from None
-        terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
-        terms |= _booked(billable, charge_code)
-        command = c.Add(
-            self._new(ask.title if title is None else title, terms),
-            _scope(scope),
-            channel=ask.channel,
-            origin_ask_ref=ask.ref,
-            url=ask.url,
-            digest=ask.digest,
-            delivery=ask.delivery,
-        )
-        return self._do(command, request_id)
+            raise bad_argument(f"this request is invalid: {problem.what}") from None
+        terms = command_builder.terms(
+            request.title if title is None else title, self._rules.settings.max_attempts,
+            priority=priority, audience=audience, tier=tier, capabilities=capabilities,
+            constraints=constraints, max_attempts=max_attempts, billable=billable,
+            charge_code=charge_code,
+        )  # fmt: skip
+        return self._do(c.Add, request_id, terms=terms, scope=scope, **add_arguments(request))
 
     def edit(
         self, key: str, *, title: str | None = None,
@@ -234,32 +235,32 @@ class Board(TaskVerbs):
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Changes the given terms of a task."""
-        terms = _terms(priority, audience, tier, capabilities, constraints, max_attempts)
-        terms |= _booked(billable, charge_code)
-        new = None if title is None else checks.title(title)
-        return self._do(c.Edit(key_of(key), token=token_of(token), title=new, **terms), request_id)
+        return self._do(
+            c.Edit, request_id, task=key, token=token, title=title, priority=priority,
+            audience=audience, tier=tier, capabilities=capabilities, constraints=constraints,
+            max_attempts=max_attempts, billable=billable, charge_code=charge_code,
+        )  # fmt: skip
 
     def scope(
         self, key: str, *, add: Texts = (), remove: Texts = (),
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
         """Changes the paths that a task may touch."""
-        gone = records.each(remove, "the scope")
-        command = c.Scope(key_of(key), token=token_of(token), add=_scope(add), remove=gone)
-        return self._do(command, request_id)
+        return self._do(c.Scope, request_id, task=key, token=token, add=add, remove=remove)
+
+    def depend(
+        self, key: str, *, on: Texts = (), not_on: Texts = (),
+        token: str | None = None, request_id: str | None = None,
+    ) -> Answer:  # fmt: skip
+        """Adds (`on`) and removes (`not_on`) tasks that must be complete first."""
+        return self._do(c.Depend, request_id, task=key, token=token, on=on, not_on=not_on)
 
     def note(self, key: str, text: str, *, request_id: str | None = None) -> Answer:
-        checked = checks.text(text, "the note", checks.NOTE_LENGTH)
-        return self._do(c.Note(key_of(key), note=checked), request_id)
+        return self._do(c.Note, request_id, task=key, note=text)
 
     def redact(self, key: str, event: int, reason: str, *, request_id: str | None = None) -> Answer:
         """Removes the text of the note that was added by an event: for people, with a reason."""
-        seq = checks.whole(event, "the number of the event", 1, 10**checks.NUMBER_DIGITS - 1)
-        return self._do(c.Redact(key_of(key), seq, checks.reason(reason)), request_id)
-
-    def _new(self, title: str, terms: dict[str, Any]) -> Terms:
-        base = Terms(checks.title(title), max_attempts=self._rules.settings.max_attempts)
-        return base.but(**terms)
+        return self._do(c.Redact, request_id, task=key, seq=event, reason=reason)
 
     # Leases.
 
@@ -270,38 +271,47 @@ class Board(TaskVerbs):
         """Become the holder, and start unless `reserve`. `pid`: if this process
         dies, others may take over.
         """
-        command = c.Claim(key_of(key), records.ttl(ttl), reserve, checks.reason(reason))
-        return self._do(command, request_id, pid)
+        return self._do(c.Claim, request_id, pid, task=key, ttl=ttl, reserve=reserve, reason=reason)
+
+    def next(
+        self, *, wait: Ttl = None, ttl: Ttl = None, reserve: bool = False, most: int | None = None,
+        request_id: str | None = None,
+    ) -> Answer:  # fmt: skip
+        """Claims the first offered task; `wait`: how long to wait for work."""
+        from dibs.workers.next import next_task
+
+        command = build(c.Next, ttl=ttl, reserve=reserve, most=most)
+        longest, checked = _wait(wait), _request(request_id)
+        who = self.who
+        with own_connection(self._use) as board:
+            outcome = next_task(board, who, command, longest, checked)
+        notify_leases(outcome)
+        return records.answer(outcome)
 
     def start(self, key: str, *, ttl: Ttl = None, request_id: str | None = None) -> Answer:
-        return self._do(c.Start(key_of(key), ttl=records.ttl(ttl)), request_id)
+        return self._do(c.Start, request_id, task=key, ttl=ttl)
 
     def stop(self, key: str, *, token: str | None = None, request_id: str | None = None) -> Answer:
-        return self._do(c.Stop(key_of(key), token=token_of(token)), request_id)
+        return self._do(c.Stop, request_id, task=key, token=token)
 
     def renew(
         self, key: str, *, ttl: Ttl = None, token: str | None = None,
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        return self._do(
-            c.Renew(key_of(key), token=token_of(token), ttl=records.ttl(ttl)), request_id
-        )
+        return self._do(c.Renew, request_id, task=key, token=token, ttl=ttl)
 
     def release(
         self, key: str, *, note: str = "", token: str | None = None, request_id: str | None = None
     ) -> Answer:
-        command = c.Release(key_of(key), token=token_of(token), note=checks.note(note))
-        return self._do(command, request_id)
+        return self._do(c.Release, request_id, task=key, token=token, note=note)
 
     def handoff(
         self, key: str, to: str, *, ttl: Ttl = None, reason: str = "", note: str = "",
         token: str | None = None, request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        command = c.Handoff(
-            key_of(key), token=token_of(token), to=checks.actor_name(to), ttl=records.ttl(ttl),
-            reason=checks.reason(reason), note=checks.note(note),
-        )  # fmt: skip
-        return self._do(command, request_id)
+        return self._do(
+            c.Handoff, request_id, task=key, token=token, to=to, ttl=ttl, reason=reason, note=note
+        )
 
     def takeover(
         self, key: str, *, force: bool = False, ttl: Ttl = None,
@@ -309,25 +319,22 @@ class Board(TaskVerbs):
     ) -> Answer:  # fmt: skip
         """Become the holder after expiry; with `force`, a person with a reason also before."""
         kind = c.Force if force else c.Takeover
-        command = kind(key_of(key), ttl=records.ttl(ttl), reason=checks.reason(reason))
-        return self._do(command, request_id)
+        return self._do(kind, request_id, task=key, ttl=ttl, reason=reason)
 
     def assign(
         self, key: str, to: str, *, ttl: Ttl = None, reason: str = "",
         request_id: str | None = None,
     ) -> Answer:  # fmt: skip
-        name = checks.actor_name(to)
-        command = c.Assign(key_of(key), to=name, ttl=records.ttl(ttl), reason=checks.reason(reason))
-        return self._do(command, request_id)
+        return self._do(c.Assign, request_id, task=key, to=to, ttl=ttl, reason=reason)
 
     def unassign(self, key: str, *, reason: str = "", request_id: str | None = None) -> Answer:
-        return self._do(c.Unassign(key_of(key), reason=checks.reason(reason)), request_id)
+        return self._do(c.Unassign, request_id, task=key, reason=reason)
 
     def park(self, key: str, *, reason: str = "", request_id: str | None = None) -> Answer:
-        return self._do(c.Park(key_of(key), reason=checks.reason(reason)), request_id)
+        return self._do(c.Park, request_id, task=key, reason=reason)
 
     def unpark(self, key: str, *, request_id: str | None = None) -> Answer:
-        return self._do(c.Unpark(key_of(key)), request_id)
+        return self._do(c.Unpark, request_id, task=key)
 
     def hold(
         self, key: str, *, ttl: Ttl = None, then: Then = "release",
@@ -344,14 +351,123 @@ class Board(TaskVerbs):
         checks.one_of(if_failed, "if_failed", ("release", "fail"))
         if on_lost is not None and not callable(on_lost):
             raise bad_argument(f"on_lost is {checks.short(repr(on_lost), 40)}; it is a function")
-        duration = records.ttl(ttl) or self._rules.settings.ttl_keeper
-        return Lease(self, self._use, key_of(key), duration, then, if_failed, on_lost)
+        duration = self._rules.settings.ttl_keeper if ttl is None else command_builder.ttl(ttl)
+        return Lease(self, self._use, checks.task_key(key), duration, then, if_failed, on_lost)
+
+    # States.
+
+    def block(
+        self, key: str, reason: str, *, on: str = "", keep: bool = False, token: str | None = None,
+        request_id: str | None = None,
+    ) -> Answer:  # fmt: skip
+        return self._do(c.Block, request_id, task=key, token=token, reason=reason, on=on, keep=keep)
+
+    def unblock(self, key: str, *, note: str = "", request_id: str | None = None) -> Answer:
+        return self._do(c.Unblock, request_id, task=key, note=note)
+
+    def submit(
+        self, key: str, *, note: str = "", token: str | None = None, request_id: str | None = None
+    ) -> Answer:
+        return self._do(c.Submit, request_id, task=key, token=token, note=note)
+
+    def accept(self, key: str, *, note: str = "", request_id: str | None = None) -> Answer:
+        return self._do(c.Accept, request_id, task=key, note=note)
+
+    def reject(self, key: str, reason: str, *, request_id: str | None = None) -> Answer:
+        return self._do(c.Reject, request_id, task=key, reason=reason)
+
+    def complete(
+        self, key: str, *, note: str = "", token: str | None = None, request_id: str | None = None
+    ) -> Answer:
+        return self._do(c.Complete, request_id, task=key, token=token, note=note)
+
+    def fail(
+        self, key: str, reason: str, *, token: str | None = None, request_id: str | None = None
+    ) -> Answer:
+        return self._do(c.Fail, request_id, task=key, token=token, reason=reason)
+
+    def drop(
+        self, key: str, *, reason: str = "", token: str | None = None,
+        request_id: str | None = None,
+    ) -> Answer:  # fmt: skip
+        return self._do(c.Drop, request_id, task=key, token=token, reason=reason)
+
+    # Recovery.
+
+    def sweep(self, *, grace: Ttl = None) -> tuple[Changed, ...]:
+        """Ends the leases of dead holders, and offers their tasks again."""
+        from dibs.workers.sweep import sweep
+
+        with self._use() as rules:
+            outcome = sweep(rules, self.who, GRACE if grace is None else _wait(grace))
+        return () if outcome is None else records.changed(outcome)
+
+    def retry(
+        self, key: str, *, force: bool = False, reason: str = "", request_id: str | None = None
+    ) -> tuple[Changed, ...]:
+        """Reopens a failed task, or one whose holder is dead or expired."""
+        return self._many(build(c.Retry, task=key, force=force, reason=reason), request_id)
+
+    def reset(
+        self, *keys: str, only: bool = False, redo: bool = False, assign: str = "",
+        mine: bool = False, park: bool = False, yes: bool = False, reason: str = "",
+        request_id: str | None = None,
+    ) -> tuple[Changed, ...]:  # fmt: skip
+        """Starts tasks again, with all that depend on them; `yes`: also if they are several."""
+        command = build(
+            c.Reset, tasks=keys, only=only, redo=redo, to=assign, mine=mine, park=park, yes=yes,
+            reason=reason,
+        )  # fmt: skip
+        return self._many(command, request_id)
+
+    def _many(self, command: c.Command, request_id: str | None) -> tuple[Changed, ...]:
+        checked = _request(request_id)
+        with self._use() as rules:
+            return records.changed(rules.execute(self.who, command, checked))
+
+    # Time and files.
+
+    def stints(
+        self, since: datetime, until: datetime, *, actor: str | None = None
+    ) -> tuple[Stint, ...]:
+        """Stints that overlap the period, by actor and start; open ones last until now."""
+        from dibs.board.stints import worked
+
+        name = None if actor is None else checks.actor_name(actor)
+        with self._use() as rules:
+            found = worked(rules, records.instant(since), records.instant(until), name)
+        return records.stints(found)
+
+    def usage(
+        self, number: int, *, tokens: int | None = None, cost: Decimal | str | None = None,
+        source: str = "unknown", request_id: str | None = None,
+    ) -> Answer:  # fmt: skip
+        """Reports the usage of one's own stint; `source`: actual, estimated or unknown."""
+        return self._do(
+            c.ReportUsage, request_id, number=number, tokens=tokens, cost=cost, spending=source
+        )
+
+    def sync(self) -> Report:
+        """Imports item files into the board, and writes back the changes that the board owns."""
+        from dibs.backlogs.backlog import Backlog
+        from dibs.backlogs.sync import sync
+
+        with self._use() as rules:
+            if not isinstance(rules.backlog, Backlog):
+                raise refused("no_backlog", "this repository has no backlog of item files")
+            return sync(rules.backlog, rules, self.who)
 
     # Reading.
 
     def show(self, key: str) -> Task:
         with self._use() as rules:
-            return records.view(queries.show(rules, key_of(key)))
+            return records.view(queries.show(rules, checks.task_key(key)))
+
+    def why(self, key: str) -> tuple[str, ...]:
+        """Why nobody works on a task, down to the cause: one line per step."""
+        with self._use() as rules:
+            steps, _ = explain.why(rules, checks.task_key(key))
+        return tuple(f"{step.task.key} {step.why}" for step in steps)
 
     def list(
         self, *, states: Iterable[State] = NOT_FINAL, free: bool = False, ready: bool = False,
@@ -374,11 +490,14 @@ class Board(TaskVerbs):
 
     def status(self) -> Status:
         with self._use() as rules:
-            return records.status(causes.status(rules))
+            return records.status(explain.status(rules))
 
     def log(self, key: str | None = None, *, limit: int = LIMIT) -> tuple[Event, ...]:
         """The last events of the ledger, oldest first, of one task or of all."""
-        wanted, most = queries.LogFilter(task=None if key is None else key_of(key)), _limit(limit)
+        wanted, most = (
+            queries.LogFilter(task=None if key is None else checks.task_key(key)),
+            _limit(limit),
+        )
         with self._use() as rules:
             found = queries.log(rules, wanted, most)
         return tuple(records.event(line.entry, line.key, line.actor) for line in found.lines)
@@ -387,7 +506,7 @@ class Board(TaskVerbs):
         """Who owns a task, or owned it at an instant."""
         instant = None if at is None else records.instant(at)
         with self._use() as rules:
-            return records.owned(queries.who(rules, key_of(key), instant))
+            return records.owned(queries.who(rules, checks.task_key(key), instant))
 
     def watch(
         self, key: str | None = None, *, since: int | None = None, timeout: Ttl = None
@@ -395,59 +514,31 @@ class Board(TaskVerbs):
         """Streams events as they happen, each once and in order: from now on, or
         after event number `since`.
         """
-        return listening.events(self._use, key, since, timeout)
+        return watching.events(self._use, key, since, timeout)
 
     def wait(self, key: str, goal: Goal = "complete", *, timeout: Ttl = None) -> Task:
         """Waits until the task is complete, free or ready, and returns it; refused on timeout."""
-        return listening.until(self._use, key, goal, timeout)
+        return watching.until(self._use, key, goal, timeout)
 
     def head(self) -> str:
         """One digest of the whole ledger, to be stored elsewhere, for `verify`."""
         with self._use() as rules:
-            return str(ledger_head.head(rules))
+            return str(verify.head(rules))
 
     def verify(self, *, against: str = "") -> tuple[str, ...]:
         """The faults of the ledger, also compared with stored heads (one per line); empty if it is sound."""
         checks.is_text(against, "a head")
-        kept = ledger_head.parsed(against) if against else ()
+        kept = verify.parse_heads(against) if against else ()
         with self._use() as rules:
-            return ledger_head.prove(rules, kept).faults
+            return verify.prove(rules, kept).faults
 
 
-def _terms(
-    priority: int | str | None,
-    audience: Audience | None,
-    tier: int | None,
-    capabilities: Texts | None,
-    constraints: Texts | None,
-    max_attempts: int | None,
-) -> dict[str, Any]:
-    """The given terms, checked."""
-
-    def named(values: Texts | None, what: str) -> tuple[str, ...] | None:
-        return None if values is None else records.each(values, what)
-
-    given: dict[str, tuple[object, Callable[[Any], object]]] = {
-        "priority": (priority, checks.priority),
-        "audience": (audience, checks.audience),
-        "tier": (tier, checks.tier),
-        "capabilities": (named(capabilities, "a capability"), checks.capabilities),
-        "constraints": (named(constraints, "a constraint"), checks.constraints),
-        "max_attempts": (max_attempts, checks.attempts),
-    }
-    return {name: check(value) for name, (value, check) in given.items() if value is not None}
+def _request(request_id: str | None) -> str | None:
+    return None if request_id is None else checks.request_id(request_id)
 
 
-def _booked(billable: bool | None, charge_code: str | None) -> dict[str, Any]:
-    """The given billing terms, checked; `""` removes a charge code."""
-    given: dict[str, Any] = {} if billable is None else {"billable": checks.flag(billable)}
-    if charge_code is not None:
-        given["charge_code"] = charge_code and checks.charge_code(charge_code)
-    return given
-
-
-def _scope(paths: Texts) -> tuple[str, ...]:
-    return checks.scope(records.each(paths, "a scope"))
+def _wait(given: Ttl) -> Duration:
+    return Duration(0) if given is None else command_builder.wait(given)
 
 
 def _limit(limit: int) -> int:
@@ -457,5 +548,7 @@ def _limit(limit: int) -> int:
 def _states(states: Iterable[State]) -> tuple[State, ...]:
     if isinstance(states, str):
         raise bad_argument(f"states is {checks.quoted(states)}; it is a list, such as ['open']")
-    wanted = [checks.one_of(state, "a state", STATES) for state in records.each(states, "states")]
+    wanted = [
+        checks.one_of(state, "a state", STATES) for state in command_builder.texts(states, "states")
+    ]
     return tuple(state for state in STATES if state in wanted)

@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 
 from dibs.board.callers import caller_of
+from dibs.board.command_builder import build
 from dibs.board.execute import Board as Rules
 from dibs.board.identity import Identity
 from dibs.board.outcome import Outcome, actors_named
@@ -92,7 +93,7 @@ class Lease:
 
     def __enter__(self) -> Self:
         if self._entered:
-            raise bad_argument("a lease is entered once: ask the board to hold the task again")
+            raise bad_argument("a lease is entered only once: call board.hold again")
         self._entered = True
         with self._use():
             self._who = self._board.who
@@ -224,23 +225,23 @@ class Lease:
     def release(self, note: str = "") -> Answer:
         """Releases the task. For a lost lease this succeeds, too: it acknowledges the loss."""
         try:
-            return self._end(c.Release(self._key, token=self._stated, note=checks.note(note)))
+            return self._end(build(c.Release, task=self.key, token=self.token or None, note=note))
         except LeaseLost:
             return self._acknowledge()
 
     def complete(self, note: str = "") -> Answer:
-        return self._end(c.Complete(self._key, token=self._stated, note=checks.note(note)))
+        return self._end(build(c.Complete, task=self.key, token=self.token or None, note=note))
 
     def submit(self, note: str = "") -> Answer:
-        return self._end(c.Submit(self._key, token=self._stated, note=checks.note(note)))
+        return self._end(build(c.Submit, task=self.key, token=self.token or None, note=note))
 
     def fail(self, reason: str) -> Answer:
-        return self._end(c.Fail(self._key, token=self._stated, reason=checks.reason(reason)))
+        return self._end(build(c.Fail, task=self.key, token=self.token or None, reason=reason))
 
     @property
     def _kept(self) -> Keeper:
         if self._keeper is None:
-            raise bad_argument("a lease is held inside `with`, and not before")
+            raise bad_argument("the lease is not held yet: use it inside `with`")
         return self._keeper
 
     @property
@@ -321,7 +322,7 @@ def register_hold(lease: Lease, seen: Seen) -> None:
         if other is not None and not other.is_over_in(task):
             raise refused(
                 "held_here",
-                f"{task.key} is held already in this process, by the same session",
+                f"{task.key} is already held in this process by the same session",
                 task=task.key,
                 session=caller.holding_session or caller.actor.name,
             )
@@ -347,7 +348,7 @@ def notify_leases(outcome: Outcome) -> None:
 def ended(lease: Lease) -> Refusal:
     return Refusal(
         "lease_lost",
-        f"the lease {lease.token} of {lease.key} has ended: it is not held any more",
+        f"the lease {lease.token} of {lease.key} has ended",
         {"task": lease.key, "stated": lease.token},
     )
 

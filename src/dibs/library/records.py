@@ -15,7 +15,7 @@ from dibs.output import payloads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from dibs.board import explain as waiting
     from dibs.board.outcome import Outcome
@@ -50,41 +50,6 @@ def span(duration: Duration) -> timedelta:
 
 def microseconds(span: timedelta) -> Duration:
     return Duration(span // timedelta(microseconds=1))
-
-
-def ttl(given: str | timedelta | None) -> Duration | None:
-    """Parses `"5m"` as on the command line, or a `timedelta`, which may have a fraction of a second."""
-    if given is None or isinstance(given, str):
-        return None if given is None else checks.ttl(given)
-    checks.is_a(given, timedelta, "the ttl", 'text like "5m", or a timedelta')
-    if not span(model.TTL_MIN) <= given <= span(model.TTL_MAX):
-        raise bad_argument(f"the ttl is {given}; it lies between 1 s and 30 d")
-    return microseconds(given)
-
-
-def wait(given: str | timedelta | None) -> Duration:
-    """Parses a waiting time: as a ttl, but zero is allowed."""
-    if given is None:
-        return Duration(0)
-    if isinstance(given, str):
-        return checks.duration(given, "the wait")
-    checks.is_a(given, timedelta, "the wait", 'text like "5m", or a timedelta')
-    if given < timedelta(0):
-        raise bad_argument(f"the wait is {given}; it is not below zero")
-    return microseconds(given)
-
-
-def each(given: Iterable[str] | str, what: str) -> tuple[str, ...]:
-    """Several texts. A single string is one text, not its letters."""
-    if isinstance(given, str):
-        return (given,)
-    try:
-        values = tuple(given)
-    except TypeError:
-        raise bad_argument(f"{what}: {checks.short(repr(given), 40)} is no list of texts") from None
-    for value in values:
-        checks.is_text(value, what)
-    return values
 
 
 def not_picklable(what: str) -> TypeError:
@@ -215,7 +180,7 @@ class Answer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings, such as about the task's item file."""
-        return self._outcome.said
+        return self._outcome.warnings
 
     @property
     def late(self) -> bool:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from datetime import timedelta
 
 from dibs import opening
 from dibs.board import watch
+from dibs.board.command_builder import wait
 from dibs.board.queries import LogFilter, task_by_key
 from dibs.domain import checks
 from dibs.domain.instants import SECOND
-from dibs.domain.refusals import bad_argument
 from dibs.library import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+    from datetime import timedelta
 
     from dibs.board.execute import Board
 
@@ -68,12 +68,5 @@ def own_connection(use: Use) -> Iterator[Board]:
 
 
 def seconds(timeout: Timeout) -> float:
-    """Parses `"90s"` as on the command line, or a `timedelta`; `None` is forever."""
-    if timeout is None:
-        return watch.FOREVER
-    if isinstance(timeout, str):
-        return checks.duration(timeout, "the timeout") / SECOND
-    checks.is_a(timeout, timedelta, "the timeout", 'text like "5m", or a timedelta')
-    if timeout < timedelta(0):
-        raise bad_argument(f"the timeout is {timeout}; it is not below zero")
-    return timeout.total_seconds()
+    """`None` is forever."""
+    return watch.FOREVER if timeout is None else wait(timeout, "the timeout") / SECOND

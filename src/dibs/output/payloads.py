@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dibs.domain.events import tasks as e
 from dibs.domain.instants import SECOND, Instant, exact, iso
-from dibs.domain.model import Actor, Lease, Task
-from dibs.output import event_facts
+from dibs.domain.model import Actor, Lease, Task, Token
+from dibs.domain.values import Value
 from dibs.output.error_map import advice
 
 TYPE_CHECKING = False
@@ -19,11 +19,20 @@ if TYPE_CHECKING:
     from dibs.board.explain import Status, Step
     from dibs.board.outcome import Outcome
     from dibs.board.queries import LogLine, Owner, Redaction, TaskView
-    from dibs.domain.model import ActorId, EndedLease, KeptNote, LoggedRefusal, TaskKey
+    from dibs.domain.model import (
+        Actor,
+        ActorId,
+        EndedLease,
+        ItemFile,
+        KeptNote,
+        LoggedRefusal,
+        TaskKey,
+    )
     from dibs.domain.refusals import Refusal
 
     Actors = Mapping[ActorId, Actor]
     Payload = dict[str, Any]
+
 
 SCHEMA = 1
 
@@ -80,7 +89,7 @@ def task(task: Task, actors: Actors, now: Instant) -> Payload:
         "updated_at": iso(task.updated),
         "channel": task.channel,
         "origin_ask_ref": task.origin_ask_ref,
-        "item": None if task.item is None else task.item.named(),
+        "item": None if task.item is None else task.item.named() | {"path": None, "line": None},
         "assigned_to": name_of(actors, task.assignee),
         "author": name_of(actors, task.author),
         "preferred": name_of(actors, task.preferred),
@@ -88,6 +97,13 @@ def task(task: Task, actors: Actors, now: Instant) -> Payload:
         "blocked_on": task.blocked_on or None,
         **assignment(task, actors, now),
     }
+
+
+def with_item(payload: Payload, item: ItemFile | None) -> Payload:
+    """The payload with the place of its task's item file."""
+    if item is not None:
+        payload["task"]["item"] |= {"path": item.path, "line": item.line or None}
+    return payload
 
 
 def assignment(task: Task, actors: Actors, now: Instant) -> Payload:
@@ -182,7 +198,7 @@ def outcome(outcome: Outcome, warnings: Iterable[str]) -> Payload:
         warnings=list(warnings),
     )
     if outcome.current is not None:
-        now = outcome.now if outcome.seen is None else outcome.seen
+        now = outcome.now if outcome.read_at is None else outcome.read_at
         payload["current"] = task(outcome.current, outcome.actors, now)
     return payload
 
@@ -264,7 +280,7 @@ def event(line: LogLine) -> Payload:
         "token": str(entry.token) if entry.token else None,
         "verb": entry.verb,
         "cause": entry.cause or None,
-        "facts": event_facts.facts_payload(entry.event, line.actors),
+        "facts": facts_payload(entry.event, line.actors),
         "digest": entry.digest,
     }
 
@@ -365,3 +381,60 @@ def changes(many: Iterable[tuple[TaskKey, e.Event]], actors: Actors) -> list[Pay
         }
         for key, event in many
     ]
+
+
+# Facts of events. The ledger stores numbers, and its digests cover those; the conversion follows the annotation
+# of each field, so a new event needs no code here.
+
+
+AMOUNT = "cost"
+"""A field whose type does not show its unit: millionths of the board's currency."""
+
+_types: dict[type, dict[str, str]] = {}
+
+
+def facts_payload(value: Value, actors: Actors) -> dict[str, Any]:
+    """The fields by name; actors appear under their current names."""
+    types = types_of(type(value))
+    return {
+        field: fact(inner, AMOUNT if field == AMOUNT else types[field], actors)
+        for field, inner in zip(value.fields, value)
+    }
+
+
+def fact(value: Any, kind: str, actors: Actors) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return several(value, actors)
+    if kind == "Instant":
+        return iso(value)
+    if kind == "Duration":
+        return exact(value)
+    if kind == "ActorId":
+        return actors[value].name if value in actors else value
+    return amount(value) if kind == AMOUNT else value
+
+
+def several(value: tuple[Any, ...], actors: Actors) -> Any:
+    if isinstance(value, Token):
+        return str(value)
+    return facts_payload(value, actors) if isinstance(value, Value) else list(value)
+
+
+def amount(millionths: int) -> str:
+    from dibs.timesheets.formats import money
+
+    return money(millionths)
+
+
+def types_of(kind: type) -> dict[str, str]:
+    """The annotation of each field, without `| None`."""
+    found = _types.get(kind)
+    if found is None:
+        found = {}
+        for each in reversed(kind.__mro__):
+            for field, written in vars(each).get("__annotations__", {}).items():
+                found[field] = written.removesuffix(" | None")
+        _types[kind] = found
+    return found

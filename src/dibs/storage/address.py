@@ -51,7 +51,7 @@ class Address(Value):
 
     def options(self, wait: float, client: str) -> dict[str, Any]:
         """Connection options for the driver that the URL does not set. `client`: the application name."""
-        said = dict(parse_qsl(urlsplit(self.url).query))
+        given = dict(parse_qsl(urlsplit(self.url).query))
         seconds = max(2, int(wait))
         wanted = {
             "application_name": client,
@@ -63,7 +63,7 @@ class Address(Value):
         }
         if self.kept and not os.environ.get("PGREQUIREAUTH"):
             wanted["require_auth"] = SAFE_AUTH
-        return {name: value for name, value in wanted.items() if name not in said}
+        return {name: value for name, value in wanted.items() if name not in given}
 
 
 def is_address(text: str) -> bool:
@@ -74,17 +74,19 @@ def parse(text: str, what: str = "DIBS_URL") -> Address:
     """Parses an address; refuses an invalid one without repeating a password."""
     url, _, board = text.partition("#")
     if not is_address(url):
-        raise bad_argument(f"{what} is no address; one looks like postgresql://host/database#board")
+        raise bad_argument(
+            f"{what} is not an address; one looks like postgresql://host/database#board"
+        )
     name = unquote(board) or MAIN
     if broken := rule_broken_by(name):
         raise bad_argument(
-            f"{what}: what stands behind # is no name of a board; it {broken} (in a password, # is "
+            f"{what}: the text after # is not a board name; one {broken} (in a password, # is "
             "written %23)"
         )
     user, _, _ = url.partition("://")[2].rpartition("@")
     if set(user) & set("@/?"):
         raise bad_argument(
-            f"{what} has @, / or ? in front of its last @; in a password and elsewhere they are "
+            f"{what} has @, / or ? before its last @; in a password and elsewhere they are "
             "written %40, %2F and %3F"
         )
     try:

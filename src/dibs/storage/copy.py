@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
-    from dibs.storage.transaction import BoardRow, WriteTransaction
+    from dibs.storage.rows import BoardRow
+    from dibs.storage.transaction import WriteTransaction
 
     Progress = Callable[[int], None]
     Finish = Callable[[WriteTransaction], None]
@@ -108,8 +109,8 @@ class RowDigest:
 
 def contents_of(snapshot: BoardRows, progress: Progress | None = None) -> Contents:
     """Reads the whole snapshot to count and hash it."""
-    reckoning = RowDigest(progress)
+    digest = RowDigest(progress)
     for table in TABLES:
-        for _ in reckoning.watch(snapshot.rows(table)[1]):
+        for _ in digest.watch(snapshot.rows(table)[1]):
             pass
-    return reckoning.contents
+    return digest.contents

@@ -9,11 +9,11 @@ from dibs.storage.queries import NEWEST
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.domain.refusals import Refusal
-    from dibs.storage.transaction import BoardRow
+    from dibs.storage.rows import BoardRow
 
 
 class Interrupted(Refused):
-    """Connection lost, or a conflict with another transaction: retry with the same request id."""
+    """Connection lost, server timed out, or a conflict with another transaction: retry with the same request id."""
 
     retries_exhausted = False
     """Whether it was retried for as long as the settings allow, and still failed."""
@@ -32,7 +32,7 @@ def busy(path: str, blocker: str, seconds: float, lock: str = "its write lock") 
     who = blocker or "another process"
     return refused(
         "busy",
-        f"the board is busy: {who} has kept {lock} for more than {seconds:g} s",
+        f"the board is busy: {who} has held {lock} for more than {seconds:g} s",
         blocker=blocker or None,
         path=path,
     )
@@ -86,7 +86,7 @@ def newer_schema(path: str, found: int, known: int) -> Refused:
 def other_schema(path: str, number: int, found: int, known: int) -> Refused:
     return refused(
         "other_schema",
-        f"{path} was made by another dibs, with other tables (schema {number}, {found:08x}; "
+        f"{path} was created by another dibs, with other tables (schema {number}, {found:08x}; "
         f"this one has {known:08x})",
         found=f"{found:08x}",
         known=f"{known:08x}",
@@ -113,27 +113,29 @@ def forked(pid: int) -> Refused:
     )
 
 
-UNKNOWN = "whether it was done is not known; ask again with the same request id, if you gave one; else look first"
+UNKNOWN = (
+    "the outcome is unknown; repeat it with the same request id if you gave one, else check first"
+)
 
 
 def unreachable(
-    where: str, detail: str, *, unknown: bool = False, how: str = "does not answer"
+    where: str, detail: str, *, unknown: bool = False, how: str = "is unreachable"
 ) -> Refused:
     message = f"the server {how}: {where} ({detail})" + (f": {UNKNOWN}" if unknown else "")
     return Interrupted(refused("unreachable", message, path=where, unknown=unknown).refusal)
 
 
 def not_replicated(where: str) -> Refused:
-    return unreachable(where, "its standby did not answer", unknown=True)
+    return unreachable(where, "timed out waiting for its standby", unknown=True)
 
 
 def bad_address(where: str) -> Refused:
-    return refused("bad_argument", f"the address cannot be read by the driver: {where}")
+    return refused("bad_argument", f"the driver cannot parse the address: {where}")
 
 
 def login_failed(where: str, user: str, detail: str, *, before: bool = False) -> Refused:
     """Authentication failed. `before`: it succeeded earlier, so a password may be changing; retry."""
-    message = f"the server did not let {user or 'you'} in: {where} ({detail})"
+    message = f"login failed for {user or 'you'}: {where} ({detail})"
     problem = refused("not_let_in", message, path=where)
     return Interrupted(problem.refusal) if before else problem
 
@@ -141,21 +143,19 @@ def login_failed(where: str, user: str, detail: str, *, before: bool = False) ->
 def wrong_encoding(where: str, encoding: str) -> Refused:
     return refused(
         "wrong_encoding",
-        f"the database has the encoding {encoding}, and a board needs UTF8: {where}",
+        f"the database has the encoding {encoding}; a board needs UTF8: {where}",
         path=where,
         encoding=encoding,
     )
 
 
 def statement_pooler(where: str) -> Refused:
-    message = (
-        f"a pooler stands in front of the server that lends a session for one statement: {where}"
-    )
+    message = f"the connection goes through a pooler in statement mode: {where}"
     return refused("statement_pooler", message, path=where)
 
 
 def not_granted(where: str, detail: str) -> Refused:
-    return refused("not_granted", f"the server does not allow it: {where} ({detail})", path=where)
+    return refused("not_granted", f"the server denied permission: {where} ({detail})", path=where)
 
 
 def foreign_schema(where: str, what: str) -> Refused:
@@ -170,7 +170,7 @@ def unknown_role(where: str, role: str) -> Refused:
 
 def servers_clock(where: str) -> Refused:
     return refused(
-        "servers_clock", f"the clock of {where} is the server's own: it is set there", path=where
+        "servers_clock", f"the clock of {where} is the server's own: set it there", path=where
     )
 
 
@@ -180,7 +180,7 @@ def board_moved(where: str, to: str, uid: str, word: str) -> Refused:
 
 
 def replaced(where: str, to: str, uid: str) -> Refused:
-    message = f"{where} was replaced: it can be read, and takes no changes; the board is in {to}"
+    message = f"{where} was replaced and is read-only; the board is in {to}"
     return refused("board_moved", message, path=where, to=to, board=uid)
 
 
@@ -236,7 +236,7 @@ def in_use(where: str, there: str, live: str, uid: str) -> Refused:
 
 def driver_missing(where: str) -> Refused:
     return refused(
-        "driver_missing", f"{where} is on PostgreSQL, and its driver is not installed", path=where
+        "driver_missing", f"{where} is on PostgreSQL, whose driver is not installed", path=where
     )
 
 

@@ -10,7 +10,7 @@ def computed() -> dict[int, int]:
     """Fingerprints of the current migrations, over the SQL of both databases."""
     from hashlib import sha256
 
-    from dibs.storage.definitions import definition
+    from dibs.storage.dialect import definition
     from dibs.storage.queries import migrations
 
     digest, found = sha256(), {}

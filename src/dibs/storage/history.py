@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dibs.domain.events.base import Event
     from dibs.domain.instants import Duration, Instant
-    from dibs.storage.transaction import BoardRow
+    from dibs.storage.rows import BoardRow
 
 
 CLOCK_SET = ClockSet.verb
@@ -103,8 +103,7 @@ class LedgerQueries:
     def events_between(self, since: Instant, until: Instant) -> Iterator[Entry]:
         """Events of a period.
 
-        Instants only decrease where the clock was set: between two such events, a binary search finds the
-        first
+        Instants only decrease where the clock was set: between two such events, a binary search finds the first
         event of the period, and nothing before it is read.
         """
         ends = [one.seq for one in self.events_of_board() if one.verb == ClockSet.verb]
@@ -191,8 +190,8 @@ class LedgerQueries:
     def _streamed(
         self, query: str, since: Instant, until: Instant, actor: ActorId | None, idle: Duration
     ) -> Iterator[rows.Row]:
-        asked = {"since": since, "until": until, "actor": actor, "now": self.now}
-        found: Iterator[rows.Row] = self._stream(query, idle_since=self.now - idle, **asked)
+        period = {"since": since, "until": until, "actor": actor, "now": self.now}
+        found: Iterator[rows.Row] = self._stream(query, idle_since=self.now - idle, **period)
         return found
 
     def stints_of(self, task: TaskId) -> list[EndedStint]:

@@ -19,7 +19,7 @@ from dibs.domain.instants import Instant
 from dibs.storage import errors
 from dibs.storage.copy import TABLES, RowDigest
 from dibs.storage.queries import NEWEST, migrations
-from dibs.storage.transaction import BoardRow
+from dibs.storage.rows import BoardRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ def write(seen: Snapshot, file: IO[bytes], progress: Progress | None = None) -> 
             "rows": seen.count(),
         }
     )
-    reckoning = RowDigest(progress)
+    counted = RowDigest(progress)
     for table in TABLES:
         columns, rows = seen.rows(table)
-        for row in reckoning.watch(rows):
+        for row in counted.watch(rows):
             put([table, dict(zip(columns, row))])
-    counts = dict(zip(TABLES, reckoning.contents.counts))
+    counts = dict(zip(TABLES, counted.contents.counts))
     put({"counts": counts, "sha256": digest.hexdigest()})
-    return reckoning.contents.rows
+    return counted.contents.rows
 
 
 # Reading.
@@ -104,7 +104,7 @@ class Lines:
 
     def _row(self, table: str, row: dict[str, Any]) -> tuple[Any, ...]:
         if tuple(row) != self._columns[table]:
-            raise self._wrong(f"it has not the columns of a {table}")
+            raise self._wrong(f"it does not have the columns of a {table}")
         for column, value in row.items():
             if not storable(value):
                 raise self._wrong(f"its {column} cannot be stored")
@@ -121,7 +121,7 @@ class Lines:
             raise self._wrong(f"its schema is {short(repr(schema), 40)}; this dibs reads {known}")
         numbers = all(type(head.get(name)) is int for name in ("at", "rows"))
         if not numbers or not isinstance(head.get("board"), str):
-            raise self._wrong("it does not say of which board it is, when, and how long")
+            raise self._wrong("it lacks the board, the time or the row count")
         return head
 
     def _board(self, uid: str) -> BoardRow:
@@ -139,25 +139,25 @@ class Lines:
         if isinstance(value, dict):
             return value | {"computed": before}
         if not is_row(value):
-            raise self._wrong("it is no row of a table")
+            raise self._wrong("it is not a row of a table")
         return value
 
     def _finish(self) -> None:
         last = self._ahead
         if isinstance(last, list):
-            raise self._wrong(f"a row of {last[0]} stands where none belongs")
+            raise self._wrong(f"a row of {last[0]} is out of order")
         if last.get("sha256") != last["computed"]:
-            raise self._wrong("what stands before it was changed: its digest is another")
+            raise self._wrong("the lines before it were changed: the digest differs")
         if last.get("counts") != self._counts or sum(self._counts.values()) != self._total:
-            raise self._wrong("it counts other rows than there are")
+            raise self._wrong("its row counts are wrong")
         if self._file.read(1):
-            raise NotAnExport("more follows after its last line", self._number)
+            raise NotAnExport("there is more after its last line", self._number)
 
     def _line(self) -> bytes:
         line = self._file.readline(LINE_MAX + 1)
         self._number += 1
         if not line.endswith(b"\n"):
-            cut = "it is too long" if len(line) > LINE_MAX else "it is cut off here"
+            cut = "it is too long" if len(line) > LINE_MAX else "it is truncated here"
             raise self._wrong(cut)
         self._digest.update(line)
         return line

@@ -68,7 +68,7 @@ def migrations(database: str) -> dict[int, tuple[str, str]]:
 
 
 def grants() -> list[str]:
-    """The GRANT statements for a role, which `{role}` stands for."""
+    """The GRANT statements for a role, with the placeholder `{role}`."""
     text = script(join(FOLDER, "grants.postgres.sql"))
     lines = [line for line in text.splitlines() if not line.startswith("--")]
     return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]

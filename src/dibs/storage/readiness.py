@@ -101,6 +101,10 @@ class ReadinessQueries:
         found = self._ask("tasks_ready", now=self.now, limit=limit)
         return [rows.task_of(row) for row in found]
 
+    def is_ready(self, task: TaskId) -> bool:
+        """Whether it is open, not held, and nothing keeps it from being offered now."""
+        return self._one("is_ready", id=task, now=self.now) is not None
+
     def tasks_assigned_to(self, actor: ActorId) -> list[Task]:
         found = self._ask("tasks_assigned_to", actor=actor, limit=PAGE)
         return [rows.task_of(row) for row in found]
@@ -112,7 +116,9 @@ class ReadinessQueries:
     def held_scopes(self) -> list[ScopeReservation]:
         """Scopes of all leases that have not ended."""
         return [
-            ScopeReservation(id_, key, holder, session, expires, rows.texts(scope))
+            ScopeReservation(
+                id_, key, holder, session and rows.name_of(session), expires, rows.texts(scope)
+            )
             for id_, key, holder, session, expires, scope in self._ask("held_scopes")
         ]
 

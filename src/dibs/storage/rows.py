@@ -1,4 +1,4 @@
-"""Maps rows to values and back. Columns come in the order of the fragments in `queries.sql`."""
+"""The board's own row, and the mapping of other rows to values and back. Columns come in the order of the fragments in `queries.sql`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,57 @@ from dibs.domain.model import (
     Token,
 )
 from dibs.domain.refusals import unreadable
+from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from dibs.domain.instants import Instant
     from dibs.domain.ledger import Entry
-    from dibs.domain.model import TaskId
+    from dibs.domain.model import ActorId, TaskId
 
     Row = tuple[Any, ...]
     Columns = dict[str, Any]
+
+
+ARRIVING, ARRIVED = 1, 2
+
+
+def move_token_hash(word: str) -> str:
+    """The hash of a move token. A copy stores only this until the move is confirmed with the token."""
+    from hashlib import sha256
+
+    return sha256(word.encode()).hexdigest()
+
+
+def is_elsewhere(moved_to: str, arriving: int) -> bool:
+    return bool(moved_to) and arriving != ARRIVED
+
+
+class BoardRow(Value):
+    """The board's own row: its counters, the floor of its clock, the head of its own chain."""
+
+    uid: str
+    created: Instant
+    epoch: int
+    floor: Instant
+    seq: int
+    actors: int
+    tasks: int
+    keys: int
+    head: str
+    events: int
+    moved_to: str = ""
+    arriving: int = 0
+    paused_by: ActorId | None = None
+    paused_why: str = ""
+    ticket: str = ""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it moved away, or is a copy not yet active: `moved_to` says where the board is."""
+        return is_elsewhere(self.moved_to, self.arriving)
 
 
 def texts(column: str) -> tuple[str, ...]:
@@ -53,8 +94,17 @@ def listed(values: tuple[str, ...]) -> str:
     return written(values)
 
 
+def name_of(text: str) -> str:
+    """The name of an actor or a session. dibs accepts none with spaces: by SQL somebody wrote a sentence."""
+    if text.isprintable() and " " not in text:
+        return text
+    from dibs.domain.display import quoted
+
+    return quoted(text)
+
+
 def actor_of(row: Row) -> Actor:
-    return Actor(row[0], row[1], row[2], row[3], texts(row[4]), row[5])
+    return Actor(row[0], name_of(row[1]), row[2], row[3], texts(row[4]), row[5])
 
 
 def actor_columns(actor: Actor) -> Columns:
@@ -109,7 +159,7 @@ def task_of(row: Row) -> Task:
         _board, id_, uid, key, created, updated, creator, title, priority, audience, tier,
         capabilities, constraints, max_attempts, not_before, billable, charge_code, scope, channel, ref, state, epoch,
         number, holder, session, acquired, renewed, ttl, _expires, renewals, reason, stint, suspect, host,
-        worktree, branch, assignee,        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, said, gate,
+        worktree, branch, assignee,        author, preferred, parked_by, blocked_on, attempts, rests_until, waits_on, item, gate,
         locked, head, events, version,
     ) = row  # fmt: skip
     lease = (
@@ -117,7 +167,7 @@ def task_of(row: Row) -> Task:
         if holder is None
         else Lease(
             holder,
-            session,
+            session and name_of(session),
             acquired,
             renewed,
             ttl,
@@ -143,7 +193,7 @@ def task_of(row: Row) -> Task:
     return Task(
         id_, uid, key, terms, created, updated, creator, texts(scope), channel, ref, state,
         Token(epoch, number), lease, assignee, author, preferred, parked_by, blocked_on, attempts,
-        rests_until, waits_on, None if said is None else ItemSnapshot(said, gate, locked), head, events,
+        rests_until, waits_on, None if item is None else ItemSnapshot(item, gate, locked), head, events,
         version,
     )  # fmt: skip
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dibs.domain import ledger
 from dibs.domain.events import tasks as e
+from dibs.domain.events.base import USAGE
 from dibs.domain.evolve import ended_lease, ended_stint, evolve
-from dibs.domain.instants import MINUTE, Duration, Instant
+from dibs.domain.instants import DAY, HOUR, MINUTE, Duration, Instant
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     COMPLETE,
@@ -18,6 +19,7 @@ from dibs.domain.model import (
     Actor,
     ActorId,
     Caller,
+    KeptProcess,
     LoggedRefusal,
     Session,
     Task,
@@ -31,8 +33,8 @@ from dibs.domain.refusals import unreadable
 from dibs.domain.values import Value
 from dibs.storage import rows
 from dibs.storage.history import BATCH, LedgerQueries
-from dibs.storage.lease_processes import LeaseProcessWrites
 from dibs.storage.readiness import ReadinessQueries
+from dibs.storage.rows import ARRIVING, BoardRow, move_token_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from dibs.domain.events.board import Approved
-    from dibs.domain.model import State
+    from dibs.domain.model import LeaseProcess, Process, State
 
     class Link(Protocol):
         """The database inside a transaction: runs the queries and changes named in `queries.sql`."""
@@ -56,46 +58,14 @@ if TYPE_CHECKING:
             ...
 
 
-FORGETS_EVERY = MINUTE
+EXPIRES_REQUESTS_EVERY = MINUTE
 """How often expired request ids are deleted."""
 
-ARRIVING, ARRIVED = 1, 2
+PROCESSES_KEPT, PRUNES_EVERY = Duration(30 * DAY), HOUR
+"""How long the process of an ended lease is kept, and how often older ones are deleted.
 
-
-def move_token_hash(word: str) -> str:
-    """The hash of a move token. A copy stores only this until the move is confirmed with the token."""
-    from hashlib import sha256
-
-    return sha256(word.encode()).hexdigest()
-
-
-def is_elsewhere(moved_to: str, arriving: int) -> bool:
-    return bool(moved_to) and arriving != ARRIVED
-
-
-class BoardRow(Value):
-    """The board's own row: its counters, the floor of its clock, the head of its own chain."""
-
-    uid: str
-    created: Instant
-    epoch: int
-    floor: Instant
-    seq: int
-    actors: int
-    tasks: int
-    keys: int
-    head: str
-    events: int
-    moved_to: str = ""
-    arriving: int = 0
-    paused_by: ActorId | None = None
-    paused_why: str = ""
-    ticket: str = ""
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether it moved away, or is a copy not yet active: `moved_to` says where the board is."""
-        return is_elsewhere(self.moved_to, self.arriving)
+What a run started is recognised by its row, also after its lease ended.
+"""
 
 
 class Request(Value):
@@ -219,7 +189,7 @@ class ReadTransaction(ReadinessQueries, LedgerQueries):
         return Request(*row) if row else None
 
 
-class WriteTransaction(ReadTransaction, LeaseProcessWrites):
+class WriteTransaction(ReadTransaction):
     """The only writer: commits everything or nothing."""
 
     request_id: str | None = None
@@ -309,7 +279,7 @@ class WriteTransaction(ReadTransaction, LeaseProcessWrites):
         stint = ended_stint(event, before, seq)
         if stint is not None:
             self._change("add_stint", task=task.id, **stint.named())
-        if event.verb == ledger.USAGE:
+        if event.verb == USAGE:
             for table in ("save_usage", "save_usage_of_lease"):
                 self._change(table, task=task.id, **event.named())
         if isinstance(event, e.Depended):
@@ -344,8 +314,8 @@ class WriteTransaction(ReadTransaction, LeaseProcessWrites):
     def _save_item(self, task: Task) -> None:
         """Saved apart from the rest of the row: only tasks from files have an item, and it rarely changes."""
         assert task.item is not None, "a file does not leave its task"
-        said, gate, locked = task.item
-        self._change("save_item", id=task.id, said=said, gate=gate, locked=locked)
+        text, gate, locked = task.item
+        self._change("save_item", id=task.id, text=text, gate=gate, locked=locked)
 
     def _depend(self, task: Task, key: TaskKey) -> None:
         self._change("add_dependency", task=task.id, on=self.id_of(key))
@@ -396,7 +366,7 @@ class WriteTransaction(ReadTransaction, LeaseProcessWrites):
         self._change("tasks_shifted", by=by)
 
     def keep_request(self, actor: ActorId, request_id: str, request: Request) -> None:
-        if self.now // FORGETS_EVERY > self._read.floor // FORGETS_EVERY:
+        if self.now // EXPIRES_REQUESTS_EVERY > self._read.floor // EXPIRES_REQUESTS_EVERY:
             self._change("forget_requests", before=self.now - REQUEST_KEPT)
         self._change("add_request", actor=actor, id=request_id, at=self.now, **request.named())
 
@@ -413,11 +383,32 @@ class WriteTransaction(ReadTransaction, LeaseProcessWrites):
                 self._change("save_seq", floor=self.now, seq=board.seq)
             else:
                 self._change("save_board", **self.board.named())
+            if self.now // PRUNES_EVERY > read.floor // PRUNES_EVERY:
+                self._change("prune_lease_processes", before=self.now - PROCESSES_KEPT)
         if (board.moved_to, board.arriving) != (read.moved_to, read.arriving):
             place = {"moved_to": board.moved_to, "arriving": board.arriving}
             self._change("save_place", ticket=board.ticket, **place)
         if (board.paused_by, board.paused_why) != (read.paused_by, read.paused_why):
             self._change("save_pause", paused_by=board.paused_by, paused_why=board.paused_why)
+
+    # Processes tied to leases; `ReadinessQueries` reads them with the leases.
+
+    def keep_process(self, task: Task, caller: Caller) -> None:
+        """Ties the caller's process to its lease."""
+        assert caller.behind is not None, "called only if one was stated"
+        kept = KeptProcess(task.token, caller.behind, caller.actor.id, caller.holding_session)
+        self._put("save_lease_process", rows.kept_process_columns(task.id, kept))
+
+    def keep_command(self, task: TaskId, token: Token, behind: LeaseProcess) -> None:
+        """Stores the command that the lease's process started, if it is still the same process."""
+        started = {name: behind.named()[name] for name in ("command", "command_started", "forks")}
+        self._put("save_command", {**lease_process_key(task, token, behind.process), **started})
+
+    def end_process(self, task: TaskId, token: Token, process: Process) -> None:
+        """Marks a process as no longer working under a lease, if it was the one tied to it."""
+        self._put("end_lease_process", lease_process_key(task, token, process))
+
+    # The ledger.
 
     def _enter(self, task: Task, event: e.Event, caller: Caller) -> tuple[Task, Entry]:
         entry = self._chained(task, event, caller)
@@ -446,3 +437,14 @@ class WriteTransaction(ReadTransaction, LeaseProcessWrites):
             kind = ledger.kind_of_note(event)
             self._change("add_note", seq=entry.seq, task=entry.task, kind=kind, text=text)
         self.board = self.board.but(seq=entry.seq)
+
+
+def lease_process_key(task: TaskId, token: Token, process: Process) -> rows.Columns:
+    """The key of a row: the lease, and the process expected behind it."""
+    return {
+        "task": task,
+        "token_epoch": token.epoch,
+        "token_number": token.number,
+        "pid": process.pid,
+        "pid_started": process.started,
+    }

@@ -50,15 +50,15 @@ PLAIN = (CLAIM, None, None, "")
 class Plan:
     """The aggregation plan of a query: spans, row keys and rounding."""
 
-    def __init__(self, asked: SheetQuery, days: Iterable[LocalDay], fields: Sequence[str]) -> None:
-        rule = asked.rule
-        self.since, self.until = asked.since, asked.until
-        self.by, self.rule = asked.by, rule
-        self.by_effort = asked.bill_by == EFFORT
+    def __init__(self, query: SheetQuery, days: Iterable[LocalDay], fields: Sequence[str]) -> None:
+        rule = query.rule
+        self.since, self.until = query.since, query.until
+        self.by, self.rule = query.by, rule
+        self.by_effort = query.bill_by == EFFORT
         self.per_day = rule.rounds and rule.per == rounding.DAY
         self.per_entry = rule.rounds and rule.per == rounding.ENTRY
-        self.in_time = [name for name in asked.by if name in DIMENSIONS]
-        self.in_parts = [name for name in asked.by if name not in DIMENSIONS]
+        self.in_time = [name for name in query.by if name in DIMENSIONS]
+        self.in_parts = [name for name in query.by if name not in DIMENSIONS]
         self.spans: tuple[Span, ...] = spans(days, self.in_time, daily=self.per_day)
         self.ends = [span.end for span in self.spans]
         self.part_of = _getter(fields, [FIELDS[name] for name in self.in_parts]) or _nothing
@@ -173,8 +173,10 @@ def aggregate_stints(stints: Iterable[Stint], plan: Plan) -> Book:  # noqa: C901
             if crowded:
                 put(book.together(at), start, end)
         count += 1
-        if aside is not None and (told := aside(stint)) != plain:
-            book.note(stint, plan.read_aside(told), part, tuple(pieces(start, end, at, ends)))
+        if aside is not None and (aside_values := aside(stint)) != plain:
+            book.note(
+                stint, plan.read_aside(aside_values), part, tuple(pieces(start, end, at, ends))
+            )
     book.close()
     book.total.stints = count
     return book
@@ -295,9 +297,11 @@ class Book:
             rows[part, labels] = rows.get((part, labels), 0) + rounded
         return rows
 
-    def note(self, stint: Stint, told: Sequence[Any], part: Any, cut: Sequence[Any]) -> None:
+    def note(
+        self, stint: Stint, aside_values: Sequence[Any], part: Any, cut: Sequence[Any]
+    ) -> None:
         """Adds a stint's source and usage to the rows of its pieces."""
-        source, tokens, cost, spending = told
+        source, tokens, cost, spending = aside_values
         marked: set[tuple[str, ...]] = set()
         self.total.mark(source)
         for at, begin, finish in cut:

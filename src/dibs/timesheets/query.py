@@ -43,26 +43,26 @@ class SheetQuery(Value):
     billable: bool | None = None
 
 
-def check_query(asked: SheetQuery) -> None:
-    if asked.until <= asked.since:
+def check_query(query: SheetQuery) -> None:
+    if query.until <= query.since:
         raise bad_argument("the timesheet ends before it begins")
-    if not asked.by or len({*asked.by}) < len(asked.by) or not {*asked.by} <= {*BY}:
+    if not query.by or len({*query.by}) < len(query.by) or not {*query.by} <= {*BY}:
         raise bad_argument(f"a timesheet is by some of {', '.join(BY)}, each once")
-    if asked.bill_by not in {EFFORT, WORKING}:
+    if query.bill_by not in {EFFORT, WORKING}:
         raise bad_argument("bill_by is effort or working")
 
 
-def needed(asked: SheetQuery) -> tuple[str, ...]:
+def needed(query: SheetQuery) -> tuple[str, ...]:
     """The fields of a stint that this timesheet needs, in order."""
-    of_rows = [FIELDS[name] for name in asked.by if name in FIELDS]
-    of_filters = [name for name in FILTERS if getattr(asked, name) is not None]
+    of_rows = [FIELDS[name] for name in query.by if name in FIELDS]
+    of_filters = [name for name in FILTERS if getattr(query, name) is not None]
     return tuple(dict.fromkeys(["actor", "start", "end", *of_rows, *of_filters]))
 
 
-def chosen(stints: Iterable[S], asked: SheetQuery, fields: Sequence[str]) -> Iterable[S]:
+def chosen(stints: Iterable[S], query: SheetQuery, fields: Sequence[str]) -> Iterable[S]:
     """The stints that pass the filters."""
     for name in FILTERS:
-        wanted = getattr(asked, name)
+        wanted = getattr(query, name)
         if wanted is not None:
             stints = _having(stints, fields.index(name), wanted)
     return stints

@@ -69,7 +69,7 @@ class Row(Value):
 class Sheet(Value):
     """A timesheet: its query, its rows, and their total."""
 
-    asked: SheetQuery
+    query: SheetQuery
     first_day: str
     last_day: str
     only: tuple[str, ...]
@@ -81,24 +81,24 @@ class Sheet(Value):
 
 def make_sheet(
     stints: Iterable[Stint],
-    asked: SheetQuery,
+    query: SheetQuery,
     local_days: LocalDays,
     names: Names,
     fields: Sequence[str] = WorkedStint.fields,
 ) -> Sheet:
     """The timesheet of stints that come sorted by actor, then by start.
 
-    A stint may be a plain tuple with fewer fields: at least those that `needed(asked)` names.
+    A stint may be a plain tuple with fewer fields: at least those that `needed(query)` names.
     """
-    check_query(asked)
-    days = days_of(local_days, asked.since, asked.until)
-    plan = Plan(asked, days, fields)
-    book = aggregate_stints(chosen(stints, asked, fields), plan)
+    check_query(query)
+    days = days_of(local_days, query.since, query.until)
+    plan = Plan(query, days, fields)
+    book = aggregate_stints(chosen(stints, query, fields), plan)
     labels = _labels_of(plan, names)
     rows = [_row(labels(key), sums, plan) for key, sums in book.sums.items()]
     rows.sort(key=lambda row: [natural(label) for label in row.labels])
-    only = _only(asked, names)
-    return Sheet(asked, days[0][0], days[-1][0], only, tuple(rows), _row((), book.total, plan))
+    only = _only(query, names)
+    return Sheet(query, days[0][0], days[-1][0], only, tuple(rows), _row((), book.total, plan))
 
 
 def _row(labels: tuple[str, ...], sums: RowTotals, plan: Plan) -> Row:
@@ -139,13 +139,13 @@ def natural(label: str) -> tuple[str, int, str]:
     return stem, int(number or 0), label
 
 
-def _only(asked: SheetQuery, names: Names) -> tuple[str, ...]:
-    said = []
-    if asked.actor is not None:
-        said.append(f"actor {names.get(asked.actor, str(asked.actor))}")
-    if asked.charge_code is not None:
-        code = asked.charge_code
-        said.append(f"charge code {code}" if code else "without charge code")
-    if asked.billable is not None:
-        said.append("billable" if asked.billable else "not billable")
-    return tuple(said)
+def _only(query: SheetQuery, names: Names) -> tuple[str, ...]:
+    filters = []
+    if query.actor is not None:
+        filters.append(f"actor {names.get(query.actor, str(query.actor))}")
+    if query.charge_code is not None:
+        code = query.charge_code
+        filters.append(f"charge code {code}" if code else "without charge code")
+    if query.billable is not None:
+        filters.append("billable" if query.billable else "not billable")
+    return tuple(filters)

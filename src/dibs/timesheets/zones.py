@@ -161,7 +161,7 @@ def period(name: str, text: str, what: str = "the period") -> tuple[Instant, Ins
     except (ValueError, OverflowError):
         raise bad_argument(f"{what} is {quoted(text)}; write it like {like}") from None
     if not 0 <= since < until <= LAST_INSTANT:
-        raise bad_argument(f"{what} is {quoted(text)}: no board is that old, or that new")
+        raise bad_argument(f"{what} is {quoted(text)}: out of range")
     return since, until
 
 

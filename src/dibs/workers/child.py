@@ -1,4 +1,4 @@
-"""A command in its own process group: passes its output through and keeps the tail."""
+"""A command in its own process group, and the event queue of the process that supervises it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from contextlib import suppress
+
+from dibs.domain.refusals import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import IO
+    from typing import IO, Any, Self
 
 CHUNK = 65_536
 TAIL_BYTES = 8_192
@@ -45,8 +48,8 @@ class Child:
     ) -> None:
         """`out` receives its standard output; `wake` is called when the output ends."""
         self._tail = b""
-        self._silent = 0
-        self._turn = threading.Lock()
+        self._ended_streams = 0
+        self._lock = threading.Lock()
         self._status: int | None = None
         self._wake = wake
         self.log_broken = False
@@ -81,7 +84,7 @@ class Child:
     @property
     def has_output(self) -> bool:
         """Whether output may still arrive."""
-        return self._silent < 2
+        return self._ended_streams < 2
 
     def signal(self, number: int) -> None:
         """Signals the whole group, even after the command itself has ended."""
@@ -94,16 +97,16 @@ class Child:
         if self.status() is None:
             self.signal(signal.SIGKILL)
         self._process.wait()
-        with self._turn:
+        with self._lock:
             self._close_log()
 
     def tail(self) -> str:
         """The last lines of its output, as text that can be stored."""
-        with self._turn:
+        with self._lock:
             text = self._tail.decode("utf-8", "backslashreplace")
         lines = [line.rstrip().rpartition("\r")[2] for line in text.splitlines(keepends=False)]
-        said = ESCAPES.sub("", "\n".join(lines).strip())
-        return "\n".join(said.splitlines()[-TAIL_LINES:])[-TAIL_LENGTH:].strip()
+        text = ESCAPES.sub("", "\n".join(lines).strip())
+        return "\n".join(text.splitlines()[-TAIL_LINES:])[-TAIL_LENGTH:].strip()
 
     def _pass_on(self, source: IO[bytes], to: int) -> None:
         """Stops reading when our own output is closed: the command gets SIGPIPE, as it would without us."""
@@ -112,8 +115,8 @@ class Child:
                 self._keep(chunk)
                 if not write_all(to, chunk):
                     break
-        with self._turn:
-            self._silent += 1
+        with self._lock:
+            self._ended_streams += 1
         self._wake(None)
 
     def _read(self, source: IO[bytes]) -> bytes:
@@ -127,7 +130,7 @@ class Child:
         return source.read(CHUNK)
 
     def _keep(self, chunk: bytes) -> None:
-        with self._turn:
+        with self._lock:
             self._tail = (self._tail + chunk)[-TAIL_BYTES:]
             if self._log >= 0 and not write_all(self._log, chunk):
                 self.log_broken = True
@@ -149,10 +152,20 @@ def exit_status_unreaped(process: subprocess.Popen[bytes]) -> int | None:
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
-def open_log(path: str) -> int:
-    """Opens a log with mode 0600: a command may print secrets."""
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+def open_log(path: str, flags: int = os.O_WRONLY | os.O_APPEND) -> int:
+    """Opens a log with mode 0600: a command may print secrets.
+
+    The folder may be beside the board, where an agent's sandbox can write: no link to it or in it is followed.
+    """
+    folder, name = os.path.split(path)
+    os.makedirs(folder or ".", exist_ok=True)
+    within = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.open(
+            name, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=within
+        )
+    finally:
+        os.close(within)
 
 
 def write_all(to: int, chunk: bytes) -> bool:
@@ -181,7 +194,73 @@ def killed_with_parent(parent: int) -> Callable[[], None] | None:
 
     def before_exec() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the kernel was told
+        if os.getppid() != parent:  # it died before the kernel knew
             os._exit(1)
 
     return before_exec
+
+
+# The event queue: signals first, then events of threads.
+
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end the run: the command gets the same signal, then SIGKILL."""
+
+INTERRUPTING = (signal.SIGINT, signal.SIGQUIT)
+"""As typed on a terminal: the command decides how to handle them."""
+
+PASSED_ON = (*INTERRUPTING, signal.SIGUSR1, signal.SIGUSR2)
+HANDLED = (*ENDING, *PASSED_ON, signal.SIGTSTP, signal.SIGCONT, signal.SIGCHLD)
+
+EVENT = b"\0"
+"""No signal has this number."""
+
+
+class Inbox:
+    """`with Inbox() as inbox`: queues signals and events, and interrupts nothing.
+
+    A signal is a byte in a pipe, written at once (self-pipe): a handler in Python could be delayed until the
+    next signal, if one arrives just before the process sleeps.
+    """
+
+    def __init__(self) -> None:
+        self._out, self._in = os.pipe()
+        os.set_blocking(self._in, False)
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+        self._events: deque[Refusal | None] = deque()
+        self._lock = threading.Lock()
+        self._open = True
+        self._before: dict[int, Any] = {}
+        self._woke = -1
+
+    def __enter__(self) -> Self:
+        self._woke = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
+        for number in HANDLED:
+            # Signals that were ignored from the start stay ignored (nohup, a background job). Not SIGCHLD:
+            # where it is ignored, exit codes are lost.
+            if number == signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, lambda *_: None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        signal.set_wakeup_fd(self._woke)
+        with self._lock:
+            self._open = False
+            os.close(self._out)
+            os.close(self._in)
+
+    def put(self, event: Refusal | None) -> None:
+        """Thread-safe; `None` only wakes the reader."""
+        with self._lock:
+            if self._open:
+                self._events.append(event)
+                os.write(self._in, EVENT)
+
+    def read(self, seconds: float | None) -> int | Refusal | None:
+        """The next event: a signal number, or why the lease was lost. None after the timeout."""
+        if not self._poll.poll(None if seconds is None else max(seconds, 0) * 1_000):
+            return None
+        return os.read(self._out, 1)[0] or self._events.popleft()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dibs.board.outcome import Outcome
     from dibs.board.queries import LogLine
-    from dibs.workers.pool import Tell
+    from dibs.workers.pool import Emit
 
 BREATH = 0.1
 """Minimum seconds between two ticks, however busy the board is."""
@@ -70,15 +70,15 @@ class Dispatcher:
         self,
         board: Board,
         who: Identity,
-        tell: Tell,
+        emit: Emit,
         as_json: Callable[[LogLine], str],
         options: Options,
     ) -> None:
-        self.board, self.who, self.options, self._tell = board, who, options, tell
+        self.board, self.who, self.options, self._emit = board, who, options, emit
         folder = log_folder(board)
-        self._say_differences(board.settings)
-        self.crew = WorkerPool(board, folder, tell)
-        self.notifier = Notifier(board, board.settings.notify_command, folder, as_json, tell)
+        self._report_differences(board.settings)
+        self.pool = WorkerPool(board, folder, emit)
+        self.notifier = Notifier(board, board.settings.notify_command, folder, as_json, emit)
         self._draining = False
         self._paused = ""
         self._trouble = ""
@@ -98,9 +98,9 @@ class Dispatcher:
         """One tick; returns when each worker that it started has a task or has ended."""
         self._tick(watch.change_counter(self.board))
         deadline = time.monotonic() + BEGINNING
-        while self.crew.coming() and time.monotonic() < deadline:
+        while self.pool.starting() and time.monotonic() < deadline:
             time.sleep(BREATH)
-            self.crew.look()
+            self.pool.look()
         self.notifier.catch_up()
         self.notifier.stop()
 
@@ -108,15 +108,15 @@ class Dispatcher:
         """Runs until a signal stops it and its workers have ended, or until a second signal."""
         with Signals() as signals:
             self.notifier.start()
-            self._say_who()
+            self._report_agents()
             try:
-                while not (self._draining and not self.crew.workers):
+                while not (self._draining and not self.pool.workers):
                     self._wait(self._try(), signals)
-                    for number in signals.heard():
+                    for number in signals.take_pending():
                         if number == signal.SIGHUP:
                             self._reread(reread)
                         elif self._draining:
-                            self._say("left", f"left {self._workers()} running; they carry on")
+                            self._report("left", f"left {self._workers()} running")
                             return
                         else:
                             self._drain()
@@ -126,66 +126,66 @@ class Dispatcher:
     def _try(self) -> int | None:
         """Runs a tick; returns the change counter from before it, or None if the board was unreachable."""
         try:
-            felt = watch.change_counter(self.board)
-            self._tick(felt)
+            counter = watch.change_counter(self.board)
+            self._tick(counter)
         except Refused as problem:
             if problem.code not in TRY_AGAIN:
                 raise
             if self._trouble != problem.code:
                 self._trouble = problem.code
-                self._say("trouble", f"it is tried again: {problem}", code=problem.code)
+                self._report("trouble", f"{problem}; retrying", code=problem.code)
             return None
         if self._trouble:
             self._trouble = ""
-            self._say("well", "the board can be used again")
-        return felt
+            self._report("well", "the board is reachable again")
+        return counter
 
-    def _wait(self, felt: int | None, signals: Signals) -> None:
+    def _wait(self, counter: int | None, signals: Signals) -> None:
         """Waits until the board changes, a worker ends, a signal arrives, or the tick is due."""
         tick = (self.options.tick or self.settings.dispatch_tick) / SECOND
         end = time.monotonic() + tick
         time.sleep(BREATH)
         while not signals.waiting and (left := end - time.monotonic()) > 0:
-            if self.crew.somebody_ended():
+            if self.pool.somebody_ended():
                 return
-            if felt is None:
+            if counter is None:
                 time.sleep(min(left, SLICE))
-            elif watch.wait_for_change(self.board, felt, min(left, SLICE)) != felt:
+            elif watch.wait_for_change(self.board, counter, min(left, SLICE)) != counter:
                 return
 
     def _drain(self) -> None:
         self._draining = True
-        count = len(self.crew.workers)
-        line = "draining: nothing more is started"
+        count = len(self.pool.workers)
+        line = "draining: no new workers are started"
         if count:
             line += f"; waits for {self._workers()}; a second signal leaves them running"
-        self._say("draining", line, workers=count)
+        self._report("draining", line, workers=count)
 
     def _workers(self) -> str:
-        workers = self.crew.workers.values()
+        workers = self.pool.workers.values()
         return ", ".join(worker.key or worker.session for worker in workers) or "nobody"
 
     def _reread(self, reread: Callable[[], Settings]) -> None:
         """Reloads the settings; reports an invalid file and keeps the old ones."""
         try:
             settings = reread()
-            self._say_differences(settings)
+            self._report_differences(settings)
         except Refused as problem:
-            self._say("settings", f"the settings stay as they were: {problem}", code=problem.code)
+            self._report("settings", f"settings not reloaded: {problem}", code=problem.code)
             return
         self.board.settings, self._idle = settings, NEVER
         self.notifier.command = settings.notify_command
-        self._say("settings", "the settings are read anew")
-        self._say_who()
+        self._report("settings", "settings reloaded")
+        self._report_agents()
 
     # One tick.
 
-    def _tick(self, felt: int) -> None:
-        self.crew.look()
+    def _tick(self, counter: int) -> None:
+        self.pool.look()
         self._read_files()
         self._sweep()
-        if not self._draining and not self._is_idle(felt):
-            self._offer(felt)
+        if not self._draining and not self._is_idle(counter):
+            self._offer(counter)
         self.notifier.wake()
 
     def _read_files(self) -> None:
@@ -195,7 +195,7 @@ class Dispatcher:
             return
         taken_in = backlog.read(self.board, self.who)
         if taken_in:
-            self._say("synced", taken_in)
+            self._report("synced", taken_in)
 
     def _sweep(self) -> None:
         """Sweeps all dead leases at once, and reports them in one line."""
@@ -207,38 +207,38 @@ class Dispatcher:
                 break
         if ended:
             tasks = [{"task": key, "cause": cause} for key, cause in ended]
-            self._say("swept", swept(ended), leases=tasks)
+            self._report("swept", swept(ended), leases=tasks)
 
-    def _is_idle(self, felt: int) -> bool:
+    def _is_idle(self, counter: int) -> bool:
         """Whether nothing was startable, and nothing has changed since."""
         pulse, until = self._idle
-        return pulse == felt and time.monotonic() < until
+        return pulse == counter and time.monotonic() < until
 
-    def _offer(self, felt: int) -> None:
-        crew, agents, before = self.crew, self.settings.agents, time.monotonic()
-        found = matches(self.board, agents, self.most, crew.coming(), crew.resting())
+    def _offer(self, counter: int) -> None:
+        pool, agents, before = self.pool, self.settings.agents, time.monotonic()
+        found = matches(self.board, agents, self.most, pool.starting(), pool.backing_off())
         if found.paused != self._paused:
             self._paused = found.paused
             line = f"paused by {found.paused}" if found.paused else "resumed"
-            self._say("paused" if found.paused else "resumed", line)
+            self._report("paused" if found.paused else "resumed", line)
         for agent, _ in found.starts:
-            crew.start(agent)
+            pool.start(agent)
         took = time.monotonic() - before
-        self._idle = (felt, time.monotonic() + PATIENCE * took)
+        self._idle = (counter, time.monotonic() + PATIENCE * took)
 
     # Output.
 
-    def _say_who(self) -> None:
+    def _report_agents(self) -> None:
         agents = [f"{agent.name} (at most {agent.max})" for agent in self.settings.agents]
         who = ", ".join(agents) or "nobody"
-        self._say("dispatches", f"dispatches {who}; {self.most} together at most")
+        self._report("dispatches", f"dispatches {who}; {self.most} together at most")
 
-    def _say_differences(self, settings: Settings) -> None:
+    def _report_differences(self, settings: Settings) -> None:
         for line in check_agents(self.board, settings.agents):
-            self._say("differs", line)
+            self._report("differs", line)
 
-    def _say(self, what: str, line: str, **facts: Any) -> None:
-        self._tell(DispatchEvent(what, line, facts))
+    def _report(self, what: str, line: str, **facts: Any) -> None:
+        self._emit(DispatchEvent(what, line, facts))
 
 
 class Signals:
@@ -250,17 +250,17 @@ class Signals:
 
     def __enter__(self) -> Self:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            self._before[number] = signal.signal(number, self._hear)
+            self._before[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
         self.waiting.append(number)
 
-    def heard(self) -> list[int]:
+    def take_pending(self) -> list[int]:
         """The signals since the last call."""
         numbers = self.waiting[:]
         del self.waiting[: len(numbers)]
@@ -292,7 +292,7 @@ def log_folder(board: Board) -> str:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
-        what = f"the folder for logs, {folder}, cannot be made: {error.strerror}"
+        what = f"the folder for logs, {folder}, cannot be created: {error.strerror}"
         raise refused("bad_setting", what, setting="dispatch.log_dir") from None
     return folder
 

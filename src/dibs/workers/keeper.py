@@ -1,12 +1,9 @@
 """The keeper: renews a lease while its process lives (heartbeat), and reports its loss.
 
-It considers the lease lost early: the deadline runs on a clock that includes sleep, from before the
-request
-was sent, less a tenth. After the deadline the keeper must renew before anything else, or the work stops.
-It
-renews in a thread of its own process, so it cannot outlive it; a second thread watches the deadline,
-since
-a server may never respond, and calls `on_lost`.
+It considers the lease lost early: the deadline runs on a clock that includes sleep, from before the request
+was sent, less a tenth. After the deadline the keeper must renew before anything else, or the work stops. It
+renews in a thread of its own process, so it cannot outlive it; a second thread watches the deadline, since a
+server may never respond, and calls `on_lost`.
 """
 
 from __future__ import annotations
@@ -79,14 +76,14 @@ class Keeper:
         self._command = c.Renew(key, token=token)
         self._ttl = ttl
         self._renewed = since
-        self._asked: int | None = None
+        self._sent: int | None = None
         """When the pending request was sent."""
-        self._looked = 0
-        self._felt: int | None = None
+        self._checked = 0
+        self._counter: int | None = None
         """The board's change counter at the last check."""
         self._on_lost = on_lost
         self._pid = os.getpid()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._stopped = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"dibs {key}", daemon=True)
@@ -102,9 +99,9 @@ class Keeper:
         self._over.set()
         if self._pid != os.getpid():
             return
-        if self._turn.acquire(timeout=CALLBACK_SECONDS):
+        if self._lock.acquire(timeout=CALLBACK_SECONDS):
             self._board.store.close()
-            self._turn.release()
+            self._lock.release()
         for thread in (self._thread, self._watcher):
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join(CALLBACK_SECONDS)
@@ -113,14 +110,17 @@ class Keeper:
         """The result of `act`. Renewals are suspended meanwhile, and stop for good if it succeeds."""
         if self._pid != os.getpid():
             raise self._forked()
-        if not self._turn.acquire(timeout=self._patience / SECOND):
+        if not self._lock.acquire(timeout=self._patience / SECOND):
             # A renewal still waits for an unreachable server.
-            raise Refused(self.why or refused("unreachable", "a renewal has no answer yet").refusal)
+            raise Refused(
+                self.why
+                or refused("unreachable", "a renewal is still waiting for the server").refusal
+            )
         try:
             outcome = act()
             self._stopped = True
         finally:
-            self._turn.release()
+            self._lock.release()
         return outcome
 
     def check(self, *, ask: bool = False) -> Refusal | None:
@@ -164,14 +164,14 @@ class Keeper:
     def _is_gone(self) -> bool:
         """Checks periodically: somebody may have ended the lease long before the next renewal."""
         machine, look = self._machine, SERVER_CHECK_INTERVAL if self._board.store.remote else 0
-        if machine.boottime() < self._looked + look or not self._turn.acquire(blocking=False):
+        if machine.boottime() < self._checked + look or not self._lock.acquire(blocking=False):
             return False
         try:
-            self._looked = self._asked = machine.boottime()
-            felt = self._board.store.pulse()
-            if self._stopped or self.lost.is_set() or felt == self._felt:
+            self._checked = self._sent = machine.boottime()
+            counter = self._board.store.pulse()
+            if self._stopped or self.lost.is_set() or counter == self._counter:
                 return False
-            self._felt = felt
+            self._counter = counter
             with self._board.store.read() as tx:
                 task = tx.task(self._command.task)
         except Refused as problem:
@@ -179,25 +179,25 @@ class Keeper:
         else:
             return task is None or task.lease is None or task.token != self._command.token
         finally:
-            self._asked = None
-            self._turn.release()
+            self._sent = None
+            self._lock.release()
 
     def _watch(self) -> None:
         """Enforces the deadline locally: an unresponsive server must not keep the work going."""
         pause = min(SLICE, self._ttl / SECOND / CHECKS_PER_TTL)
         while not self._over.wait(pause):
-            asked = self._asked
+            sent = self._sent
             waited = (
-                asked is not None and self._machine.boottime() - asked > self._ttl // CHECKS_PER_TTL
+                sent is not None and self._machine.boottime() - sent > self._ttl // CHECKS_PER_TTL
             )
             if waited and self._overdue():
-                self.lose(refused("unreachable", "the server has not answered in time").refusal)
+                self.lose(refused("unreachable", "the server timed out").refusal)
         if self.why is not None and self._on_lost is not None:
             self._on_lost(self.why)
 
-    def _take_turn(self) -> bool:
+    def _lock_unless_lost(self) -> bool:
         """Waits for the lock; False if the lease is lost while another thread waits for a response."""
-        while not self._turn.acquire(timeout=LOCK_POLL_SECONDS):
+        while not self._lock.acquire(timeout=LOCK_POLL_SECONDS):
             if self.lost.is_set():
                 return False
         return True
@@ -210,18 +210,18 @@ class Keeper:
 
         An unreachable store is retried until the deadline.
         """
-        if not self._take_turn():
+        if not self._lock_unless_lost():
             return None
         try:
             if self._stopped or self.lost.is_set() or not wanted():
                 return None
-            return self._ask()
+            return self._send_renewal()
         finally:
-            self._asked = None
-            self._turn.release()
+            self._sent = None
+            self._lock.release()
 
-    def _ask(self) -> Refused | None:
-        before = self._asked = self._machine.boottime()
+    def _send_renewal(self) -> Refused | None:
+        before = self._sent = self._machine.boottime()
         self._wait_at_most(Duration(max(self._left(), self._ttl // MARGIN)))
         try:
             self._board.execute(self._who, self._command)

@@ -53,11 +53,11 @@ def first_offered(
 ) -> Outcome:
     while True:
         try:
-            felt = change_counter(board)
+            counter = change_counter(board)
             sweep(board, who)
             last = left() <= 0 or enough()
             if not last and not has_ready_task(board, who, command):
-                wait_for_change(board, felt, min(left(), POLL_SECONDS))
+                wait_for_change(board, counter, min(left(), POLL_SECONDS))
                 continue
         except Interrupted:
             if not keeps_waiting(left()) or enough():

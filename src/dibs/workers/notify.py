@@ -1,8 +1,7 @@
 """Notifies people of events that need them: runs a command for each such event.
 
 A cursor file beside the workers' logs says which events were sent. Only the process that holds its lock
-sends, so several dispatchers of a machine send each event once, and another one can carry on. The cursor
-is
+sends, so several dispatchers of a machine send each event once, and another one can carry on. The cursor is
 written after the command ended: a kill in between repeats that event, and loses none (at least once).
 """
 
@@ -21,6 +20,7 @@ from dibs.board.watch import events_after, last_event
 from dibs.domain.events import tasks as e
 from dibs.domain.refusals import Refused
 from dibs.opening import second_connection
+from dibs.workers.child import open_log
 from dibs.workers.keeper import TRY_AGAIN
 from dibs.workers.pool import DispatchEvent, environment
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dibs.board.queries import LogLine
-    from dibs.workers.pool import Tell
+    from dibs.workers.pool import Emit
 
 SECONDS = 30.0
 """Timeout of the command for one event."""
@@ -37,7 +37,7 @@ SECONDS = 30.0
 AGAIN = 1.0
 """Retry interval in seconds, when another process holds the lock or the board was unreachable."""
 
-TELLING = frozenset(
+NOTIFIED_VERBS = frozenset(
     kind.verb for kind in (e.Blocked, e.Submitted, e.Failed, e.TakenOver, e.Forced, e.LeaseEnded)
 )
 
@@ -45,7 +45,7 @@ TELLING = frozenset(
 def needs_a_person(line: LogLine) -> bool:
     """Whether a person should know: the task waits for a person, failed, or was taken from its holder."""
     entry = line.entry
-    return entry.verb in TELLING or (
+    return entry.verb in NOTIFIED_VERBS or (
         entry.verb == e.Released.verb and entry.event.named()["gives_up"]
     )
 
@@ -59,19 +59,19 @@ class Notifier:
         command: tuple[str, ...],
         folder: str,
         as_json: Callable[[LogLine], str],
-        tell: Tell,
+        emit: Emit,
     ) -> None:
         self.command = command
-        self._board, self._folder, self._as_json, self._tell = (
+        self._board, self._folder, self._as_json, self._emit = (
             second_connection(board),
             folder,
             as_json,
-            tell,
+            emit,
         )
         self._cursor = os.path.join(folder, f"notified-{queries.uid(board)}")
         self._awake, self._over = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._keep_telling, name="notify", daemon=True)
-        with self._turn():
+        self._thread = threading.Thread(target=self._loop, name="notify", daemon=True)
+        with self._locked_cursor():
             pass  # without a cursor, starts from now
 
     def start(self) -> None:
@@ -90,7 +90,7 @@ class Notifier:
         if not self._thread.is_alive():
             self._board.store.close()
 
-    def _keep_telling(self) -> None:
+    def _loop(self) -> None:
         done = True
         while not self._over.is_set():
             self._awake.wait(None if done else AGAIN)
@@ -100,16 +100,16 @@ class Notifier:
     def catch_up(self) -> bool:
         """Sends the events since the cursor; returns whether there are no more."""
         try:
-            with self._turn() as file:
-                return file is not None and self._tell_from(file)
+            with self._locked_cursor() as file:
+                return file is not None and self._send_from(file)
         except Refused as problem:
             if problem.code not in TRY_AGAIN:
-                self._tell(DispatchEvent("notify", f"notify: {problem}"))
+                self._emit(DispatchEvent("notify", f"notify: {problem}"))
         except OSError as error:
-            self._tell(DispatchEvent("notify", f"notify: {self._cursor}: {error.strerror}"))
+            self._emit(DispatchEvent("notify", f"notify: {self._cursor}: {error.strerror}"))
         return False
 
-    def _tell_from(self, file: int) -> bool:
+    def _send_from(self, file: int) -> bool:
         more = True
         while more and not self._over.is_set():
             page = events_after(self._board, reached(file))
@@ -124,10 +124,9 @@ class Notifier:
         return not more
 
     @contextmanager
-    def _turn(self) -> Iterator[int | None]:
+    def _locked_cursor(self) -> Iterator[int | None]:
         """The locked cursor file; None if another process holds the lock."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        file = os.open(self._cursor, flags, 0o600)
+        file = open_log(self._cursor, os.O_RDWR)
         try:
             try:
                 flock(file, LOCK_EX | LOCK_NB)
@@ -146,7 +145,7 @@ class Notifier:
         log = os.path.join(self._folder, "notify.log")
         around = environment() | {"DIBS_EVENT": event_of(line), "DIBS_TASK": line.key}
         try:
-            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            output = open_log(log)
             try:
                 process = subprocess.Popen(
                     self.command, env=around, stdin=subprocess.PIPE, stdout=output, stderr=output,
@@ -155,7 +154,7 @@ class Notifier:
             finally:
                 os.close(output)
         except OSError as error:
-            self._tell(DispatchEvent("notify", f"notify: {self.command[0]}: {error.strerror}"))
+            self._emit(DispatchEvent("notify", f"notify: {self.command[0]}: {error.strerror}"))
             return
         try:
             process.communicate(self._as_json(line).encode() + b"\n", timeout=SECONDS)
@@ -163,12 +162,12 @@ class Notifier:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            why = f"it took longer than {SECONDS:.0f} s, and was ended"
-            self._tell(DispatchEvent("notify", f"notify ({about}): {why}"))
+            why = f"timed out after {SECONDS:.0f} s, killed"
+            self._emit(DispatchEvent("notify", f"notify ({about}): {why}"))
             return
         if process.returncode:
-            why = f"it ended with {process.returncode} (see {log})"
-            self._tell(DispatchEvent("notify", f"notify ({about}): {why}"))
+            why = f"exited with {process.returncode} (see {log})"
+            self._emit(DispatchEvent("notify", f"notify ({about}): {why}"))
 
 
 def event_of(line: LogLine) -> str:

@@ -20,17 +20,18 @@ from dibs.domain.events import tasks as e
 from dibs.domain.model import TaskKey
 from dibs.domain.refusals import shown
 from dibs.domain.values import Value
+from dibs.workers.child import open_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from dibs.board.agents import Agent
+    from dibs.board.settings import Agent
 
-    Tell = Callable[["DispatchEvent"], None]
+    Emit = Callable[["DispatchEvent"], None]
 
-FIRST_REST, LONGEST_REST = 1.0, 60.0
+FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0
 """Backoff in seconds for an agent whose worker ended without a task; it doubles each time."""
 
 KEPT = ("DIBS_BOARD", "DIBS_URL", "DIBS_HOOK_SECONDS", "DIBS_DEBUG")
@@ -41,7 +42,7 @@ STARTING_VERBS = frozenset(kind.verb for kind in (e.Claimed, e.TakenOver, e.Boun
 
 NOTHING_TO_DO = 75
 AS_EXPECTED = (0, 1)
-LAST_WORDS = 4_096
+LAST_BYTES = 4_096
 
 
 class DispatchEvent(Value):
@@ -62,30 +63,30 @@ class Worker:
         self.key = ""
 
     @property
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         return {"agent": self.agent.name, "session": self.session, "task": self.key or None}
 
-    def last_words(self) -> str:
+    def last_message(self) -> str:
         """The last line of its output."""
         with suppress(OSError), open(self.log, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_WORDS))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
             lines = file.read().decode("utf-8", "backslashreplace").split("\n")
-            said = [line.strip() for line in lines if line.strip().startswith("dibs:")]
-            return short(said[-1].removeprefix("dibs:").strip()) if said else ""
+            messages = [line.strip() for line in lines if line.strip().startswith("dibs:")]
+            return short(messages[-1].removeprefix("dibs:").strip()) if messages else ""
         return ""
 
 
 class WorkerPool:
     """Starts workers, tracks how they end, and backs off from an agent that cannot start."""
 
-    def __init__(self, board: Board, folder: str, tell: Tell) -> None:
-        self._board, self._tell = board, tell
+    def __init__(self, board: Board, folder: str, emit: Emit) -> None:
+        self._board, self._emit = board, emit
         self.folder = folder
         self.workers: dict[str, Worker] = {}
         self._seen = last_event(board)
-        self._rests: dict[str, tuple[int, float]] = {}
+        self._backoffs: dict[str, tuple[int, float]] = {}
 
-    def coming(self) -> dict[str, int]:
+    def starting(self) -> dict[str, int]:
         """Workers per agent that were started and have no task yet."""
         found: dict[str, int] = {}
         for worker in self.workers.values():
@@ -93,16 +94,16 @@ class WorkerPool:
                 found[worker.agent.name] = found.get(worker.agent.name, 0) + 1
         return found
 
-    def resting(self) -> frozenset[str]:
+    def backing_off(self) -> frozenset[str]:
         now = time.monotonic()
-        return frozenset(name for name, (_, until) in self._rests.items() if now < until)
+        return frozenset(name for name, (_, until) in self._backoffs.items() if now < until)
 
     def start(self, agent: Agent) -> None:
         """Starts a worker in its own process session, so that it survives the end of the dispatcher."""
         session = f"dispatch-{os.urandom(5).hex()}"
         log = os.path.join(self.folder, f"{session}.log")
         try:
-            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            output = open_log(log)
             try:
                 process = subprocess.Popen(
                     command_of(agent, session, self.folder),
@@ -115,7 +116,7 @@ class WorkerPool:
             finally:
                 os.close(output)
         except OSError as error:
-            self._rest(agent, f"a worker of {agent.name} cannot be started: {error}")
+            self._back_off(agent, f"a worker of {agent.name} cannot be started: {error}")
             return
         self.workers[session] = Worker(agent, session, process, log)
 
@@ -128,7 +129,7 @@ class WorkerPool:
         self._follow()  # after checking the processes: the ledger then has all they did
         for worker in over:
             del self.workers[worker.session]
-            self._say_how_it_ended(worker)
+            self._report_end(worker)
 
     def _follow(self) -> None:
         more = True
@@ -137,40 +138,42 @@ class WorkerPool:
             for line in page.lines:
                 worker = self.workers.get(line.entry.session)
                 if worker is not None and line.entry.verb in STARTING_VERBS:
-                    self._say_that_it_started(worker, line.key)
+                    self._report_start(worker, line.key)
             self._seen, more = page.reached, page.more
 
-    def _say_that_it_started(self, worker: Worker, key: str) -> None:
+    def _report_start(self, worker: Worker, key: str) -> None:
         worker.key = key
-        self._rests.pop(worker.agent.name, None)
+        self._backoffs.pop(worker.agent.name, None)
         line = f"started {key} with {worker.agent.name} (session {worker.session})"
-        self._tell(DispatchEvent("started", line, worker.told))
+        self._emit(DispatchEvent("started", line, worker.facts))
 
-    def _say_how_it_ended(self, worker: Worker) -> None:
-        code, name, words = worker.process.returncode, worker.agent.name, worker.last_words()
+    def _report_end(self, worker: Worker) -> None:
+        code, name, message = worker.process.returncode, worker.agent.name, worker.last_message()
         how = f"ended with {code}" if code >= 0 else f"was ended by signal {-code}"
         if code in AS_EXPECTED or (code == NOTHING_TO_DO and not worker.key):
             with suppress(OSError):
                 os.unlink(worker.log)  # the command's output is in the log of its attempt
         else:
-            how += f" ({words}; see {worker.log})" if words else f" (see {worker.log})"
+            how += f" ({message}; see {worker.log})" if message else f" (see {worker.log})"
         if worker.key:
             state = task_by_key(self._board, TaskKey(worker.key)).state
             line = f"{name} on {worker.key} {how}: {worker.key} is {shown(state)}"
-            facts = {**worker.told, "exit": code, "state": state}
-            self._tell(DispatchEvent("ended", line, facts))
+            facts = {**worker.facts, "exit": code, "state": state}
+            self._emit(DispatchEvent("ended", line, facts))
         elif code == NOTHING_TO_DO:
-            self._rest(worker.agent, f"{name} came too late: {words or 'nothing is ready'}")
+            self._back_off(
+                worker.agent, f"{name} found nothing to do: {message or 'nothing is ready'}"
+            )
         else:
-            self._rest(worker.agent, f"{name} {how} before it had a task")
+            self._back_off(worker.agent, f"{name} {how} before it had a task")
 
-    def _rest(self, agent: Agent, why: str) -> None:
+    def _back_off(self, agent: Agent, why: str) -> None:
         """Backs off exponentially, whatever the cause."""
-        count, _ = self._rests.get(agent.name, (0, 0.0))
-        seconds = min(LONGEST_REST, FIRST_REST * 2**count)
-        self._rests[agent.name] = (min(count + 1, 10), time.monotonic() + seconds)
-        line = f"{why}; {agent.name} rests for {seconds:.0f} s"
-        self._tell(DispatchEvent("rests", line, {"agent": agent.name, "seconds": seconds}))
+        count, _ = self._backoffs.get(agent.name, (0, 0.0))
+        seconds = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**count)
+        self._backoffs[agent.name] = (min(count + 1, 10), time.monotonic() + seconds)
+        line = f"{why}; next attempt of {agent.name} in {seconds:.0f} s"
+        self._emit(DispatchEvent("rests", line, {"agent": agent.name, "seconds": seconds}))
 
 
 def command_of(agent: Agent, session: str, folder: str) -> list[str]:

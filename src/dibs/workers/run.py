@@ -29,8 +29,7 @@ from dibs.domain.model import Lease, LeaseProcess, Task, Token
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
 from dibs.domain.values import Value
 from dibs.machine import UNKNOWN
-from dibs.workers.child import Child
-from dibs.workers.inbox import ENDING, INTERRUPTING, PASSED_ON, Inbox
+from dibs.workers.child import ENDING, INTERRUPTING, PASSED_ON, Child, Inbox
 from dibs.workers.keeper import TRY_AGAIN, Keeper
 
 TYPE_CHECKING = False
@@ -94,12 +93,11 @@ def run(
 ) -> RunResult:
     """Runs a command under the lease that `claim` acquires, by default with the ttl of a keeper.
 
-    Raises `Refused` if nothing was run, or if the result could not be recorded. Only for the main thread
-    of a
+    Raises `Refused` if nothing was run, or if the result could not be recorded. Only for the main thread of a
     process: it handles signals.
     """
     if not argv:
-        raise bad_argument("no command is given: it stands after --")
+        raise bad_argument("no command given: put it after --")
     check_startable(argv[0])
     root, slash, _ = who.session.partition("/")
     if slash:
@@ -108,7 +106,7 @@ def run(
     if claim.named()["ttl"] is None:
         claim = claim.but(ttl=board.settings.ttl_keeper)
     with Inbox() as inbox:
-        return TaskRun(board, who, inbox, options).carry_out(claim, argv, on_claimed)
+        return TaskRun(board, who, inbox, options).run(claim, argv, on_claimed)
 
 
 def check_startable(command: str) -> None:
@@ -139,7 +137,7 @@ class TaskRun:
         self.hurry = False
         self.deadline: float | None = None
 
-    def carry_out(
+    def run(
         self, claim: c.Command, argv: Sequence[str], on_claimed: Callable[[Outcome], object]
     ) -> RunResult:
         since = self.machine.boottime()
@@ -153,7 +151,7 @@ class TaskRun:
             self._give_back(f"not started: {error}")
             raise
         try:
-            self._attend()
+            self._supervise()
             return self._conclude()
         except Refused:
             raise
@@ -186,7 +184,7 @@ class TaskRun:
             return self.board.execute(self.tied, claim)
         from dibs.workers.next import next_task
 
-        enough = lambda: self._is_told_to_end(0)  # noqa: E731
+        enough = lambda: self._should_end(0)  # noqa: E731
         return next_task(self.board, self.tied, claim, self.options.wait, enough=enough)
 
     def _tied(self, claim: c.Command) -> Identity:
@@ -233,9 +231,9 @@ class TaskRun:
             self.board, who, key, self.token, self.lease.ttl, since, on_lost=self.inbox.put
         )
         self.keeper.start()
-        self._tell_of_command(self.child.pid)
+        self._record_command(self.child.pid)
 
-    def _tell_of_command(self, pid: int) -> None:
+    def _record_command(self, pid: int) -> None:
         """Records the command's process: a sweep can kill it, and nothing in it counts as a person."""
         command = self.machine.started(pid)
         if command is None:
@@ -248,7 +246,11 @@ class TaskRun:
 
     def _environment(self) -> dict[str, str]:
         """The identity, task and run for the command; a person's command is not an agent."""
-        kept = {n: v for n, v in os.environ.items() if n not in ("DIBS_AGENT", "DIBS_SESSION")}
+        kept = {
+            n: v
+            for n, v in os.environ.items()
+            if n not in ("DIBS_AGENT", "DIBS_SESSION", "DIBS_ITEM")
+        }
         who = (
             {}
             if self.who.person
@@ -262,11 +264,18 @@ class TaskRun:
                 "DIBS_TOKEN": str(self.token),
                 RUN: mark_of(self.behind.process),
             }
+            | self._item()
         )
+
+    def _item(self) -> dict[str, str]:
+        """The item file, with its line in a file of many items, if the task has one."""
+        backlog = self.board.backlog
+        item = backlog.where(self.board, self.task) if backlog is not None else None
+        return {} if item is None else {"DIBS_ITEM": item.full}
 
     # While it runs.
 
-    def _attend(self) -> None:
+    def _supervise(self) -> None:
         """Waits until the command has ended and its output is written; kills it when the lease is lost."""
         while self.child.status() is None or (self.child.has_output and not self.hurry):
             left = None if self.deadline is None else self.deadline - time.monotonic()
@@ -277,12 +286,12 @@ class TaskRun:
             if isinstance(news, Refusal):
                 self._lose(news)
             elif news is not None:
-                self._hear(news)
+                self._on_signal(news)
         if self.hurry or (self.interrupted and self.child.status()):
             end_survivors(self.machine, self.behind, self.options.patience)
             self.child.signal(signal.SIGKILL)  # those without the mark that stayed in the group
 
-    def _hear(self, number: int) -> None:
+    def _on_signal(self, number: int) -> None:
         if self.child.status() is not None:
             self.hurry = self.hurry or number in (*ENDING, *INTERRUPTING)
         elif number in ENDING:
@@ -330,7 +339,7 @@ class TaskRun:
         if self.lost is None and self.given_up is None:
             command = self._last_command(status)
             try:
-                outcome = self._write_down(command, status)
+                outcome = self._record_result(command, status)
             except Refused as problem:
                 if problem.code not in LOST:
                     raise
@@ -375,7 +384,7 @@ class TaskRun:
             return c.Release(key, token=token, note=why, rest=backoff_after(self.task.attempts))
         return (c.Block if self.options.on_fail == BLOCK else c.Fail)(key, token=token, reason=why)
 
-    def _write_down(self, command: c.Command, status: int) -> Outcome:
+    def _record_result(self, command: c.Command, status: int) -> Outcome:
         """Records the result; retries until the lease would have expired, or a signal ends the wait.
 
         Never drops a result silently.
@@ -395,16 +404,16 @@ class TaskRun:
                         f"the command {ended(status)}; {command.verb} was refused: {problem}"
                     )
                     raise
-                if self.hurry or self.machine.boottime() >= until or self._is_told_to_end():
+                if self.hurry or self.machine.boottime() >= until or self._should_end():
                     raise self._undone(problem.refusal, command, status) from None
 
-    def _is_told_to_end(self, seconds: float = RETRY_PAUSE) -> bool:
+    def _should_end(self, seconds: float = RETRY_PAUSE) -> bool:
         news = self.inbox.read(seconds)
         return isinstance(news, int) and news in (*ENDING, *INTERRUPTING)
 
     def _undone(self, why: Refusal, command: c.Command, status: int) -> Refused:
         key = self.task.key
-        todo = f"the command {ended(status)}, and {command.verb} {key} was not written down"
+        todo = f"the command {ended(status)}, and {command.verb} {key} was not recorded"
         facts = {"task": key, "token": str(self.token), "verb": command.verb, "status": status}
         return Refused(Refusal(why.code, f"{todo}: {why.message}", {**why.facts, **facts}))
 

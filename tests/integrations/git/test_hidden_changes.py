@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kit.guarded import ONE, TWO, Tree
+from kit.guarded import TWO, Tree, clone
 from kit.repositories import git
 
 
 @pytest.fixture
-def shared(tmp_path):
-    """A bare repository with a board in it, that guards what is pushed to it."""
-    folder = tmp_path / "shared.git"
-    folder.mkdir()
-    git(folder, "init", "-q", "--bare", "-b", "main")
-    bare = Tree(folder)
-    bare.ok("init")
-    bare.ok("setup", "git")
-    return bare
-
-
-def clone(shared, name, who):
-    folder = shared.folder.parent / name
-    git(shared.folder.parent, "clone", "-q", str(shared.folder), str(folder))
-    tree = Tree(folder, who | {"DIBS_BOARD": str(shared.folder / "dibs")})
-    tree.ok("setup", "git")
-    return tree
-
-
-@pytest.fixture
-def one(shared):
-    """The first session holds T-1, for `src`, and has pushed a first commit."""
-    tree = clone(shared, "one", ONE)
-    shared.task("src")
-    shared.task("docs")
-    tree.ok("claim", "T-1")
-    tree.commit("src/a", "src/b")
-    tree.git("push", "-q", "origin", "HEAD:main")
-    return tree
+def one(one):
+    """The first session has pushed two files too."""
+    one.commit("src/a", "src/b")
+    one.git("push", "-q", "origin", "HEAD:main")
+    return one
 
 
 @pytest.fixture
@@ -67,13 +43,13 @@ def merge_of(tree: Tree, content: str, *parents: str, words: str = "merge") -> s
     return made
 
 
-def is_refused_everywhere(tree: Tree, says: str) -> None:
+def is_refused_everywhere(tree: Tree, reason: str) -> None:
     """By the hook of the shared repository, and by the check that CI runs."""
     ran = tree.fails(4, "guard", "range", "origin/main..HEAD")
-    assert says in ran.out, ran.out
-    said = tree.git_fails("push", "origin", "HEAD:main")
-    assert says in said, said
-    assert "Traceback" not in said
+    assert reason in ran.out, ran.out
+    message = tree.git_fails("push", "origin", "HEAD:main")
+    assert reason in message, message
+    assert "Traceback" not in message
 
 
 def is_accepted_everywhere(tree: Tree) -> None:
@@ -186,9 +162,9 @@ def test_a_push_of_replaced_objects_is_refused(shared, two):
     evil, harmless = hidden(two)
     two.git("replace", evil, harmless)
     for ref in (f"refs/replace/{evil}", "refs/Replace/other"):
-        said = two.git_fails("push", "origin", f"refs/replace/{evil}:{ref}")
-        assert f"'{ref}' would replace an object" in said
-        assert "push the commit itself; objects that replace others are not taken" in said
+        message = two.git_fails("push", "origin", f"refs/replace/{evil}:{ref}")
+        assert f"'{ref}' would replace an object" in message
+        assert "push the commit itself; replacement objects are not accepted" in message
     assert shared.git("for-each-ref", "refs/replace") == ""
 
 

@@ -25,7 +25,7 @@ def repo(tmp_path):
     return repo
 
 
-def told(repo: Repo, path: object, **environment: str) -> str:
+def denial_of(repo: Repo, path: object, **environment: str) -> str:
     """Why an edit of this path, as a tool names it, is denied; "" if it is not."""
     call = {**edit(repo, "x"), "tool_input": {"file_path": str(path)}}
     return denial(hook(repo, call, **environment))
@@ -82,7 +82,9 @@ def file_to_a_tree_elsewhere(folder: Path, repo: Path) -> None:
 )  # fmt: skip
 def test_a_git_file_takes_nothing_out_of_the_work_tree_around_it(repo, made):
     made(repo.folder / "src" / "deep", repo.folder)
-    assert '"src/deep/x.py" is held by codex' in told(repo, repo.folder / "src" / "deep" / "x.py")
+    assert '"src/deep/x.py" is held by codex' in denial_of(
+        repo, repo.folder / "src" / "deep" / "x.py"
+    )
 
 
 def test_real_work_trees_and_submodules_are_found_where_they_are(repo, tmp_path):
@@ -116,28 +118,28 @@ def test_a_submodule_with_a_configuration_of_its_work_tree_is_found(repo, tmp_pa
 
 def test_a_path_in_the_home_folder_is_recognised(repo, tmp_path):
     home = {"HOME": str(tmp_path)}
-    assert '"src/x.py" is held by codex' in told(repo, "~/repo/src/x.py", **home)
-    assert told(repo, "~/repo/docs/x.py", **home) == ""
+    assert '"src/x.py" is held by codex' in denial_of(repo, "~/repo/src/x.py", **home)
+    assert denial_of(repo, "~/repo/docs/x.py", **home) == ""
 
 
 def test_a_folder_that_is_called_like_the_home_folder_is_recognised(repo):
     (repo.folder / "~").mkdir()
     (repo.folder / "~" / "src").symlink_to(repo.folder / "src")
-    assert '"src/x.py" is held by codex' in told(repo, "~/src/x.py", HOME="/nonexistent")
+    assert '"src/x.py" is held by codex' in denial_of(repo, "~/src/x.py", HOME="/nonexistent")
 
 
 def test_dots_after_a_link_lead_to_where_the_system_goes(repo):
     (repo.folder / "docs" / "link").symlink_to(repo.folder / "src" / "deep")
-    said = told(repo, repo.folder / "docs" / "link" / ".." / "a.py")
-    assert '"src/a.py" is held by codex' in said
+    message = denial_of(repo, repo.folder / "docs" / "link" / ".." / "a.py")
+    assert '"src/a.py" is held by codex' in message
 
 
 def test_dots_after_a_link_lead_to_where_the_text_goes(repo, tmp_path):
     """A harness may shorten the path before it opens the file."""
     (tmp_path / "elsewhere").mkdir()
     (repo.folder / "src" / "out").symlink_to(tmp_path / "elsewhere")
-    said = told(repo, f"{repo.folder}/src/out/../a.py")
-    assert '"src/a.py" is held by codex' in said
+    message = denial_of(repo, f"{repo.folder}/src/out/../a.py")
+    assert '"src/a.py" is held by codex' in message
 
 
 @pytest.mark.parametrize("name", ["folder", "file"])
@@ -145,15 +147,15 @@ def test_a_link_from_outside_of_the_repository_is_followed(repo, tmp_path, name)
     target = repo.folder / "src" if name == "folder" else repo.folder / "src" / "a.py"
     (tmp_path / name).symlink_to(target)
     path = tmp_path / name / "a.py" if name == "folder" else tmp_path / name
-    assert '"src/a.py" is held by codex' in told(repo, path)
+    assert '"src/a.py" is held by codex' in denial_of(repo, path)
 
 
 @pytest.mark.parametrize("place", ["docs/other.py", "../other.py"])
 def test_another_name_of_the_same_file_is_recognised(repo, place):
     """A hard link: whoever writes to it writes to the file that is held."""
     os.link(repo.folder / "src" / "a.py", repo.folder / place)
-    said = told(repo, os.path.normpath(repo.folder / place))
-    assert '"src/a.py" is held by codex' in said
+    message = denial_of(repo, os.path.normpath(repo.folder / place))
+    assert '"src/a.py" is held by codex' in message
 
 
 def test_a_tool_that_makes_several_edits_at_once_is_guarded(repo):

@@ -241,7 +241,7 @@ def test_the_manifest_is_private_like_what_it_keeps_a_copy_of(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "reason"),
     [
         ('{"a": 1} // mine', "comments"),
         ('{\n  // mine\n  "a": 1\n}', "comments"),
@@ -253,14 +253,14 @@ def test_the_manifest_is_private_like_what_it_keeps_a_copy_of(tmp_path):
         (b"\xff{}", "cannot be read"),
     ],
 )
-def test_what_cannot_be_merged_is_refused_and_left_as_it_is(tmp_path, text, says):
+def test_what_cannot_be_merged_is_refused_and_left_as_it_is(tmp_path, text, reason):
     path = tmp_path / "home" / ".claude" / "settings.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     before = tree(tmp_path)
     with pytest.raises(Refused) as problem:
         put_in(setup_in(tmp_path))
-    assert says in str(problem.value)
+    assert reason in str(problem.value)
     assert "the file is unchanged" in str(problem.value)
     assert tree(tmp_path) == before
 
@@ -460,7 +460,7 @@ def test_the_boards_folder_is_let_be_written_and_taken_back_to_the_byte(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "reason"),
     [
         ('sandbox_workspace_write = {writable_roots = ["/x"]}\n', "a form that dibs does not edit"),
         ("sandbox_workspace_write = {network_access = true}\n", "a form that dibs does not edit"),
@@ -472,15 +472,15 @@ def test_the_boards_folder_is_let_be_written_and_taken_back_to_the_byte(tmp_path
     ],
 )
 def test_a_configuration_that_is_not_edited_is_left_as_it_is_and_says_what_to_add(
-    tmp_path, text, says
+    tmp_path, text, reason
 ):
     path = tmp_path / "home" / ".codex" / "config.toml"
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(Refused) as problem:
         put_in(setup_in(tmp_path, "codex", board=BOARD))
-    assert says in str(problem.value)
-    assert says == "is not TOML" or f"add {BOARD} to its writable_roots" in str(problem.value)
+    assert reason in str(problem.value)
+    assert reason == "is not TOML" or f"add {BOARD} to its writable_roots" in str(problem.value)
     assert path.read_text() == text
 
 

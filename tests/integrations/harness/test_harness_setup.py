@@ -8,7 +8,7 @@ import os
 import pytest
 
 from dibs.harnesses import HARNESSES
-from kit.harnesses import hook, said
+from kit.harnesses import claude_event, hook
 from kit.repositories import Repo
 
 NAMES = sorted(HARNESSES)
@@ -63,9 +63,9 @@ def test_everything_is_taken_out_again_and_what_stays_is_named(house):
     there = files(house.home, house.folder)
     dry = house.ok("uninstall", "--dry-run")
     assert "would be deleted" in dry.out and "stays: the program itself" in dry.out
-    told = house.ok("uninstall", "--dry-run", "--json").json
-    assert (told["dry_run"], told["removed"]) == (True, [])
-    assert [f"would be {one}" for one in told["would_be_removed"]] == [
+    reply = house.ok("uninstall", "--dry-run", "--json").json
+    assert (reply["dry_run"], reply["removed"]) == (True, [])
+    assert [f"would be {one}" for one in reply["would_be_removed"]] == [
         line for line in dry.out.splitlines() if line.startswith("would be ")
     ]
     assert files(house.home, house.folder) == there
@@ -79,8 +79,8 @@ def test_everything_is_taken_out_again_and_what_stays_is_named(house):
     assert not (house.home / ".config" / "dibs").exists()
 
 
-@pytest.mark.parametrize("stands", ["first", "linked"])
-def test_what_was_set_up_in_other_work_trees_is_taken_out_too(house, stands):
+@pytest.mark.parametrize("exists", ["first", "linked"])
+def test_what_was_set_up_in_other_work_trees_is_taken_out_too(house, exists):
     (house.folder / "CLAUDE.md").write_text("# Rules\n")
     other = house.worktree("other")
     house.worktree("gone").folder.rename(house.folder.parent / "elsewhere")
@@ -88,7 +88,7 @@ def test_what_was_set_up_in_other_work_trees_is_taken_out_too(house, stands):
     before = files(house.folder, other.folder)
     for one in (house, other):
         one.ok("setup", "claude", "--project")
-    here = house if stands == "first" else other
+    here = house if exists == "first" else other
     ran = here.ok("uninstall", "--keep-board")
     for one in (house, other):
         assert f"deleted: {one.folder}/.claude/settings.json" in ran.out
@@ -186,14 +186,17 @@ def test_everything_that_would_be_written_is_shown_and_nothing_is(house):
     assert f"# {house.database.parent}\na board would be created here" in shown.out
     assert not house.database.exists()
     house.ok("init")  # only then is there a folder that Codex may write
-    shown, told = house.ok("setup", "--print"), house.ok("setup", "--print", "--json").json["files"]
+    shown, reply = (
+        house.ok("setup", "--print"),
+        house.ok("setup", "--print", "--json").json["files"],
+    )
     house.ok("setup")
     after = files(house.home, house.folder)
     for path, text in after.items():
         if before.get(path) != text:
-            assert told[path] == text.decode()
+            assert reply[path] == text.decode()
             assert f"# {path}\n{text.decode()}" in shown.out
-    assert str(house.folder / ".git" / "hooks" / "pre-commit") in told
+    assert str(house.folder / ".git" / "hooks" / "pre-commit") in reply
     assert "nothing to write" in house.ok("setup", "claude", "--print").out
 
 
@@ -233,9 +236,9 @@ def test_doctor_says_what_is_set_up_trusted_and_whole(house):
     house.ok("init")
     assert "none is set up" in house.ok("doctor").out
     house.ok("setup", "codex")
-    told = house.ok("doctor").out
-    assert "codex hooks" in told and "codex writable folder" in told
-    assert "reviewed and trusted" in told
+    output = house.ok("doctor").out
+    assert "codex hooks" in output and "codex writable folder" in output
+    assert "reviewed and trusted" in output
     path = house.home / ".codex" / "hooks.json"
     path.write_text(path.read_text().replace("/bin/dibs", "/gone/dibs"))
     ran = house.fails(1, "doctor")
@@ -278,12 +281,12 @@ def test_what_setup_says_of_a_file_that_it_cannot_merge(house):
 @pytest.mark.parametrize("level", ["--user", "--project"])
 def test_the_hooks_of_git_have_no_level(house, level):
     problem = house.fails(2, "setup", "git", level, "--json").error
-    assert f"{level} goes with claude, codex, gemini or cursor, not with git" in problem["message"]
+    assert f"{level} is for claude, codex, gemini or cursor, not for git" in problem["message"]
 
 
 def test_hooks_of_a_person_are_silent_where_there_is_no_board(house):
     house.ok("setup", "claude")
-    ran = hook(house, said("SessionStart", house, source="startup"))
+    ran = hook(house, claude_event("SessionStart", house, source="startup"))
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 

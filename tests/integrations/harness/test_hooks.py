@@ -1,6 +1,6 @@
 """What each harness says, in its documented form, and what it is told: to the letter, with the exit code.
 
-Each file in `golden/` is one call: what was done before, what was said, what came back.
+Each file in `golden/` is one call: what was done before, the input, the output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dibs.integrations.harness.events import actor_in, files_of_patch, parse_eve
 from dibs.integrations.harness.hooks import Hooks
 from dibs.output.error_map import advice
 from kit.boards import of_a_file
-from kit.harnesses import context, denial, edit, hook, said
+from kit.harnesses import claude_event, context, denial, edit, hook
 from kit.repositories import DIBS, Repo, git
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -58,20 +58,20 @@ def test_a_recorded_call_gets_its_recorded_answer(shop, path):
     call = json.loads(path.read_text())
     for line in call["before"]:
         shop.ok(*split(line))
-    text = json.dumps(call["said"]).replace("/repo", str(shop.folder))
+    text = json.dumps(call["input"]).replace("/repo", str(shop.folder))
     ran = hook(shop, text, path.parent.name)
     out = settled(ran.out, shop)
-    told = {"out": json.loads(out) if out else "", "err": settled(ran.err, shop), "exit": ran.code}
+    reply = {"out": json.loads(out) if out else "", "err": settled(ran.err, shop), "exit": ran.code}
     for line in call["after"]:
         shop.ok(*split(line))
     if os.environ.get("DIBS_GOLDEN") == "write":
-        path.write_text(json.dumps({**call, "told": told}, indent=2) + "\n")
-    assert told == call["told"]
+        path.write_text(json.dumps({**call, "told": reply}, indent=2) + "\n")
+    assert reply == call["output"]
 
 
 def test_there_is_a_recorded_call_for_every_event_that_we_ask_for():
     for harness in HARNESSES.values():
-        events = {json.loads(p.read_text())["said"]["hook_event_name"] for p in CALLS
+        events = {json.loads(p.read_text())["input"]["hook_event_name"] for p in CALLS
                   if p.parent.name == harness.name}  # fmt: skip
         assert {one.event for one in harness.hooks} <= events
 
@@ -114,15 +114,15 @@ def test_where_conflicts_only_warn_the_edit_is_made_and_the_model_is_told(repo):
 
 @of_a_file
 def test_every_call_renews_what_the_session_holds_with_its_own_ttl(repo):
-    """E19: also a lease of three hours, also by a subagent, also when the edit is denied."""
+    """Also a lease of three hours, also by a subagent, also when the edit is denied."""
     mine, theirs = repo.add(), repo.add("theirs", "--scope", "src/**")
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1", "--ttl", "3h")
     repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
     calls = [
-        said("PostToolUse", repo, tool_name="Bash", tool_input={"command": "make"}),
-        said("UserPromptSubmit", repo, prompt="go on"),
-        said("Stop", repo, stop_hook_active=False, background_tasks=[]),
-        said("SubagentStop", repo, agent_id="a2", agent_type="x"),
+        claude_event("PostToolUse", repo, tool_name="Bash", tool_input={"command": "make"}),
+        claude_event("UserPromptSubmit", repo, prompt="go on"),
+        claude_event("Stop", repo, stop_hook_active=False, background_tasks=[]),
+        claude_event("SubagentStop", repo, agent_id="a2", agent_type="x"),
         edit(repo, "docs/x.md", agent_id="a2"),
         edit(repo, "src/x.py"),
     ]
@@ -138,9 +138,9 @@ def test_an_edit_of_nothing_on_the_board_is_a_sign_of_life_too(repo, path):
     """Outside of the repository, or of no file at all: whatever it is about, somebody works."""
     key = repo.add()
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
-    told = {**edit(repo, "x"), "tool_input": {"file_path": path}}
+    event = {**edit(repo, "x"), "tool_input": {"file_path": path}}
     for name in ("Edit", "Bash"):
-        ran = hook(repo, {**told, "tool_name": name})
+        ran = hook(repo, {**event, "tool_name": name})
         assert (ran.code, ran.out, ran.err) == (0, "", "")
     assert repo.json("show", key)["task"]["renewals"] == 2
 
@@ -152,9 +152,9 @@ def test_an_edit_elsewhere_is_judged_there_and_renews_here(repo, tmp_path):
     theirs, mine = elsewhere.add("work", "--scope", "src/**"), repo.add()
     elsewhere.ok("claim", theirs, "--agent", "codex", "--session", "s1")
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
-    told = {**edit(elsewhere, "src/x.py"), "cwd": str(repo.folder)}
-    assert "held by codex" in denial(hook(repo, told))
-    assert denial(hook(repo, {**told, "tool_input": {"file_path": f"{elsewhere.folder}/y"}})) == ""
+    event = {**edit(elsewhere, "src/x.py"), "cwd": str(repo.folder)}
+    assert "held by codex" in denial(hook(repo, event))
+    assert denial(hook(repo, {**event, "tool_input": {"file_path": f"{elsewhere.folder}/y"}})) == ""
     assert repo.json("show", mine)["task"]["renewals"] == 2
     hook(repo, {**edit(repo.worktree("other"), "y"), "cwd": str(repo.folder)})
     assert repo.json("show", mine)["task"]["renewals"] == 3
@@ -202,9 +202,9 @@ def test_a_sign_of_life_that_cannot_be_written_is_no_reason_against_an_edit(repo
     (repo.database.parent / "settings.toml").write_text(settings)
     with open(repo.database.parent / "write.lock", "r+") as lock:
         flock(lock, LOCK_EX)
-        told = context(hook(repo, edit(repo, "src/x.py")))
-    assert told.startswith(f"dibs: the lease of {mine} was not renewed: the board is busy: ")
-    assert "not guarded" not in told
+        message = context(hook(repo, edit(repo, "src/x.py")))
+    assert message.startswith(f"dibs: the lease of {mine} was not renewed: the board is busy: ")
+    assert "not guarded" not in message
 
 
 @of_a_file
@@ -217,9 +217,9 @@ def test_a_subagent_edits_under_its_parents_lease(repo):
 
 def test_a_subagents_session_stands_below_its_parents():
     """By its id: a type alone does not make a subagent."""
-    told = {"hook_event_name": "PostToolUse", "session_id": "c1", "agent_type": "reviewer"}
+    call = {"hook_event_name": "PostToolUse", "session_id": "c1", "agent_type": "reviewer"}
     for more, session in (({}, "c1"), ({"agent_id": "a2"}, "c1/a2")):
-        event = parse_event(HARNESSES["claude"], json.dumps({**told, **more}))
+        event = parse_event(HARNESSES["claude"], json.dumps({**call, **more}))
         assert actor_in(event, {}).session == session
 
 
@@ -228,9 +228,9 @@ def test_a_session_that_lost_its_task_is_told_so(repo):
     key = repo.add()
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
-    told = context(hook(repo, edit(repo, "x.py")))
-    assert f"{key} was taken from this session: stop working on it" in told
-    assert told.endswith(f"confirm with dibs release {key}.")
+    message = context(hook(repo, edit(repo, "x.py")))
+    assert f"{key} was taken from this session: stop working on it" in message
+    assert message.endswith(f"confirm with dibs release {key}.")
     repo.ok("release", key, "--agent", "claude", "--session", "c1")
     assert denial(hook(repo, edit(repo, "x.py"))) == ""
 
@@ -254,9 +254,9 @@ def test_under_strict_identity_the_harness_says_who_it_is(repo):
     assert "held by codex" in denial(hook(repo, edit(repo, "src/x.py")))
     assert denial(hook(repo, edit(repo, "docs/x.md"))) == ""
     assert "held by claude (session c1)" in denial(hook(repo, edit(repo, "docs/x.md", "c2")))
-    hook(repo, said("PostToolUse", repo))
+    hook(repo, claude_event("PostToolUse", repo))
     assert repo.json("show", mine)["task"]["renewals"] == 3
-    hook(repo, said("SessionEnd", repo, reason="logout"))
+    hook(repo, claude_event("SessionEnd", repo, reason="logout"))
     assert repo.json("show", mine)["task"]["state"] == "open"
 
 
@@ -271,9 +271,9 @@ def test_a_link_and_another_work_tree_lead_to_the_same_file(repo):
     (repo.folder / "alias").symlink_to("src")
     assert "held by codex" in denial(hook(repo, edit(repo, "alias/new.py")))
     (repo.folder / "link").symlink_to("src/x.py")
-    told = denial(hook(repo, edit(repo, "link")))
-    assert told.startswith('dibs: "src/x.py" is held by codex')
-    assert '("link" leads to "src/x.py")' in told
+    message = denial(hook(repo, edit(repo, "link")))
+    assert message.startswith('dibs: "src/x.py" is held by codex')
+    assert '("link" leads to "src/x.py")' in message
     assert "leads to" not in denial(hook(repo, edit(repo, "src/x.py")))
     other = repo.worktree("other")
     assert "held by codex" in denial(hook(other, edit(other, "src/x.py")))
@@ -319,11 +319,11 @@ def test_whatever_cursor_calls_the_file_it_is_looked_up_in_each_of_its_folders(r
     repo.ok("claim", theirs, "--agent", "codex", "--session", "s1")
     repo.ok("claim", mine, "--agent", "cursor", "--session", "cv1")
     elsewhere = str(repo.folder.parent)
-    told = {"conversation_id": "cv1", "workspace_roots": [elsewhere, str(repo.folder)]}
+    call = {"conversation_id": "cv1", "workspace_roots": [elsewhere, str(repo.folder)]}
     called = {"tool_name": tool, "tool_input": {field: "src/x.py"}}
-    ran = hook(repo, {**told, **called, "hook_event_name": "preToolUse"}, "cursor")
+    ran = hook(repo, {**call, **called, "hook_event_name": "preToolUse"}, "cursor")
     assert "held by codex" in ran.json["agent_message"]
-    hook(repo, {**told, "hook_event_name": "postToolUse"}, "cursor")
+    hook(repo, {**call, "hook_event_name": "postToolUse"}, "cursor")
     assert repo.json("show", mine)["task"]["renewals"] == 2
 
 
@@ -343,8 +343,8 @@ def test_a_work_tree_inside_another_of_its_repository_is_judged_by_its_own_paths
 def test_without_a_board_a_hook_says_nothing_and_makes_nothing(tmp_path, name):
     repo = Repo.create(tmp_path / "plain")
     for harness_event in HARNESSES[name].hooks:
-        told = {**edit(repo, "x.py"), "hook_event_name": harness_event.event}
-        ran = hook(repo, told, name)
+        event = {**edit(repo, "x.py"), "hook_event_name": harness_event.event}
+        ran = hook(repo, event, name)
         assert (ran.code, ran.out.strip(), ran.err) == (0, HARNESSES[name].empty_reply, "")
     assert not (repo.folder / ".git" / "dibs").exists()
 
@@ -389,7 +389,7 @@ def test_settings_whose_board_is_gone_warn_or_refuse_as_they_say(tmp_path):
     assert "This edit is not guarded" in context(hook(repo, edit(repo, "x.py")))
     (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
     assert "there is no board in" in denial(hook(repo, edit(repo, "x.py")))
-    other = hook(repo, said("PostToolUse", repo))
+    other = hook(repo, claude_event("PostToolUse", repo))
     assert (other.code, other.out, other.err) == (0, "", "")
 
 
@@ -402,8 +402,8 @@ def test_a_board_that_only_the_environment_names_is_missed_once_in_a_session(tmp
         elsewhere.mkdir()
     around = {"DIBS_BOARD": str(elsewhere)}
     for harness_event in HARNESSES[name].hooks:
-        told = {**edit(repo, "x.py"), "hook_event_name": harness_event.event}
-        ran = hook(repo, told, name, **around)
+        event = {**edit(repo, "x.py"), "hook_event_name": harness_event.event}
+        ran = hook(repo, event, name, **around)
         assert (ran.code, ran.err) == (0, "")
         if harness_event.means == START:
             assert f"there is no board in {elsewhere}" in ran.out
@@ -418,7 +418,7 @@ def test_the_environment_does_not_lead_away_from_a_board_that_is_closed(tmp_path
     (repo.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
     around = {"DIBS_BOARD": str(tmp_path / "elsewhere")}
     assert "there is no board in" in denial(hook(repo, edit(repo, "x.py"), **around))
-    begins = hook(repo, said("SessionStart", repo, source="startup"), **around)
+    begins = hook(repo, claude_event("SessionStart", repo, source="startup"), **around)
     assert "Edits are denied." in context(begins)
 
 
@@ -465,17 +465,17 @@ def test_a_board_that_cannot_be_read_warns_or_refuses_as_the_setting_says(repo):
     assert "This edit is not guarded" in context(ran)
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
     assert "the board cannot be read" in denial(hook(repo, edit(repo, "x.py")))
-    other = hook(repo, said("PostToolUse", repo))
+    other = hook(repo, claude_event("PostToolUse", repo))
     assert (other.code, other.out) == (1, "") and "Traceback" not in other.err
 
 
 @of_a_file
-@pytest.mark.parametrize("says", ["unheard = 1\n", 'ttl_agent = "soon"\n', "[areas]\nweb = 7\n"])
-def test_a_setting_that_is_wrong_does_not_open_a_board_that_is_closed(repo, says):
+@pytest.mark.parametrize("text", ["unheard = 1\n", 'ttl_agent = "soon"\n', "[areas]\nweb = 7\n"])
+def test_a_setting_that_is_wrong_does_not_open_a_board_that_is_closed(repo, text):
     settings = repo.database.parent / "settings.toml"
-    settings.write_text(says)
+    settings.write_text(text)
     assert "This edit is not guarded" in context(hook(repo, edit(repo, "x.py")))
-    settings.write_text(f'guard_failure = "refuse"\n{says}')
+    settings.write_text(f'guard_failure = "refuse"\n{text}')
     assert str(settings) in denial(hook(repo, edit(repo, "x.py")))
     assert hook(repo, "{").code == 2
 
@@ -491,12 +491,12 @@ def test_areas_that_cannot_be_read_warn_or_refuse_as_the_setting_says(repo, brok
     repo.ok("claim", mine, "--agent", "claude", "--session", "c1")
     assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
     (repo.folder / "dibs.toml").write_text(broken)
-    told = context(hook(repo, edit(repo, "web/x")))
-    assert "dibs.toml: " in told and 'nobody knows what "@web" stands for' in told
-    assert "This edit is not guarded." in told
+    message = context(hook(repo, edit(repo, "web/x")))
+    assert "dibs.toml: " in message and 'cannot resolve "@web"' in message
+    assert "This edit is not guarded." in message
     assert repo.json("show", mine)["task"]["renewals"] == 2
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
-    assert 'nobody knows what "@web" stands for' in denial(hook(repo, edit(repo, "web/x")))
+    assert 'cannot resolve "@web"' in denial(hook(repo, edit(repo, "web/x")))
     assert "held by codex" in denial(hook(repo, edit(repo, "src/x")))
     (repo.database.parent / "settings.toml").write_text("[areas]\nweb = 'web'\n")
     assert "held by codex" in denial(hook(repo, edit(repo, "web/x")))
@@ -513,8 +513,8 @@ def test_whether_a_path_lies_in_ones_own_area_is_not_known_either_then(repo):
     assert "lies outside the scope" in denial(hook(repo, edit(repo, "docs/x")))
     (repo.folder / "dibs.toml").write_text("[areas\n")
     for path in ("web/x", "docs/x"):
-        told = context(hook(repo, edit(repo, path)))
-        assert 'nobody knows what "@web" stands for. This edit is not guarded.' in told
+        message = context(hook(repo, edit(repo, path)))
+        assert 'cannot resolve "@web". This edit is not guarded.' in message
     (repo.folder / "dibs.toml").unlink()
     assert "lies outside the scope" in denial(hook(repo, edit(repo, "web/x")))
 
@@ -525,7 +525,7 @@ def test_a_closed_board_whose_database_is_gone_lets_no_edit_through(repo, lose):
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
     lose(repo.database)
     assert "there is no board" in denial(hook(repo, edit(repo, "x.py")))
-    other = hook(repo, said("PostToolUse", repo))
+    other = hook(repo, claude_event("PostToolUse", repo))
     assert (other.code, other.out, other.err) == (0, "", "")
 
 
@@ -549,7 +549,7 @@ def test_unknown_and_odd_fields_are_tolerated(repo, odd):
 
 @of_a_file
 def test_a_persons_name_makes_an_agent_nobody_whom_others_still_bar(repo):
-    """P4: it does not act for the person, nor past anybody."""
+    """It does not act for the person, nor past anybody."""
     key, other = repo.add("work", "--scope", "src/**"), repo.add("work", "--scope", "docs/**")
     repo.ok("claim", key, "--as", "claude")
     repo.ok("claim", other, "--agent", "codex", "--session", "s1")
@@ -557,7 +557,7 @@ def test_a_persons_name_makes_an_agent_nobody_whom_others_still_bar(repo):
     assert "held by codex" in denial(hook(repo, edit(repo, "docs/x.md")))
     assert denial(hook(repo, edit(repo, "free.py"))) == ""
     assert repo.json("show", key)["task"]["renewals"] == 0
-    ran = hook(repo, said("PostToolUse", repo))
+    ran = hook(repo, claude_event("PostToolUse", repo))
     assert (ran.code, ran.out) == (1, "") and "claude is registered as a person" in ran.err
 
 
@@ -584,11 +584,11 @@ def test_no_event_whatever_it_holds_ends_in_a_traceback(shop, event, name):
 FULL = "/dev/full"
 
 
-def unheard(repo, told, name="claude", out=">&-"):
+def unheard(repo, call, name="claude", out=">&-"):
     """A hook as a process of its own, whose standard output is closed, or takes nothing."""
     return subprocess.run(
         ["sh", "-c", f'"$0" hook {name} {out}', DIBS], cwd=repo.folder, env=repo.environment(),
-        input=json.dumps(told), capture_output=True, text=True, check=False,
+        input=json.dumps(call), capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
@@ -602,13 +602,13 @@ def test_a_denial_that_cannot_be_written_blocks_all_the_same(repo, out, name):
     harness = HARNESSES[name]
     event = next(one.event for one in harness.hooks if one.means == BEFORE)
     tool = next(tool for tool, fields in harness.edits.items() if "file_path" in fields)
-    told = {**edit(repo, "src/x.py"), "hook_event_name": event, "tool_name": tool}
-    ran = unheard(repo, told, name, out)
+    call = {**edit(repo, "src/x.py"), "hook_event_name": event, "tool_name": tool}
+    ran = unheard(repo, call, name, out)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith('dibs: "src/x.py" is held by other (session s1)')
     assert ran.stderr.count("\n") == 1
-    told["tool_input"] = {"file_path": str(repo.folder / "free.py")}
-    ran = unheard(repo, told, name, out)
+    call["tool_input"] = {"file_path": str(repo.folder / "free.py")}
+    ran = unheard(repo, call, name, out)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
@@ -660,8 +660,10 @@ def test_only_a_line_feed_ends_a_line_of_a_patch():
 def test_a_patch_is_denied_if_one_of_its_files_is_held(shop):
     for path, held in (("src/auth/a.py", True), ("README.md", False)):
         patch = f"*** Begin Patch\n*** Update File: free.py\n*** Move to: {path}\n*** End Patch"
-        told = said("PreToolUse", shop, tool_name="apply_patch", tool_input={"command": patch})
-        assert bool(denial(hook(shop, told, "codex"))) is held
+        call = claude_event(
+            "PreToolUse", shop, tool_name="apply_patch", tool_input={"command": patch}
+        )
+        assert bool(denial(hook(shop, call, "codex"))) is held
 
 
 def test_what_cursor_tells_the_hooks_of_others_is_left_to_its_own():
@@ -701,8 +703,8 @@ def test_an_edit_loads_only_what_a_guard_needs(repo, path, is_held):
         [sys.executable, "-P", "-c", script], cwd=repo.folder, env=repo.environment(), check=True,
         input=json.dumps(edit(repo, path)), capture_output=True, text=True,
     )  # fmt: skip
-    told, modules = ran.stdout.strip().rpartition("\n")[::2]
-    assert ("permissionDecision" in told) is is_held
+    printed, modules = ran.stdout.strip().rpartition("\n")[::2]
+    assert ("permissionDecision" in printed) is is_held
     assert repo.json("show", mine)["task"]["renewals"] == 1
     loaded = set(modules.split())
     assert loaded & NOT_LOADED == set()

@@ -1,21 +1,21 @@
 """Backlog.md: a folder with `config.yml`, and one Markdown file per task, edited in place.
 
-`tasks` are open, `completed` are done; an id whose file is in `archive/tasks` is dropped, and the tool
-may
-issue it again: then the file in `tasks` is the one that counts.
+What is in `completed` is complete; an id whose file is in `archive/tasks` is dropped, and the tool may issue it
+again: then the file in `tasks` is the one that counts. Leading zeros and case of an id mean nothing.
 """
 
 from __future__ import annotations
 
 import os
-from os.path import basename, isfile, join
+from math import isfinite
+from os.path import basename, isfile, join, relpath
 
 from dibs.backlogs import files
 from dibs.backlogs.formats.base import BaseDialect
 from dibs.backlogs.formats.kano import pointer_in
 from dibs.backlogs.formats.words import Words, day_of, instant_of, minute_of, stamp, title_of
 from dibs.backlogs.item import UNBOUND, Item, Problem, Record
-from dibs.backlogs.yaml.frontmatter import Document, Raw
+from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
 from dibs.board.limited_files import Unreadable
 from dibs.domain.model import (
     BLOCKED,
@@ -35,17 +35,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Self
 
+    from dibs.backlogs.yaml.frontmatter import Removed
     from dibs.domain.instants import Instant
-    from dibs.domain.model import State
+    from dibs.domain.model import State, Task
 
-    Values = dict[str, str | tuple[str, ...] | None]
+    Values = dict[str, str | tuple[str, ...] | Removed | None]
 
 FOLDER = "backlog"
 CONFIG = "config.yml"
-ARCHIVE = "archive/tasks"
-FOLDERS = ("tasks", "completed", ARCHIVE)
-ARCHIVED = "Archived"
-"""The status assumed for an archived item: the tool leaves its status as it was."""
+TASKS, COMPLETED, ARCHIVE = "tasks", "completed", "archive/tasks"
+FOLDERS = (TASKS, COMPLETED, ARCHIVE)
+SHOWS = {COMPLETED: "Completed", ARCHIVE: "Archived"}
+"""The status assumed in a folder of finished work: the tool leaves the word as it was, perhaps an old one."""
+STATE = "dibs_state"
+"""The state, where the backlog has no status for it."""
 OURS = "dibs_assignee"
 """The assignee that dibs wrote; `-`: nobody, the holder was an assignee before."""
 LARGEST = 1024 * 1024
@@ -90,7 +93,8 @@ def words_of(statuses: tuple[str, ...]) -> Words:
         state: next(by_state[one] for one in (state, *nearest) if one in by_state)
         for state, nearest in NEAREST.items()
     }
-    return Words({ARCHIVED.casefold(): DROPPED, **means}, writes)
+    finished = {SHOWS[ARCHIVE].casefold(): DROPPED, SHOWS[COMPLETED].casefold(): COMPLETE}
+    return Words(finished | means, writes)
 
 
 def meaning(status: str, place: int, last: int) -> State:
@@ -114,26 +118,45 @@ class BacklogMd(BaseDialect):
         self.folder, self.words, self.wrong = folder, words_of(statuses), wrong
 
     @classmethod
-    def at(cls, root: str, folder: str = FOLDER) -> Self:
-        """The dialect with the statuses from its `config.yml`."""
+    def at(cls, root: str, folder: str = FOLDER, otherwise: str = "") -> Self:
+        """The dialect with the statuses from its `config.yml`, or from the one at the root."""
+        config = join(folder, CONFIG)
+        if otherwise and not isfile(join(root, config)):
+            config = otherwise
         try:
-            return cls(folder, statuses_in(files.read(root, join(folder, CONFIG), LARGEST).data))
+            return cls(folder, statuses_in(files.read(root, config, LARGEST).data))
         except (OSError, Unreadable) as error:
-            return cls(folder, STATUSES, f"{folder}/{CONFIG} cannot be read: {error}")
+            return cls(folder, STATUSES, f"{config} cannot be read: {error}")
 
-    def is_dead(self, session: str) -> bool:
-        return False
+    def folded(self, id_: str) -> str:
+        """`task-007` is `TASK-7`."""
+        prefix, dash, number = id_.casefold().rpartition("-")
+        return prefix + dash + ".".join(part.lstrip("0") or "0" for part in number.split("."))
 
     def paths(self, root: str) -> Iterator[str]:
-        if not isfile(join(root, self.folder, CONFIG)):
-            return
+        return (path for path, why in self.found(root) if not why)
+
+    def skipped(self, root: str) -> Iterator[tuple[str, str]]:
+        return ((path, why) for path, why in self.found(root) if why)
+
+    def found(self, root: str) -> Iterator[tuple[str, str]]:
+        """Every file, and why it is not read, if it is not."""
         seen: set[str] = set()
         for inner in FOLDERS:
             folder = join(self.folder, *inner.split("/"))
             for name in names_in(join(root, folder)):
-                if inner != ARCHIVE or named_id(name) not in seen:
-                    seen.add(named_id(name))
-                    yield join(folder, name)
+                id_ = self.folded(named_id(name))
+                again = inner == ARCHIVE and id_ in seen
+                yield (
+                    join(folder, name),
+                    "it is archived, and its id was given again" if again else "",
+                )
+                seen |= set() if inner == ARCHIVE else {id_}
+            for path in below(join(root, folder)):
+                yield (
+                    join(folder, path),
+                    f"it is in a subfolder of {inner}, where the tool has no tasks",
+                )
 
     def read(
         self, path: str, data: bytes, now: Instant, *, strict: bool = False
@@ -163,6 +186,7 @@ class BacklogMd(BaseDialect):
             gate=gate,
             pointer=pointer,
             expires=instant_of(document.text("lease_expires_at")) if pointer else None,
+            order=number_of(document.text("ordinal")),
         )
         return [item], problems
 
@@ -170,15 +194,26 @@ class BacklogMd(BaseDialect):
         """The status word, its state, and why the item cannot be started if the word is unknown."""
         said = document.text("status").strip()
         state = self.words.state(said)
-        if self.is_archived(path):
-            return (said, COMPLETE, "") if state == COMPLETE else (ARCHIVED, DROPPED, "")
+        shown = self.folder_shows(path)
+        if shown:
+            return (said, COMPLETE, "") if state == COMPLETE else (shown, self.means(shown), "")
+        kept = document.text(STATE).strip()
+        if state is not None and kept in NEAREST and self.words.shown(kept) == state:
+            return said, kept, ""
         if state is None and said:
             why = self.wrong or f"{self.folder}/{CONFIG} has others"
             return said, OPEN, f"its status {said!r} is unknown: {why}"
         return said, state or OPEN, ""
 
-    def is_archived(self, path: str) -> bool:
-        return path.startswith(join(self.folder, *ARCHIVE.split("/")) + os.sep)
+    def means(self, word: str) -> State:
+        return self.words.state(word) or OPEN
+
+    def folder_shows(self, path: str) -> str:
+        """The status that its folder shows, if that is one of finished work."""
+        for inner, word in SHOWS.items():
+            if path.startswith(join(self.folder, *inner.split("/")) + os.sep):
+                return word
+        return ""
 
     def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
         source, record = quoted(data), next(iter(records.values()))
@@ -186,17 +221,23 @@ class BacklogMd(BaseDialect):
         values = self.shown(document, path, record)
         if document.with_values(values) != source.data:
             values["updated_date"] = dated(document, record.now)
-        values |= lease_values(document, record) | ours_values(document, path, record)
+        values = pointer_values(record) | values | lease_values(record)
+        values |= ours_values(document, path, record)
         return source.undone(document.with_values(values))
 
     def shown(self, document: Document, path: str, record: Record) -> Values:
         """The fields by which the tool itself shows state and holder."""
         values: Values = {}
-        if not self.is_archived(path):
-            values["status"] = self.words.word_for(record.task, document.text("status").strip())
+        task, said = record.task, document.text("status").strip()
+        if not self.folder_shows(path):
+            word = self.words.word_for(task, said)
+            values["status"] = REMOVED if is_back(document, "status", task) else word
+            told = self.words.shown(task.state) == task.state
+            values[STATE] = REMOVED if told else task.state
         before, (after, _) = document.texts("assignee"), assigned(document, path, record)
         if after != before:
-            values["assignee"] = after
+            added = not after and document.is_below("assignee", "dibs")
+            values["assignee"] = REMOVED if added else after
         return values
 
 
@@ -230,16 +271,24 @@ def quoted(data: bytes) -> Quoted:
     return Quoted(data[:start] + fixed + data[start + len(line) :], fixed, line)
 
 
-def lease_values(document: Document, record: Record) -> Values:
-    """The pointer to the board and, while a lease exists, when it expires."""
+# `dibs` is the first key that is added: a key below it was added by dibs, and goes when it has no value.
+
+
+def pointer_values(record: Record) -> Values:
+    return {"dibs": str(record.pointer)} if record.task.token.number else {}
+
+
+def lease_values(record: Record) -> Values:
+    """While a lease exists, when it expires."""
     lease = record.task.lease
     if lease is not None and record.holder is not None:
-        end = Raw(stamp(record.expires or lease.expires))
-        return {"lease_expires_at": end, "dibs": str(record.pointer)}
-    if not record.task.token.number:
-        return {}
-    over: Values = {"lease_expires_at": None} if document.has("lease_expires_at") else {}
-    return {**over, "dibs": str(record.pointer)}
+        return {"lease_expires_at": Raw(stamp(record.expires or lease.expires))}
+    return {"lease_expires_at": REMOVED}
+
+
+def is_back(document: Document, key: str, task: Task) -> bool:
+    """Whether a key that dibs added is not needed: the item is open again, as it was without it."""
+    return task.state == OPEN and document.is_below(key, "dibs")
 
 
 # Assignees: those set by people stay, in order; dibs adds one and removes only that one.
@@ -274,7 +323,7 @@ def ours_values(document: Document, path: str, record: Record) -> Values:
     _, ours = assigned(document, path, record)
     if ours != holder_of(record):
         return {OURS: ours or UNBOUND}
-    return {OURS: None} if document.has(OURS) else {}
+    return {OURS: REMOVED}
 
 
 def holder_of(record: Record) -> str:
@@ -333,8 +382,41 @@ def is_item(name: str) -> bool:
     return name.endswith(".md") and name[0] != "." and name.casefold() != "readme.md"
 
 
+def below(folder: str) -> Iterator[str]:
+    """Markdown files in subfolders."""
+    for inside, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if inside != folder:
+            yield from (
+                relpath(join(inside, name), folder) for name in sorted(names) if is_item(name)
+            )
+
+
+def number_of(text: str) -> float | None:
+    """Its place by hand; None if it has none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
+def directory_in(root: str, config: str) -> str:
+    """The folder that the configuration at the root names."""
+    try:
+        return (
+            document_of(files.read(root, config, LARGEST).data).text("backlog_directory") or FOLDER
+        )
+    except (OSError, Unreadable):
+        return FOLDER
+
+
+def document_of(data: bytes) -> Document:
+    """YAML without the lines around it."""
+    return Document(b"---\n" + data.removeprefix(b"---\n").rstrip() + b"\n---\n")
+
+
 def statuses_in(data: bytes) -> tuple[str, ...]:
     """The statuses listed in `config.yml`, without duplicates; the defaults if there are none."""
-    document = Document(b"---\n" + data.removeprefix(b"---\n").rstrip() + b"\n---\n")
-    stated = (status.strip() for status in document.texts("statuses"))
+    stated = (status.strip() for status in document_of(data).texts("statuses"))
     return tuple(dict.fromkeys(status for status in stated if status)) or STATUSES

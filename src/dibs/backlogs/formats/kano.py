@@ -17,7 +17,7 @@ from dibs.backlogs.formats.words import (
     title_of,
 )
 from dibs.backlogs.item import Item, Problem, Record
-from dibs.backlogs.yaml.frontmatter import Document, Raw
+from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
 from dibs.board.limited_files import Unreadable
 from dibs.domain.instants import exact
 from dibs.domain.model import (
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dibs.backlogs.item import Pointer, Step
+    from dibs.backlogs.yaml.frontmatter import Removed
     from dibs.domain.instants import Instant
 
-    Values = dict[str, str | tuple[str, ...] | None]
+    Values = dict[str, str | tuple[str, ...] | Removed | None]
 
 FOLDER = "_kano/backlog"
 
@@ -60,10 +61,16 @@ SECTIONS = ("Context", "Goal", "Approach", "Acceptance Criteria", "Risks")
 """The ready gate: these sections must not be empty before the work starts."""
 
 RECORD = (
-    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at", "scope",
-    "constraints", "handoff_reason",
+    "assignee_agent", "assignee_tier", "assigned_at", "lease_ttl", "lease_expires_at",
+    "handoff_reason",
 )  # fmt: skip
-"""The assignment record; null while nobody holds the item, except what its task allows."""
+"""The assignment record: the keys that have a value while somebody holds the item."""
+
+OWNER = "dibs_owner"
+"""Who owned the item before somebody held it: owner again when it is free and open."""
+
+CONTAINERS = frozenset(("epic", "feature", "initiative", "theme", "milestone"))
+"""Types that hold other items: nobody works on them."""
 
 
 class Kano(BaseDialect):
@@ -72,8 +79,24 @@ class Kano(BaseDialect):
     channel = "kano"
     words = WORDS
 
-    def __init__(self, folder: str = FOLDER) -> None:
+    def __init__(self, folder: str = FOLDER, offer: tuple[str, ...] = ()) -> None:
+        """`offer`: the types that are offered; by default all that are no containers."""
         self.folder = folder
+        self.offer = frozenset(type_.casefold() for type_ in offer)
+
+    def named(self, text: str) -> tuple[str, str]:
+        """`ID`, or `ID@UID` with the beginning of the uid, where several items have the id."""
+        id_, _, uid = text.partition("@")
+        return id_.strip(), uid.strip().casefold()
+
+    def gate(self, document: Document) -> str:
+        type_ = document.text("type").strip()
+        offered = (
+            type_.casefold() in self.offer if self.offer else type_.casefold() not in CONTAINERS
+        )
+        if type_ and not offered:
+            return f"it is of the type {type_}, which is not offered"
+        return gate_of(document)
 
     def paths(self, root: str) -> Iterator[str]:
         closed: list[OSError] = []
@@ -115,7 +138,8 @@ class Kano(BaseDialect):
             after=document.nested("links", "blocked_by") or document.texts("blocked_by"),
             scope=document.texts("scope"),
             constraints=known_actions(document.texts("constraints"), path, problems),
-            gate=gate_of(document) if state else f"its state {said!r} is none of kano's",
+            gate=self.gate(document) if state else f"its state {said!r} is none of kano's",
+            by_name=not document.text("id").strip(),
             pointer=pointer,
             expires=instant_of(document.text("lease_expires_at")) if pointer else None,
         )
@@ -141,27 +165,28 @@ class Kano(BaseDialect):
     def values(self, document: Document, record: Record) -> Values:
         """The board's values under kano's field names."""
         task, lease, holder = record.task, record.task.lease, record.holder
-        values: Values = {}
+        values: Values = {"dibs": str(record.pointer)} if task.token.number else {}
         if document.has("state"):
             values["state"] = self.words.word_for(task, document.text("state"))
+        if not task.token.number:
+            return values
+        values |= owner_values(document, record)
+        stated: Values = {}
         if lease is not None and holder is not None:
-            values["owner"] = holder.name
-            stated: Values = {
+            stated = {
                 "assignee_agent": holder.name,
                 "assignee_tier": Raw(str(holder.tier)),
                 "assigned_at": Raw(stamp(lease.acquired)),
                 "lease_ttl": exact(lease.ttl),
                 "lease_expires_at": Raw(stamp(record.expires or lease.expires)),
-                "handoff_reason": lease.reason or None,
             }
-        elif task.token.number:
-            values["owner"] = None if task.state == OPEN else record.owner or None
-            stated = {}
-        else:
-            return values
-        allowed = {"scope": task.scope, "constraints": task.terms.constraints}
-        values |= dict.fromkeys(RECORD) | stated | allowed
-        values["dibs"] = str(record.pointer)
+            if lease.reason:
+                stated["handoff_reason"] = lease.reason
+        for key in RECORD:
+            values[key] = stated[key] if key in stated else document.emptied(key)
+        for key, allowed in (("scope", task.scope), ("constraints", task.terms.constraints)):
+            if allowed or document.has(key):
+                values[key] = allowed
         return values
 
     def told(self, step: Step, word: str) -> str:
@@ -172,6 +197,18 @@ class Kano(BaseDialect):
             f"{minute_of(step.at)} [agent={agent}] [model={model}] "
             f"{word}: {step.verb.replace('_', ' ')}{said} {step.mark}"
         )
+
+
+def owner_values(document: Document, record: Record) -> Values:
+    """The holder owns it, then who brought it to its state; open and free it is as it was before."""
+    before, owner = document.text(OWNER).strip(), document.text("owner").strip()
+    if record.task.lease is None and record.task.state == OPEN:
+        return {"owner": before or document.emptied("owner"), OWNER: REMOVED}
+    pointer = pointer_in(document, "", [])
+    if not before and owner not in ("", record.owner) and (pointer is None or not pointer.held):
+        before = owner
+    kept = before if before and before != record.owner else REMOVED
+    return {"owner": record.owner or document.emptied("owner"), OWNER: kept}
 
 
 def in_brackets(name: str) -> str:
@@ -258,8 +295,13 @@ def known_actions(stated: tuple[str, ...], path: str, problems: list[Problem]) -
     return known
 
 
+PRIORITIES = {"critical": 0, "urgent": 0, "high": 1, "medium": 2, "normal": 2, "low": 3}
+
+
 def priority_of(text: str) -> int:
-    """`P0` to `P4`."""
+    """`P0` to `P4`, or a word."""
+    if text.strip().casefold() in PRIORITIES:
+        return PRIORITIES[text.strip().casefold()]
     number = text.strip().removeprefix("P").removeprefix("p")
     if number.isascii() and number.isdigit() and len(number) < 3 and int(number) <= PRIORITY_MAX:
         return int(number)

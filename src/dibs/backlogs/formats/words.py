@@ -24,19 +24,43 @@ class Words(Value):
     writes: Mapping[State, str]
 
     def state(self, word: str) -> State | None:
-        return self.means.get(word.casefold())
+        """What the word means. A name that ends in `*` stands for every word that begins so."""
+        folded = word.casefold()
+        if folded in self.means:
+            return self.means[folded]
+        for name, state in self.means.items():
+            if name.endswith("*") and folded.startswith(name[:-1]):
+                return state
+        return None
+
+    def extended(self, own: Mapping[str, State]) -> Words:
+        """With a backlog's own words, which have precedence."""
+        means = {word.casefold(): state for word, state in own.items()}
+        means = means | {word: state for word, state in self.means.items() if word not in means}
+        stated: dict[State, str] = {}
+        for word, state in own.items():
+            stated.setdefault(state, word)
+        writes = {
+            state: word if means.get(word.casefold()) == state else stated.get(state, word)
+            for state, word in self.writes.items()
+        }
+        return Words(means, writes)
 
     def agrees(self, word: str, state: State) -> bool:
-        """Whether the word means this state, or is the nearest word for it."""
-        return self.state(word) == state or word == self.writes[state]
+        """Whether the word means this state, or the nearest one that has words."""
+        return self.state(word) in (state, self.shown(state))
+
+    def shown(self, state: State) -> State | None:
+        """The state that readers of the file see: a state may have no word of its own."""
+        return self.state(self.writes[state])
 
     def word_for(self, task: Task, now: str) -> str:
         """The word to write; the file's own word, if it means the same."""
         if self.agrees(now, task.state):
             return now
         said = task.item.said if task.item else ""
-        if task.state == OPEN and self.state(said) == OPEN:
-            return said
+        if self.shown(task.state) == OPEN and self.state(said) == OPEN:
+            return said  # the word that it had before
         return self.writes[task.state]
 
 

@@ -15,6 +15,7 @@ from dibs.backlogs.formats.words import Words
 from dibs.backlogs.formats.workgraph_fields import (
     STATES,
     WORDS,
+    begin_of,
     cleaned,
     gate_of,
     ids,
@@ -34,12 +35,21 @@ from dibs.backlogs.item import Item, Lock, Problem
 from dibs.board.limited_files import DEPTH, Unreadable, shallow
 from dibs.domain.checks import REF_LENGTH, quoted, short
 from dibs.domain.instants import Instant, between
-from dibs.domain.model import BLOCKED, COMPLETE, FINAL, HOLDABLE, IN_PROGRESS, OPEN
+from dibs.domain.model import (
+    BLOCKED,
+    COMPLETE,
+    DROPPED,
+    FAILED,
+    FINAL,
+    HOLDABLE,
+    IN_PROGRESS,
+    OPEN,
+)
 from dibs.machine import this_machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from typing import Any, Self
 
@@ -51,6 +61,13 @@ if TYPE_CHECKING:
 
 COMMENTS = ("#", "//")
 LOCK_WAIT = 5.0
+EVALUATION = ".evaluate-"
+"""Begins the id of the task that judges another one, before what waits for that one begins."""
+
+EVALUATED = (COMPLETE, DROPPED, FAILED)
+FEW = 20
+"""Up to so many tasks are looked for one by one."""
+
 UNKNOWN = "whether it lives is unknown: the registry cannot be read"
 
 WRITES: dict[str, str] = {
@@ -78,6 +95,7 @@ class Workgraph(BaseDialect):
     channel = "workgraph"
     words = Words(STATES, WORDS)
     heals = True
+    single = True
     largest = GRAPH_LIMIT
 
     def __init__(
@@ -119,12 +137,50 @@ class Workgraph(BaseDialect):
                 problems.append(Problem(path, what, "the last counts, as for wg", task.line))
             items[task.id] = self._item(path, task, now)
             before[task.id] = ids(task.fields, "before", "blocks")
-        found = _with_inverse(items, before)
+        _add_inverse(items, before)
+        found = [
+            item.but(after=waits) if (waits := _waits(item, items.get)) != item.after else item
+            for item in items.values()
+        ]
         problems += [problem for item in found for problem in item.problems]
         return found, problems
 
+    def read_one(
+        self, path: str, data: bytes, now: Instant, ref: str
+    ) -> tuple[list[Item], list[Problem]]:
+        """Decodes only the lines that name the task, and those of what it waits for."""
+        lines = _Lines(data)
+        task = lines.task(ref)
+        named = [] if task is None else ids(task.fields, "after", "blocked_by")
+        if task is None or not all(map(_has_one_spelling, (ref, *named))):
+            return self.read(path, data, now)
+
+        def other(id_: str) -> Item | None:
+            found = lines.task(id_)
+            return None if found is None else self._item(path, found, now)
+
+        item = self._item(path, task, now)
+        earlier = [id_ for id_ in lines.coming_before(ref) if id_ not in item.after]
+        item = item.but(after=(*item.after, *earlier))
+        problems = [self._registry.problem] if self._registry and self._registry.problem else []
+        return [item.but(after=_waits(item, other))], [*problems, *item.problems]
+
     def written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
         """Keeps lines that are unreadable, have duplicates of a key to change, or need no change."""
+        lines = _Lines(data)
+        if len(records) > FEW or any(lines.task(ref) is None for ref in records):
+            return self._written(path, data, records)
+        for ref, record in records.items():
+            task = lines.task(ref)
+            assert task is not None, "found before"
+            changes = _changes(task.fields, record)
+            if changes:
+                start, end = lines.place(ref)
+                data = data[:start] + _changed(data[start:end], changes) + data[end:]
+                lines = _Lines(data)
+        return data
+
+    def _written(self, path: str, data: bytes, records: Mapping[str, Record]) -> bytes:
         news: dict[str, tuple[int, dict[str, Any]]] = {}
         for task in _tasks(path, data, []):
             if task.id in records:
@@ -161,6 +217,7 @@ class Workgraph(BaseDialect):
             task.line,
             tuple([Problem(path, what, choice, task.line) for what, choice in odd]),
             lock is None and self._is_agent(owner),
+            begin_of(fields),
         )
 
     def _is_agent(self, name: str) -> bool:
@@ -258,7 +315,89 @@ def _is_task(fields: object) -> bool:
     return True
 
 
-def _with_inverse(items: dict[str, Item], before: Mapping[str, list[str]]) -> list[Item]:
+class _Lines:
+    """Finds the lines of single tasks in a graph by their ids, without decoding the others."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._found: dict[str, tuple[int, int, _Task] | None] = {}
+
+    def task(self, id_: str) -> _Task | None:
+        """The task; None if it is not there, or if its id may be spelt in another way."""
+        if id_ not in self._found:
+            self._found[id_] = self._find(id_)
+        found = self._found[id_]
+        return None if found is None else found[2]
+
+    def place(self, id_: str) -> tuple[int, int]:
+        """Where its line begins and ends."""
+        found = self._found[id_]
+        assert found is not None, "asked only of a task that was found"
+        return found[0], found[1]
+
+    def coming_before(self, id_: str) -> Iterator[str]:
+        """The tasks that say that they come before it."""
+        for start, end in self._naming(id_):
+            task = self._decoded(start, end)
+            if task is None or id_ not in ids(task.fields, "before", "blocks"):
+                continue
+            current = self.task(task.id)
+            if current is not None and current.line == task.line:
+                yield task.id
+
+    def _find(self, id_: str) -> tuple[int, int, _Task] | None:
+        """Of several lines with one id the last counts, as for `wg`."""
+        for start, end in self._naming(id_):
+            task = self._decoded(start, end)
+            if task is not None and task.id == id_:
+                return start, end, task
+        return None
+
+    def _naming(self, id_: str) -> Iterator[tuple[int, int]]:
+        """The lines that contain the id in quotes, the last first."""
+        data, wanted = self._data, _json_text(id_)
+        at = data.rfind(wanted)
+        while at >= 0:
+            start = data.rfind(b"\n", 0, at) + 1
+            end = data.find(b"\n", at)
+            yield start, len(data) if end < 0 else end
+            at = data.rfind(wanted, 0, start)
+
+    def _decoded(self, start: int, end: int) -> _Task | None:
+        number = self._data.count(b"\n", 0, start)
+        found = list(_tasks("", self._data[start:end], []))
+        if not found:
+            return None
+        found[0].line += number
+        return found[0]
+
+
+def _has_one_spelling(id_: str) -> bool:
+    """Whether every tool writes it alike in JSON."""
+    return id_.isascii() and id_.isprintable() and not set(id_) & set('"\\/')
+
+
+def _json_text(id_: str) -> bytes:
+    from json import dumps
+
+    return dumps(id_, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _waits(item: Item, other: Callable[[str], Item | None]) -> tuple[str, ...]:
+    """What holds it back: as for `wg`, an abandoned task does not, and an open evaluation of one does."""
+    found: list[str] = []
+    for id_ in item.after:
+        cause = other(id_)
+        if cause is not None and cause.state == DROPPED:
+            continue
+        found.append(id_)
+        judge = other(f"{EVALUATION}{id_}") if id_[0] != "." and item.id[0] != "." else None
+        if judge is not None and judge.state not in EVALUATED and judge.id not in item.after:
+            found.append(judge.id)
+    return tuple(found)
+
+
+def _add_inverse(items: dict[str, Item], before: Mapping[str, list[str]]) -> None:
     """Adds the inverse edges: a task also depends on those that say that they come before it."""
     waits: dict[str, dict[str, None]] = {}
     for id_ in items:
@@ -267,7 +406,6 @@ def _with_inverse(items: dict[str, Item], before: Mapping[str, list[str]]) -> li
                 waits.setdefault(later, dict.fromkeys(items[later].after))[id_] = None
     for id_, after in waits.items():
         items[id_] = items[id_].but(after=tuple(after))
-    return list(items.values())
 
 
 # From a record to changes of a line.

@@ -148,11 +148,13 @@ def gate_of(fields: Fields, state: State | None, now: Instant) -> str:
         return "workgraph starts it at its times"
     for key in odd_edges(fields):
         return f"what it is linked with is unknown: its {key!r} is no list of ids"
-    for key in ("not_before", "ready_after"):
-        begin = instant_of(fields.get(key))
-        if begin is not None and now < begin:
-            return f"not before {iso(begin)}"
-    return ""
+    begin = begin_of(fields)
+    return f"not before {iso(begin)}" if begin is not None and now < begin else ""
+
+
+def begin_of(fields: Fields) -> Instant | None:
+    stated = (instant_of(fields[key]) for key in ("not_before", "ready_after") if key in fields)
+    return max((begin for begin in stated if begin is not None), default=None)
 
 
 def pointer_in(fields: Fields) -> Pointer | None:

@@ -1,7 +1,7 @@
 """WRK: items below `.claude/work-queue/**/WRK-*.md`, locked by `locked_by` and `locked_at`.
 
-The folder is only a view; `status` decides. Both lock fields are `""` while the item is free, never
-removed.
+`status` decides, except in the folders of finished work (`done`, `archive`): what is there is final, whatever
+word was left in it. Both lock fields are `""` while the item is free, never removed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,23 @@ from dibs.backlogs.item import PERSON, UNBOUND, Item, Lock, Problem, Record
 from dibs.backlogs.yaml.frontmatter import Document
 from dibs.board.limited_files import Unreadable, json
 from dibs.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
-from dibs.domain.model import BLOCKED, COMPLETE, DROPPED, FAILED, IN_PROGRESS, OPEN, REVIEW
+from dibs.domain.model import (
+    BLOCKED,
+    COMPLETE,
+    DROPPED,
+    FAILED,
+    FINAL,
+    IN_PROGRESS,
+    OPEN,
+    REVIEW,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dibs.backlogs.item import Pointer
+    from dibs.domain.model import State
 
     Values = dict[str, str | tuple[str, ...] | None]
 
@@ -52,7 +62,8 @@ WORDS = Words(
         "pending": OPEN, "ready": OPEN, "queued": OPEN, "working": IN_PROGRESS,
         "in_progress": IN_PROGRESS, "in-progress": IN_PROGRESS, "blocked": BLOCKED,
         "review": REVIEW, "done": COMPLETE, "complete": COMPLETE, "completed": COMPLETE,
-        "archived": COMPLETE, "failed": FAILED, "cancelled": DROPPED, "dropped": DROPPED,
+        "archived": COMPLETE, "closed": COMPLETE, "resolved": COMPLETE, "resolved-*": COMPLETE,
+        "failed": FAILED, "cancelled": DROPPED, "dropped": DROPPED, "superseded": DROPPED,
     },
     {
         OPEN: "pending", IN_PROGRESS: "working", BLOCKED: "blocked", REVIEW: "review",
@@ -60,9 +71,11 @@ WORDS = Words(
     },
 )  # fmt: skip
 
-PRIORITIES = {"critical": 0, "urgent": 0, "high": 1, "medium": 2, "normal": 2, "low": 3}
 FOLDERS = {"archive": "archived"}
 """Folders whose name differs from the status that they show."""
+
+DATES = ("updated_at", "updated", "completed_at", "archived_at", "created_at", "created")
+"""When an item was changed last, of two copies; the first that is stated counts."""
 
 
 class Wrk(BaseDialect):
@@ -96,9 +109,9 @@ class Wrk(BaseDialect):
         title, wrong = title_of(title_in(document), id_)
         if wrong:
             problems.append(Problem(path, wrong, f"it is called {title}"))
-        state = self.words.state(said)
-        self.compare_with_folder(path, said, problems)
         pointer = pointer_in(document, path, problems)
+        said, state = self.state_in(path, said, pointer, problems)
+        begin = begin_of(document)
         since = locked_since(document.text("locked_at"))
         lock, owner = self.lock(document, pointer, path, now, problems), document.text("locked_by")
         item = Item(
@@ -109,27 +122,39 @@ class Wrk(BaseDialect):
             title=title,
             state=state or OPEN,
             said=said,
-            priority=PRIORITIES.get(
-                document.text("priority").casefold(), priority_of(document.text("priority"))
-            ),
+            priority=priority_of(document.text("priority")),
             owner=owner.strip(),
             after=document.texts("blocked_by"),
             scope=document.texts("scope"),
             constraints=known_actions(document.texts("constraints"), path, problems),
-            gate=gate_of(document) if state else f"its status {said!r} is unknown",
+            gate=gate_of(document, now) if state else f"its status {said!r} is unknown",
             lock=lock,
             pointer=pointer,
             expires=until(since, pointer.ttl) if pointer else None,
             gone=lock is None,
+            begin=begin,
+            dated=next((date for key in DATES if (date := document.text(key).strip())), ""),
         )
         return [item], problems
 
-    def compare_with_folder(self, path: str, said: str, problems: list[Problem]) -> None:
-        for folder in dirname(path).split(os.sep):
-            shows = self.words.state(FOLDERS.get(folder, folder))
-            if shows is not None and shows != self.words.state(said):
-                what = f"it lies in {folder}, and its status is {said!r}"
-                problems.append(Problem(path, what, "the status decides"))
+    def state_in(
+        self, path: str, said: str, pointer: Pointer | None, problems: list[Problem]
+    ) -> tuple[str, State | None]:
+        """The word and the state by status and folder. Where dibs wrote the status, they may differ."""
+        state = self.words.state(said)
+        for folder in relpath(dirname(path), self.folder).split(os.sep):
+            shown = FOLDERS.get(folder, folder)
+            shows = self.words.state(shown)
+            if shows is None or shows == state or {shows, state} <= set(FINAL):
+                continue
+            final = shows in FINAL
+            if pointer is None:
+                what = f"it is in {folder}, and its status is {said!r}"
+                choice = "the folder decides" if final else "the status decides"
+                problems.append(Problem(path, what, choice))
+            if final:
+                return shown, shows
+        return said, state
 
     def lock(
         self,
@@ -213,7 +238,17 @@ def locked_since(text: str) -> Instant | None:
     return next((since for since in read if since is not None), None)
 
 
-def gate_of(document: Document) -> str:
+def begin_of(document: Document) -> Instant | None:
+    """When it may begin, if it says so. A day begins at midnight UTC."""
+    return locked_since(document.text("not_before"))
+
+
+def gate_of(document: Document, now: Instant) -> str:
+    begin, stated = begin_of(document), document.text("not_before").strip()
+    if stated and begin is None:
+        return f"its not_before {stated!r} is no instant"
+    if begin is not None and now < begin:
+        return f"not before {stamp(begin)}"
     approved = document.text("plan_approved").strip()
     if not document.has("plan_approved") or said_yes(approved):
         return ""

@@ -10,10 +10,11 @@ texts only the title is kept. An element that makes no sense is a problem, and t
 
 from __future__ import annotations
 
-from dibs.backlogs.formats.words import in_one_line, title_of
+from dibs.backlogs.formats.words import in_one_line, instant_of, title_of
 from dibs.backlogs.item import Item, Problem
 from dibs.board.limited_files import Unreadable
 from dibs.domain.checks import NUMBER_DIGITS, REF_LENGTH, short
+from dibs.domain.instants import Instant, iso
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -24,6 +25,7 @@ from dibs.domain.model import (
     PRIORITY_DEFAULT,
     PRIORITY_MAX,
 )
+from dibs.machine import wall_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,16 +45,24 @@ OWNER_LENGTH = 200
 BEADS_STATES: dict[str, State] = {
     "open": OPEN,
     "in_progress": IN_PROGRESS,
-    "hooked": IN_PROGRESS,  # claimed by a worker
+    "hooked": OPEN,
     "blocked": BLOCKED,
     "deferred": OPEN,
     "pinned": OPEN,
     "closed": COMPLETE,
     "tombstone": DROPPED,  # deleted, and kept so that it is not imported again
 }
-BEADS_GATES = {"deferred": "deferred in beads", "pinned": "pinned in beads: not to be worked on"}
-BEADS_WAITS = "blocks"
-"""The only kind of dependency that blocks an issue."""
+BEADS_GATES = {
+    "deferred": "deferred in beads",
+    "pinned": "pinned in beads: not to be worked on",
+    "hooked": "hooked in beads: a worker of its own has it",
+}
+BEADS_WAITS = ("blocks", "waits-for", "conditional-blocks")
+"""The kinds of dependency that block an issue."""
+BEADS_PARENT = "parent-child"
+"""What blocks a parent blocks its children."""
+BEADS_OWN = ("agent", "message", "gate", "molecule")
+"""Types of issues with which beads runs its own machinery: nobody works on them."""
 
 GITHUB_STATES: dict[tuple[str, str], State] = {
     ("open", ""): OPEN,
@@ -152,12 +162,46 @@ class Element:
 # beads.
 
 
-def beads(data: bytes, path: str = "") -> Read:
+def beads(data: bytes, path: str = "", now: Instant | None = None) -> Read:
     """Parses the output of `bd export`."""
-    return all_of(data, path, "beads", beads_item)
+    parents: dict[str, str] = {}
+    at = wall_clock() if now is None else now
+    items, problems = all_of(data, path, "beads", lambda one: beads_item(one, at, parents))
+    return below_parents(items, parents), problems
 
 
-def beads_item(element: Element) -> Item:
+def below_parents(items: list[Item], parents: dict[str, str]) -> list[Item]:
+    """Children wait for what their parents wait for, and have the gates of their parents."""
+    named = {item.id: item for item in items}
+    found = []
+    for item in items:
+        after, gate, seen = dict.fromkeys(item.after), item.gate, {item.id}
+        parent = named.get(parents.get(item.id, ""))
+        while parent is not None and parent.id not in seen:
+            seen.add(parent.id)
+            after |= dict.fromkeys(parent.after)
+            if not gate and (parent.gate or parent.state == BLOCKED):
+                gate = f"its parent {parent.id} is held back: {parent.gate or parent.said}"
+            parent = named.get(parents.get(parent.id, ""))
+        after.pop(item.id, None)
+        found.append(item.but(after=tuple(after)[:DEPENDENCIES_MAX], gate=gate))
+    return found
+
+
+def beads_gate(element: Element, said: str, now: Instant) -> str:
+    """Why `bd ready` does not list an open issue, apart from what blocks it."""
+    type_ = element.name("issue_type").casefold()
+    if type_ in BEADS_OWN:
+        return f"of the type {type_}, with which beads runs itself"
+    if element.fields.get("ephemeral") is True:
+        return "ephemeral in beads"
+    later = instant_of(element.name("defer_until"))
+    if later is not None and later > now:
+        return f"deferred in beads until {iso(later)}"
+    return BEADS_GATES.get(said.casefold(), "")
+
+
+def beads_item(element: Element, now: Instant, parents: dict[str, str]) -> Item:
     fields = element.fields
     if fields.get("_type", "issue") != "issue" or fields.get("is_template") is True:
         raise SkippedElement("it is no issue", known=True)
@@ -165,6 +209,9 @@ def beads_item(element: Element) -> Item:
     if not id_:
         raise SkippedElement("it has no id")
     said = element.text("status") or "open"
+    for one in element.each("dependencies"):
+        if isinstance(one, dict) and one.get("type") == BEADS_PARENT:
+            parents.setdefault(id_, str(one.get("depends_on_id")))
     return element.item(
         channel="beads",
         ref=id_,
@@ -175,7 +222,7 @@ def beads_item(element: Element) -> Item:
         priority=beads_priority(element),
         owner=owner(element.text("assignee")),
         after=[blocker(one, id_) for one in element.each("dependencies")],
-        gate=BEADS_GATES.get(said.casefold(), ""),
+        gate=beads_gate(element, said, now),
     )
 
 
@@ -189,7 +236,7 @@ def beads_priority(element: Element) -> int:
 
 def blocker(dependency: Any, id_: str) -> str:
     """The issue that blocks this one; empty if none does."""
-    if not isinstance(dependency, dict) or dependency.get("type") != BEADS_WAITS:
+    if not isinstance(dependency, dict) or dependency.get("type") not in BEADS_WAITS:
         return ""
     on, whose = dependency.get("depends_on_id"), dependency.get("issue_id", id_)
     return on if isinstance(on, str) and on.isprintable() and whose == id_ else ""
@@ -198,7 +245,7 @@ def blocker(dependency: Any, id_: str) -> str:
 # GitHub.
 
 
-def github(data: bytes, path: str = "") -> Read:
+def github(data: bytes, path: str = "", now: Instant | None = None) -> Read:  # noqa: ARG001 - all alike
     """Parses `gh issue list --json number,title,state,stateReason,labels,assignees,url`."""
     items, problems = all_of(data, path, "github", github_item)
     twice = also_with_address(items)
@@ -224,6 +271,8 @@ def github_item(element: Element) -> Item:
     if type(number) is not int or number < 1:
         raise SkippedElement("it has no number")
     url = element.name("url")
+    if element.fields.get("pull_request") or element.fields.get("isPullRequest") or "/pull/" in url:
+        raise SkippedElement("it is a pull request, and no issue", known=True)
     if not url.startswith(("https://", "http://")):
         url = ""
     said, state = github_state(element)
@@ -296,12 +345,23 @@ def repository(url: str) -> str:
 # Taskwarrior.
 
 
-def taskwarrior(data: bytes, path: str = "") -> Read:
+def taskwarrior(data: bytes, path: str = "", now: Instant | None = None) -> Read:
     """Parses the output of `task export`."""
-    return all_of(data, path, "taskwarrior", taskwarrior_item)
+    at = wall_clock() if now is None else now
+    return all_of(data, path, "taskwarrior", lambda one: taskwarrior_item(one, at))
 
 
-def taskwarrior_item(element: Element) -> Item:
+def taskwarrior_gate(element: Element, said: str, now: Instant) -> str:
+    """Why a pending task is not `+READY`, apart from what blocks it."""
+    for key, what in (("wait", "waiting"), ("scheduled", "scheduled")):
+        stated = element.name(key)
+        begin = instant_of(stated) if stated else None
+        if begin is not None and begin > now:
+            return f"{what} in Taskwarrior until {iso(begin)}"
+    return "" if element.name("wait") else TASKWARRIOR_GATES.get(said, "")
+
+
+def taskwarrior_item(element: Element, now: Instant) -> Item:
     uuid = element.name("uuid").lower()
     if not is_uuid(uuid):
         raise SkippedElement("it has no uuid")
@@ -321,7 +381,7 @@ def taskwarrior_item(element: Element) -> Item:
         priority=taskwarrior_priority(element),
         owner=owner(element.text("assignee")),
         after=taskwarrior_after(element),
-        gate=TASKWARRIOR_GATES.get(said, ""),
+        gate=taskwarrior_gate(element, said, now),
     )
 
 
@@ -372,7 +432,15 @@ def all_of(data: bytes, path: str, channel: str, item_of: Callable[[Element], It
         problems += element.problems
     if problems and not items and not known:
         raise Unreadable(f"nothing in it is of {channel}: {problems[0].what}", problems[0].line)
-    return list(items.values()), problems
+    over = {item.id for item in items.values() if item.state == DROPPED}
+    return [without(item, over) for item in items.values()], problems
+
+
+def without(item: Item, over: set[str]) -> Item:
+    """The item without dependencies that will never be complete: its tool does not wait for them."""
+    if over.isdisjoint(item.after):
+        return item
+    return item.but(after=tuple(id_ for id_ in item.after if id_ not in over))
 
 
 def elements(data: bytes, path: str, problems: list[Problem]) -> Iterator[Element]:
@@ -390,6 +458,9 @@ def elements(data: bytes, path: str, problems: list[Problem]) -> Iterator[Elemen
         check_count(len(found))
         yield from (Element(path, 0, n, fields) for n, fields in enumerate(found, 1))
         return
+    if is_spread(text):
+        yield from spread(text, path)
+        return
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     check_count(len(lines))
     for place, (number, line) in enumerate(lines, 1):
@@ -399,6 +470,30 @@ def elements(data: bytes, path: str, problems: list[Problem]) -> Iterator[Elemen
             problems.append(Problem(path, str(why), "the line is left out", number))
             continue
         yield Element(path, number, place, fields)
+
+
+def is_spread(text: str) -> bool:
+    """Whether objects go over several lines: pretty-printed JSON."""
+    first, _, rest = text.lstrip().partition("\n")
+    return bool(rest) and first.rstrip() == "{"
+
+
+def spread(text: str, path: str) -> Iterator[Element]:
+    """Objects one after another."""
+    from json import JSONDecodeError, JSONDecoder
+
+    decoder, at, place = JSONDecoder(parse_int=whole), 0, 0
+    while (at := at + len(text[at:]) - len(text[at:].lstrip())) < len(text):
+        line = text.count("\n", 0, at) + 1
+        try:
+            fields, at = decoder.raw_decode(text, at)
+        except JSONDecodeError as error:
+            raise Unreadable(f"it is not JSON: {error.msg}", error.lineno) from None
+        except RecursionError:
+            raise Unreadable("it is nested too deeply") from None
+        place += 1
+        check_count(place)
+        yield Element(path, line, place, fields)
 
 
 def check_count(count: int) -> None:

@@ -44,8 +44,12 @@ def import_items(
     progress: Progress | None = None,
     *,
     check: bool = False,
+    update: bool = False,
 ) -> Imported:
-    """Creates tasks for new origins. Existing tasks stay, and differences are reported."""
+    """Creates tasks for new origins. Existing tasks stay, and differences are reported.
+
+    `update`: those that nobody holds become as their tool has them; each change is reported.
+    """
     after, problems = broken_cycles(items)
     with board.read() as tx:
         there = {item.ref: tx.task_of_origin(item.channel, item.ref) for item in items}
@@ -54,8 +58,15 @@ def import_items(
     new = [item for item in items if there[item.ref] is None]
     for item in items:
         task = there[item.ref]
-        if task is not None:
+        if task is not None and not update:
             problems += differences(item, task)
+    if update:
+        changes = [
+            one for item in items if (task := there[item.ref]) and (one := change(item, task))
+        ]
+        problems += [Problem(*told) for _, told in changes]
+        if not check:
+            taken_in(board, who, [listed for listed, _ in changes if listed is not None])
     if not check:
         with_rows = taken_in(board, who, [first_of(item) for item in new], progress)
         assert with_rows <= len(new), "each is taken in once"
@@ -198,6 +209,39 @@ def as_it_is(task: Task) -> BacklogItem:
     return BacklogItem(
         task.channel, task.origin_ask_ref, task.key, terms.title, terms.priority, task.item
     )
+
+
+def change(item: Item, task: Task) -> tuple[BacklogItem | None, tuple[str, str, str]] | None:
+    """What makes the task as its tool has it, and the report of that; None if it is so."""
+    changed = []
+    listed = as_it_is(task).but(title=item.title, priority=item.priority)
+    if item.title != task.terms.title:
+        changed.append("title")
+    if item.priority != task.terms.priority:
+        changed.append("priority")
+    state = new_state(item, task)
+    if state is not None:
+        changed.append(f"state: {state}")
+        listed = listed.but(state=state, note=f"{item.channel} says {item.gate or item.said}")
+    if not changed:
+        return None
+    where, what = item.path or item.id, f"{task.key} differs in {', '.join(changed)}"
+    if task.lease is not None:
+        return None, (where, what, "somebody holds it, and it stays as it is")
+    return listed, (where, what, "it is changed")
+
+
+def new_state(item: Item, task: Task) -> State | None:
+    """Its state there, if it is over or held back there; open again only if nobody has begun it here."""
+    held_back = item.state == OPEN and bool(item.gate)
+    there: State = BLOCKED if held_back else item.state
+    if there in (task.state, IN_PROGRESS):
+        return None
+    if there == OPEN and (task.state != BLOCKED or task.token.number):
+        return None
+    if there == BLOCKED and task.state != OPEN:
+        return None
+    return there
 
 
 def differences(item: Item, task: Task) -> list[Problem]:

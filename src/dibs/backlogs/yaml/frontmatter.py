@@ -9,11 +9,12 @@ from dibs.backlogs.yaml.scalars import (
     UnsupportedNode,
     comment_at,
     flow,
+    is_dash,
     is_filler,
     quoted_end,
     value,
 )
-from dibs.backlogs.yaml.writing import Raw, style_of, written
+from dibs.backlogs.yaml.writing import REMOVED, Raw, Removed, item_written, style_of, written
 from dibs.board.limited_files import Unreadable
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.yaml.scalars import Node
 
-__all__ = ["Document", "Raw"]
+__all__ = ["REMOVED", "Document", "Raw", "Removed"]
 
 BOM = "\ufeff"
 BREAKS = ("\r", "\x85", "\u2028", "\u2029")
@@ -101,25 +102,32 @@ class Document:
 
     # Writing.
 
-    def with_values(self, values: Mapping[str, str | tuple[str, ...] | bool | None]) -> bytes:
+    def with_values(
+        self, values: Mapping[str, str | tuple[str, ...] | bool | Removed | None]
+    ) -> bytes:
         """The file with these values, and every other byte preserved.
 
-        An equal value keeps its format. A new key becomes the last line of the block.
+        An equal value keeps its format, and so do quotes, and lists with an item per line. A new key becomes
+        the last line of the block; `REMOVED` removes a key.
         """
         raw = self._text[self._start : self._end].split("\n")
         added = []
-        changed = []
+        changed: list[tuple[Entry, list[str]]] = []
         for key, new in values.items():
             entry = self._entry(key)
             if entry is None:
-                added.append(f"{written(key)}: {written(new)}{self._newline[:-1]}")
+                if not isinstance(new, Removed):
+                    added.append(f"{written(key)}: {written(new)}{self._newline[:-1]}")
+            elif isinstance(new, Removed):
+                changed.append((entry, []))
             elif not self._same(entry, new):
-                changed.append((entry, self._line(entry, new)))
+                changed.append((entry, self._changed(entry, new)))
         if not added and not changed:
             return self.data
-        for entry, line in sorted(changed, key=lambda change: -change[0].first):
+        for entry, lines in sorted(changed, key=lambda change: -change[0].first):
             ending = "\r" if raw[entry.first].endswith("\r") else ""
-            raw[entry.first : entry.last] = [line + ending]
+            kept = {line.removesuffix("\r"): line for line in raw[entry.first : entry.last]}
+            raw[entry.first : entry.last] = [kept.get(line, line + ending) for line in lines]
         raw[-1:] = [*added, ""]
         return self._bytes(self._text[: self._start] + "\n".join(raw) + self._text[self._end :])
 
@@ -205,6 +213,43 @@ class Document:
             source = self._source(entry)[0].lstrip(SPACE)
             return source[:1] not in ("'", '"') and (found or "").lower() == str(new).lower()
         return (found or "") == (new or "")
+
+    def _changed(self, entry: Entry, new: str | tuple[str, ...] | bool | None) -> list[str]:
+        """The key's lines with the new value."""
+        if isinstance(new, tuple) and is_filler(self._source(entry)[0].lstrip(SPACE)):
+            lines = self._list(entry, new)
+            if lines is not None:
+                return lines
+        return [self._line(entry, new)]
+
+    def _list(self, entry: Entry, new: tuple[str, ...]) -> list[str] | None:
+        """A list with an item per line: what stays in it keeps its line. None: it is written otherwise."""
+        head, *below = self._lines[entry.first : entry.last]
+        items = [line for line in below if not is_filler(line.lstrip(" "))]
+        old = self.texts(entry.key)
+        if len(items) != len(below) or len(items) != len(old):
+            return None  # comments between the items, or texts of several lines
+        dashes = [line for line in items if is_dash(line.lstrip(" "))]
+        if len(dashes) != len(items):
+            return None
+        lines = dict(zip(old, items, strict=True))
+        first = items[0] if items else "  - "
+        lead = first[: len(first) - len(first.lstrip(" "))] + "- "
+        style = style_of(items) or "'"
+        return [head, *(lines.get(one) or lead + item_written(one, style) for one in new)]
+
+    def emptied(self, key: str) -> str | Removed | None:
+        """What empties a key that dibs may have added: `dibs` is the first that it adds, so a key below that
+        one is removed, and one that was there before stays, empty in its quotes, or null.
+        """
+        entry = self._entry(key)
+        if entry is None or self.is_below(key, "dibs"):
+            return REMOVED
+        return "" if style_of(self._source(entry)) else None
+
+    def is_below(self, key: str, other: str) -> bool:
+        """Whether both are there, and `key` after `other`."""
+        return self.line(key) > self.line(other) > 0
 
     def _line(self, entry: Entry, new: str | tuple[str, ...] | bool | None) -> str:
         """The key's line with the new value, keeping quotes and comment."""

@@ -24,12 +24,16 @@ class Sections:
         self._headings, _ = _headings(self._lines)
 
     def text(self, title: str) -> str:
-        """The text below the heading; "" if missing, or only comments and blank lines."""
-        found = _find(self._headings, title)
-        if found is None:
+        """The text below the heading, or below the next equal one; "" if missing, or only comments."""
+        first = _find(self._headings, title)
+        if first is None:
             return ""
-        end = _end(self._headings, found, len(self._lines))
-        text = "\n".join(self._lines[found.line + 1 : end]).strip()
+        same = [each for each in self._headings if each.text.casefold() == first.text.casefold()]
+        return next(filter(None, map(self._below, same)), "")
+
+    def _below(self, heading: Heading) -> str:
+        end = _end(self._headings, heading, len(self._lines))
+        text = "\n".join(self._lines[heading.line + 1 : end]).strip()
         return text if _without_comments(text) else ""
 
 

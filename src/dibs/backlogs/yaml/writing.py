@@ -22,6 +22,13 @@ class Raw(str):
     __slots__ = ()
 
 
+class Removed:
+    """In place of a value: removes the key with its lines."""
+
+
+REMOVED = Removed()
+
+
 def written(new: str | tuple[str, ...] | bool | None, style: str = "") -> str:
     """The value in YAML, in quotes of this style if possible."""
     if new is None:
@@ -44,9 +51,14 @@ def style_of(source: list[str]) -> str:
     return ""
 
 
+def item_written(text: str, style: str) -> str:
+    """One item of a list below its key."""
+    return _text(text, style)
+
+
 def _text(text: str, style: str, *, brackets: bool = False) -> str:
     if isinstance(text, Raw):
-        return _checked(text)
+        return style + _checked(text) + style
     if any("\ud800" <= sign <= "\udfff" for sign in text):
         raise ValueError("it has half a character")
     if style == SINGLE and (text.isprintable() or not text):

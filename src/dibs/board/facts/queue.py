@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from dibs.board.facts.task import facts_of_task, found, rivals_of, with_rivals
+from dibs.board.facts.task import facts_of_task, found, load_task, rivals_of, with_rivals
 from dibs.domain import commands as c
 from dibs.domain.decide.recovery import affected
-from dibs.domain.decide.tasks import decide
-from dibs.domain.facts import Facts
-from dibs.domain.model import COMPLETE, FINAL, HUMAN, OPEN, Task, TaskId, TaskKey
+from dibs.domain.facts import (
+    NO_EVIDENCE,
+    ClaimFacts,
+    DependFacts,
+    DropFacts,
+    Evidence,
+    Facts,
+    NextFacts,
+    RedactFacts,
+    ResetFacts,
+    RetryFacts,
+    SweepFacts,
+    TaskFacts,
+)
+from dibs.domain.guards import refusal_of
+from dibs.domain.model import COMPLETE, FINAL, HUMAN, Actor, ActorId, Task, TaskId, TaskKey
 from dibs.domain.scopes.policy import BLOCK
 from dibs.storage import rows
 
@@ -15,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dibs.domain.facts import Rules
     from dibs.domain.model import Caller, Linked, Session
     from dibs.domain.scopes.policy import ScopePolicy
     from dibs.storage.readiness import Offer
@@ -24,42 +38,71 @@ NAMED_AS_WAITING = 20
 """How many tasks that wait for a dropped one are named."""
 
 
-def facts_for_many(tx: ReadTransaction, facts: Facts, command: c.Command) -> Facts:
+def load_many(tx: ReadTransaction, basis: Facts, evidence: Evidence) -> Facts:
+    command = basis.command
+    if isinstance(command, c.TaskCommand):
+        return load_related(tx, load_task(tx, basis, evidence))
     if isinstance(command, c.Next):
-        return facts_for_next(tx, facts, command)
+        return load_next(tx, basis, command, evidence)
     if isinstance(command, c.Reset):
-        return facts_for_reset(tx, facts, command)
+        return load_reset(tx, basis, command, evidence)
     assert isinstance(command, c.Sweep), command.verb
-    return about(tx, facts, to_sweep(tx, facts, command))
+    many = tuple(to_sweep(tx, evidence, command))
+    return basis.but(actors=actors_of(tx, many)).widened(
+        SweepFacts,
+        many=many,
+        sessions=sessions_of(tx, many),
+        deaths=evidence.deaths,
+        living=evidence.living,
+    )
 
 
-def about(tx: ReadTransaction, facts: Facts, tasks: Iterable[Task]) -> Facts:
-    """Loads the tasks that a command changes, with their holders and sessions."""
-    many = tuple(tasks)
-    sessions: dict[TaskId, Session] = {}
-    actors = dict(facts.actors)
-    for task in many:
-        named = {task.parked_by, task.assignee} - {None, *actors}
-        actors |= {who: tx.actor(who) for who in named if who is not None}
-        if task.lease is not None:
-            actors[task.lease.actor] = tx.actor(task.lease.actor)
+def actors_of(tx: ReadTransaction, tasks: Iterable[Task]) -> dict[ActorId, Actor]:
+    """Who parked the tasks, is assigned to them, or holds them."""
+    named = {
+        who
+        for task in tasks
+        for who in (task.parked_by, task.assignee, task.lease.actor if task.lease else None)
+    }
+    return {who: tx.actor(who) for who in named if who is not None}
+
+
+def sessions_of(tx: ReadTransaction, tasks: Iterable[Task]) -> dict[TaskId, Session]:
+    """The sessions of the holders of tasks."""
+    found: dict[TaskId, Session] = {}
+    for task in tasks:
+        if task.lease is not None and task.lease.bound:
             session = tx.session(task.lease.actor, task.lease.session or "")
-            if session is not None and task.lease.bound:
-                sessions[task.id] = session
-    return facts.but(many=many, sessions=sessions, actors=actors)
+            if session is not None:
+                found[task.id] = session
+    return found
 
 
 # Next.
 
 
-def facts_for_next(tx: ReadTransaction, facts: Facts, command: c.Next) -> Facts:
-    if command.most is not None:
-        facts = facts.but(held=tx.count_held_by(facts.caller.actor.id))
-    paused = who_paused(tx)
-    if paused or (command.most is not None and facts.held >= command.most):
-        return facts.but(paused=paused)
-    task = chosen(tx, facts)
-    return facts if task is None else facts_of_task(tx, facts, task, command)
+def load_next(tx: ReadTransaction, basis: Facts, command: c.Next, evidence: Evidence) -> NextFacts:
+    held = 0 if command.most is None else tx.count_held_by(basis.caller.actor.id)
+    return basis.widened(
+        NextFacts,
+        paused=who_paused(tx),
+        held=held,
+        offers=ReadOnDemand(offers(tx, basis, evidence)),
+    )
+
+
+class ReadOnDemand:
+    """An iterable that can be iterated again; what was read stays."""
+
+    def __init__(self, rest: Iterator[ClaimFacts]) -> None:
+        self._read: list[ClaimFacts] = []
+        self._rest = rest
+
+    def __iter__(self) -> Iterator[ClaimFacts]:
+        yield from self._read
+        for one in self._rest:
+            self._read.append(one)
+            yield one
 
 
 def who_paused(tx: ReadTransaction) -> str:
@@ -71,18 +114,21 @@ def who_paused(tx: ReadTransaction) -> str:
     return f"{tx.actor(board.paused_by).name}{why}"
 
 
-def chosen(tx: ReadTransaction, facts: Facts) -> Task | None:
-    """The first task that a claim by the caller would get."""
-    return next(claimable(tx, facts), None)
-
-
-def claimable(tx: ReadTransaction, facts: Facts) -> Iterator[Task]:
+def claimable(tx: ReadTransaction, caller: Caller, rules: Rules) -> Iterator[Task]:
     """Tasks that a claim by the caller would get: its own first, then those that are ready."""
-    for key in offered(tx, facts.caller, facts.rules.ground):
+    basis = Facts(caller, rules, tx.board.epoch, c.Next(), tx.now, {}, is_plan=False)
+    for offer in offers(tx, basis, NO_EVIDENCE):
+        if refusal_of(offer) is None:
+            yield offer.task
+
+
+def offers(tx: ReadTransaction, basis: Facts, evidence: Evidence) -> Iterator[ClaimFacts]:
+    """The candidates in order, each with the facts for a claim of it."""
+    for key in offered(tx, basis.caller, basis.rules.ground):
         task = found(tx, key)
-        claim = c.Claim(key)
-        if decide(facts_of_task(tx, facts, task, claim), claim, tx.now).refusal is None:
-            yield task
+        facts = facts_of_task(tx, basis.but(command=c.Claim(key)), task, evidence)
+        assert isinstance(facts, ClaimFacts), "of a claim"
+        yield facts.but(now=tx.now)
 
 
 def offered(tx: ReadTransaction, caller: Caller, ground: ScopePolicy) -> Iterator[TaskKey]:
@@ -94,7 +140,7 @@ def offered(tx: ReadTransaction, caller: Caller, ground: ScopePolicy) -> Iterato
         if (task.lease is None or not task.lease.bound) and not task.waits_on:
             yield task.key
     for task in tx.tasks_preferred_by(actor.id):
-        if is_ready(tx, task):
+        if tx.is_ready(task.id):
             yield task.key
     fits = OfferFilter(tx, caller, ground)
     for offer in tx.ready_for(actor.tier, "human" if actor.kind == HUMAN else "agent"):
@@ -144,44 +190,33 @@ class OfferFilter:
         return not rivals
 
 
-def is_ready(tx: ReadTransaction, task: Task) -> bool:
-    """Whether it is open, not held, and nothing prevents it from being offered now."""
-    return (
-        task.state == OPEN
-        and task.lease is None
-        and not task.waits_on
-        and task.parked_by is None
-        and task.assignee is None
-        and not (task.item and (task.item.gate or task.item.locked))
-        and (task.terms.not_before or 0) <= tx.now
-        and (task.rests_until or 0) <= tx.now
-    )
-
-
 # Dependencies.
 
 
-def widened(tx: ReadTransaction, facts: Facts, task: Task, command: c.TaskCommand) -> Facts:
+def load_related(tx: ReadTransaction, facts: TaskFacts) -> TaskFacts:
     """Adds the facts about related tasks that some commands need."""
+    command, task = facts.command, facts.task
     if isinstance(command, c.Retry):
-        held = (other for other in tx.downstream(task.id) if other.lease is not None)
-        wider = about(tx, facts, held)
-        own = about(tx, wider, (task,))
-        return wider.but(sessions={**wider.sessions, **own.sessions})
+        many = tuple(other for other in tx.downstream(task.id) if other.lease is not None)
+        actors = {**facts.actors, **actors_of(tx, (*many, task))}
+        sessions = sessions_of(tx, (*many, task))
+        return facts.but(actors=actors).widened(RetryFacts, many=many, sessions=sessions)
     if isinstance(command, c.Drop):
         waiting = tx.dependants(task.id, NAMED_AS_WAITING)
-        return facts.but(waiting=tuple(one.key for one in waiting if one.state not in FINAL))
+        return facts.widened(
+            DropFacts, waiting=tuple(one.key for one in waiting if one.state not in FINAL)
+        )
     if isinstance(command, c.Redact):
-        return facts.but(noted=tx.text_of(task.id, command.seq))
+        return facts.widened(RedactFacts, noted=tx.text_of(task.id, command.seq))
     assert isinstance(command, c.Depend), command.verb
-    now = {one.key: one for one in tx.dependencies(task.id)}
+    now = {one.key: one.state for one in tx.dependencies(task.id)}
     on, not_on = causes_of(tx, command.on), causes_of(tx, command.not_on)
-    return facts.but(
+    causes = now | {key: one.state for key, one in on.items()}
+    return facts.but(causes=causes).widened(
+        DependFacts,
         on=tuple(on),
         not_on=tuple(not_on),
         after=frozenset(now),
-        causes={key: one.state for key, one in now.items()}
-        | {key: one.state for key, one in on.items()},
         cycle=next((way for one in on.values() if (way := cycle(tx, task, one))), ()),
     )
 
@@ -216,40 +251,48 @@ def unmet(tx: ReadTransaction, task: Task) -> list[Linked]:
 # Reset and sweep.
 
 
-def facts_for_reset(tx: ReadTransaction, facts: Facts, command: c.Reset) -> Facts:
-    named = list({task.id: task for task in (found(tx, key) for key in command.tasks)}.values())
+def load_reset(
+    tx: ReadTransaction, basis: Facts, command: c.Reset, evidence: Evidence
+) -> ResetFacts:
+    named = {task.id: task for task in (found(tx, key) for key in command.tasks)}
     below: dict[TaskId, Task] = {}
     if not command.only:
-        for task in named:
-            below |= {other.id: other for other in tx.downstream(task.id)}
+        for task_id in named:
+            below |= {other.id: other for other in tx.downstream(task_id)}
     receiver = tx.actor_named(command.to) if command.to else None
-    facts = about(tx, facts, affected(named, below.values(), command))
-    subject = receiver or facts.caller.actor
-    actors = {**facts.actors, subject.id: subject}
-    facts = facts.but(task=named[0], receiver=receiver, actors=actors)
-    return reserved(tx, facts, named) if receiver or command.mine else facts
+    many = tuple(affected(named.values(), below.values(), command))
+    subject = receiver or basis.caller.actor
+    facts = basis.but(actors={**actors_of(tx, many), subject.id: subject}).widened(
+        ResetFacts,
+        many=many,
+        sessions=sessions_of(tx, many),
+        deaths=evidence.deaths,
+        living=evidence.living,
+        targets=tuple(named.values()),
+        receiver=receiver,
+    )
+    return contested(tx, facts, subject.id) if receiver or command.mine else facts
 
 
-def reserved(tx: ReadTransaction, facts: Facts, named: list[Task]) -> Facts:
+def contested(tx: ReadTransaction, facts: ResetFacts, holder: ActorId) -> ResetFacts:
     """Adds scope conflicts of the new holder of the tasks; leases that this reset ends do not count."""
     ends = {task.id for task in facts.many}
     held = [rival for rival in tx.held_scopes() if rival.task not in ends]
-    subject = facts.receiver or facts.caller.actor
     session = None if facts.receiver else facts.caller.holding_session
     from dibs.domain.scopes.overlap import StepBudget
 
     ground, work = facts.rules.ground, StepBudget()
-    for task in named:
+    for task in facts.targets:
         if task.scope:
-            rivals = rivals_of(tx, ground, held, task.id, task.scope, subject.id, session, work)
+            rivals = rivals_of(tx, ground, held, task.id, task.scope, holder, session, work)
             if rivals:
-                return with_rivals(tx, facts.but(task=task), rivals)
+                return with_rivals(tx, facts.but(contested=task), rivals)
     return facts
 
 
-def to_sweep(tx: ReadTransaction, facts: Facts, command: c.Sweep) -> list[Task]:
+def to_sweep(tx: ReadTransaction, evidence: Evidence, command: c.Sweep) -> list[Task]:
     """Tasks to sweep: those of dead holders first, then the longest expired."""
-    dead = sorted(tx.keys_of(set(facts.deaths)).values())[: command.limit]
+    dead = sorted(tx.keys_of(set(evidence.deaths)).values())[: command.limit]
     many = {task.id: task for task in (found(tx, key) for key in dead)}
     for task in tx.tasks_expired(command.limit):
         many.setdefault(task.id, task)

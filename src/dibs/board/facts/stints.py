@@ -1,36 +1,47 @@
-"""Facts for commands about a stint: the other stints of its task, and which one replaced it."""
+"""Facts for commands about hours: the stints of a task and which replaced which; the stints of a period."""
 
 from __future__ import annotations
 
 from dibs.board.facts.task import found
 from dibs.board.outcome import actors_named
 from dibs.domain import commands as c
-from dibs.domain.facts import Facts, Period, Stints
+from dibs.domain.facts import ApprovalFacts, Facts, StintFacts, Stints
 from dibs.domain.refusals import Refused, refused
+from dibs.domain.stints import WorkedStint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.domain.model import Task
+    from dibs.domain.model import Actor, Task
     from dibs.storage.transaction import ReadTransaction
 
-StintCommand = c.AddStint | c.AmendStint | c.ReportUsage
 
-
-def facts_for_time(
-    tx: ReadTransaction, facts: Facts, command: StintCommand | c.Approve | c.Reopen
-) -> Facts:
+def load_hours(tx: ReadTransaction, basis: Facts) -> StintFacts | ApprovalFacts:
     """Facts for a correction of a stint, or for an approval of a period."""
+    command = basis.command
     if isinstance(command, c.Approve | c.Reopen):
-        from dibs.board.approval import facts_for_approval
+        return load_period(tx, basis, command)
+    assert isinstance(command, c.AddStint | c.AmendStint | c.ReportUsage), command.verb
+    return load_stint(tx, basis, command)
 
-        return facts_for_approval(tx, facts, command)
-    return facts_for_stint(tx, facts, command)
+
+def load_period(tx: ReadTransaction, basis: Facts, command: c.Approve | c.Reopen) -> ApprovalFacts:
+    actor = tx.actor_named(command.actor)
+    if actor is None:
+        return basis.widened(ApprovalFacts)
+    period = (command.since, command.until, actor.id, basis.rules.idle_after)
+    stints = tuple(WorkedStint(*row[:-1]) for row in tx.stints_and_tasks(*period))
+    approved = tuple(tx.approvals(actor.id))
+    facts = basis.widened(ApprovalFacts, receiver=actor, stints=stints, approved=approved)
+    return facts.but(actors={actor.id: actor})
 
 
-def facts_for_stint(tx: ReadTransaction, facts: Facts, command: StintCommand) -> Facts:
+def load_stint(
+    tx: ReadTransaction, basis: Facts, command: c.AddStint | c.AmendStint | c.ReportUsage
+) -> StintFacts:
+    receiver: Actor | None = None
     if isinstance(command, c.AddStint):
         name, task, number = command.actor, found(tx, command.task), 0
-        facts = facts.but(receiver=tx.actor_named(name) if name else facts.caller.actor)
+        receiver = tx.actor_named(name) if name else basis.caller.actor
     else:
         number = command.number
         task = task_of(tx, number)
@@ -45,12 +56,12 @@ def facts_for_stint(tx: ReadTransaction, facts: Facts, command: StintCommand) ->
         replaced_by=replaced.get(number),
     )
     whose = {stint.actor: tx.actor(stint.actor) for stint in kept}
-    if facts.receiver is not None:
-        whose[facts.receiver.id] = facts.receiver
-    actor = numbered.actor if numbered else facts.receiver and facts.receiver.id
-    period = Period(approved=tuple(tx.approvals(actor))) if actor else None
-    named = actors_named(tx, task) | whose
-    return facts.but(task=task, stints=stints, actors=named, period=period)
+    if receiver is not None:
+        whose[receiver.id] = receiver
+    actor = numbered.actor if numbered else receiver and receiver.id
+    approved = tuple(tx.approvals(actor)) if actor else ()
+    basis = basis.but(actors=actors_named(tx, task) | whose)
+    return basis.widened(StintFacts, task=task, stints=stints, receiver=receiver, approved=approved)
 
 
 def task_of(tx: ReadTransaction, number: int) -> Task:

@@ -6,7 +6,7 @@ from dibs.board.callers import newcomer
 from dibs.board.facts.task import fresh_uid
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
-from dibs.domain.facts import Facts, ItemMatch
+from dibs.domain.facts import Facts, ItemMatch, SyncFacts
 from dibs.domain.model import (
     Actor,
     ActorId,
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from dibs.storage.transaction import ReadTransaction
 
 
-def facts_for_sync(tx: ReadTransaction, facts: Facts, command: c.Sync, settings: Settings) -> Facts:
-    new = facts.caller.actor.id > tx.board.actors
+def load_items(tx: ReadTransaction, basis: Facts, settings: Settings) -> SyncFacts:
+    command = basis.command
+    assert isinstance(command, c.Sync), command.verb
+    new = basis.caller.actor.id > tx.board.actors
     matching = Matching(tx, settings, int(new))
     matches = tuple(matching.match(listed) for listed in command.items)
-    return facts.but(matches=matches, newcomers=tuple(matching.newcomers))
+    return basis.widened(SyncFacts, matches=matches, newcomers=tuple(matching.newcomers))
 
 
 def epoch_in_files(tx: ReadTransaction, command: c.Sync) -> int:

@@ -1,112 +1,47 @@
-"""Facts for commands about one task, read in the transaction of the decision;
-`facts_for` serves all commands.
-"""
+"""Facts for commands about one task, read in the transaction of the decision."""
 
 from __future__ import annotations
 
 import os
 
 from dibs.board.outcome import actors_named
-from dibs.board.settings import Settings
 from dibs.domain import commands as c
 from dibs.domain import refusals
 from dibs.domain.events.base import Ending
-from dibs.domain.facts import DeathEvidence, Facts, LeftoverWork, ScopeReservation, is_idle
-from dibs.domain.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey, folded_name
+from dibs.domain.facts import (
+    ClaimFacts,
+    Evidence,
+    Facts,
+    LeftoverWork,
+    ScopeReservation,
+    TaskFacts,
+    is_idle,
+)
+from dibs.domain.model import SWEPT, ActorId, Caller, EndedLease, Task, TaskId, TaskKey
 from dibs.domain.refusals import Refused, refused
 from dibs.domain.scopes.policy import OFF, WARN
-from dibs.domain.values import Value
 from dibs.machine import wall_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing import TypeVar
 
-    from dibs.domain.model import Process
+    from dibs.domain.events.base import Event
+    from dibs.domain.facts import ResetFacts
     from dibs.domain.scopes.overlap import StepBudget
     from dibs.domain.scopes.policy import ScopePolicy
     from dibs.storage.transaction import ReadTransaction
 
-
-TAKES = (c.Claim, c.Start, c.Takeover, c.Force, c.Assign, c.Handoff, c.Next)
-"""Commands after which a task may have a new holder."""
-
-STARTS = (c.Claim, c.Start, c.Takeover, c.Force, c.Next)
-"""Commands that may begin a stint."""
-
-OF_MANY = (c.Next, c.Reset, c.Sweep)
-OF_THE_BOARD = (c.SetClock, c.Pause, c.Resume)
-OF_TIME = (c.AddStint, c.AmendStint, c.ReportUsage, c.Approve, c.Reopen)
-WIDE = (c.Depend, c.Drop, c.Retry, c.Redact)
-"""Commands about one task that also need facts about related tasks."""
+    AnyTaskFacts = TypeVar("AnyTaskFacts", bound=TaskFacts)
+    AnyScopedFacts = TypeVar("AnyScopedFacts", TaskFacts, ResetFacts)
 
 
-class Evidence(Value):
-    """What was inspected before the transaction (processes, worktrees): it may be stale, but not undone."""
-
-    left: LeftoverWork | None = None
-    deaths: Mapping[TaskId, DeathEvidence] = {}
-    living: frozenset[TaskId] = frozenset()
-    lives: Mapping[Process, bool | None] = {}
-    """Whether the processes that the caller's own session stated for the task are alive."""
-
-
-NO_EVIDENCE = Evidence()
-
-
-def facts_for(
-    tx: ReadTransaction,
-    caller: Caller,
-    command: c.Command,
-    settings: Settings,
-    seen: Evidence = NO_EVIDENCE,
-) -> Facts:
-    facts = Facts(
-        caller,
-        settings.rules,
-        tx.board.epoch,
-        left=seen.left,
-        deaths=seen.deaths,
-        living=seen.living,
-        lives=seen.lives,
-    )
-    if isinstance(command, c.TaskCommand) and not isinstance(command, c.AddStint):
-        return facts_for_task(tx, facts, command)
-    if isinstance(command, c.Add):
-        return facts_for_add(tx, facts, command, settings.key_prefix)
-    if isinstance(command, c.Intake):
-        from dibs.board.facts.intake import facts_for_intake
-
-        return facts_for_intake(tx, facts, command, settings.key_prefix)
-    if isinstance(command, c.Sync):
-        from dibs.board.facts.sync import facts_for_sync
-
-        return facts_for_sync(tx, facts, command, settings)
-    if isinstance(command, c.SetActor):
-        own = folded_name(command.actor) == folded_name(caller.actor.name)
-        return facts.but(receiver=caller.actor if own else tx.actor_named(command.actor))
-    if isinstance(command, OF_THE_BOARD):
-        return facts
-    if isinstance(command, OF_MANY):
-        from dibs.board.facts.queue import facts_for_many
-
-        return facts_for_many(tx, facts, command)
-    assert isinstance(command, OF_TIME), command.verb
-    from dibs.board.facts.stints import facts_for_time
-
-    return facts_for_time(tx, facts, command)
-
-
-def facts_for_task(tx: ReadTransaction, facts: Facts, command: c.TaskCommand) -> Facts:
-    task = found(tx, command.task)
+def load_task(tx: ReadTransaction, basis: Facts, evidence: Evidence) -> TaskFacts:
+    command = basis.command
+    assert isinstance(command, c.TaskCommand), command.verb
     if isinstance(command, c.Block) and command.on:
         check_cause(tx, command.on)
-    facts = facts_of_task(tx, facts, task, command)
-    if isinstance(command, WIDE):
-        from dibs.board.facts.queue import widened
-
-        return widened(tx, facts, task, command)
-    return facts
+    return facts_of_task(tx, basis, found(tx, command.task), evidence)
 
 
 def found(tx: ReadTransaction, key: TaskKey) -> Task:
@@ -116,41 +51,65 @@ def found(tx: ReadTransaction, key: TaskKey) -> Task:
     return task
 
 
-def facts_of_task(tx: ReadTransaction, facts: Facts, task: Task, command: c.Command) -> Facts:
-    caller, lease = facts.caller, task.lease
+def facts_of_task(tx: ReadTransaction, basis: Facts, task: Task, evidence: Evidence) -> TaskFacts:
+    """The facts about one task; those of a `ClaimFacts` too if the command may begin a stint."""
+    caller, command = basis.caller, basis.command
     to: str = getattr(command, "to", "")
-    facts = facts.but(
+    former = former_lease(tx, task, caller)
+    kind = ClaimFacts if command.spec.starts else TaskFacts
+    facts = basis.but(actors=actors_named(tx, task)).widened(
+        kind,
         task=task,
-        actors=actors_named(tx, task),
         receiver=tx.actor_named(to) if to else None,
-        former=former_lease(tx, task, caller),
+        former=former,
+        since=since(tx, task, former) if former and is_repeated(command, former) else (),
+        idle=is_idle(task.lease, tx.now, basis.rules) and is_watched(tx, task),
+        causes={one.key: one.state for one in tx.dependencies(task.id)} if task.waits_on else {},
+        left=evidence.left,
+        deaths=evidence.deaths,
     )
-    former = facts.former
-    if former is not None and command.verb in c.IDEMPOTENT_VERBS and former.cause == command.verb:
-        entries = tx.events_of(task.id)
-        since = tuple(entry.event for entry in entries if entry.seq >= former.seq)
-        facts = facts.but(since=since)
-    if is_idle(lease, tx.now, facts.rules):
-        facts = facts.but(idle=is_watched(tx, task))
-    if caller.actor.is_human and isinstance(command, STARTS):
+    if isinstance(facts, ClaimFacts):
+        facts = with_claim(tx, facts, evidence)
+    return with_rivals_of_scope(tx, facts)
+
+
+def is_repeated(command: c.Command, former: EndedLease) -> bool:
+    return command.spec.idempotent and former.cause == command.verb
+
+
+def since(tx: ReadTransaction, task: Task, former: EndedLease) -> tuple[Event, ...]:
+    """The event that ended a lease, and all later ones."""
+    return tuple(entry.event for entry in tx.events_of(task.id) if entry.seq >= former.seq)
+
+
+def with_claim(tx: ReadTransaction, facts: ClaimFacts, evidence: Evidence) -> ClaimFacts:
+    """Adds what matters to whoever may begin a stint."""
+    caller, task = facts.caller, facts.task
+    facts = facts.but(lives=evidence.lives)
+    if caller.actor.is_human:
         facts = facts.but(working=tuple(tx.tasks_worked_on_by(caller.actor.id)))
-    if isinstance(command, STARTS) and may_have_processes(task, caller):
+    if may_have_processes(task, caller):
         kept = tx.processes_behind(task.id, caller.actor.id, caller.holding_session)
         facts = facts.but(processes=tuple(kept))
-    if task.waits_on:
-        facts = facts.but(causes={one.key: one.state for one in tx.dependencies(task.id)})
-    if lease is None and task.token.number and isinstance(command, TAKES):
+    if task.lease is None and task.token.number:
         facts = with_swept_lease(tx, task, facts)
-    scope = task.scope + getattr(command, "add", ())
-    if scope and asks_for_scope(tx, facts, task, command):
-        actor = (facts.receiver or caller.actor).id
-        session = None if facts.receiver else caller.holding_session
-        if lease is not None and isinstance(command, c.Scope):
-            actor, session = lease.actor, lease.session  # whoever asks, it is the holder's scope
-        ground = facts.rules.ground
-        rivals = rivals_of(tx, ground, tx.held_scopes(), task.id, scope, actor, session)
-        return with_rivals(tx, facts, rivals)
     return facts
+
+
+def with_rivals_of_scope(tx: ReadTransaction, facts: AnyTaskFacts) -> AnyTaskFacts:
+    """Adds who blocks the scope of the task, if the command needs it to be free."""
+    caller, command, task = facts.caller, facts.command, facts.task
+    scope = task.scope + getattr(command, "add", ())
+    if not scope or not asks_for_scope(tx, facts, task, command):
+        return facts
+    actor = facts.subject.id
+    session = None if facts.receiver else caller.holding_session
+    if task.lease is not None and isinstance(command, c.Scope):
+        actor, session = task.lease.actor, task.lease.session  # whoever asks, it is the holder's
+    ground = facts.rules.ground
+    rivals = rivals_of(tx, ground, tx.held_scopes(), task.id, scope, actor, session)
+    scoped: AnyTaskFacts = with_rivals(tx, facts, rivals)  # type: ignore[assignment]
+    return scoped
 
 
 def may_have_processes(task: Task, caller: Caller) -> bool:
@@ -180,7 +139,7 @@ def asks_for_scope(tx: ReadTransaction, facts: Facts, task: Task, command: c.Com
     if lease is not None and own and not isinstance(command, c.Handoff):
         return not (lease.live(tx.now) and lease.bound) or bool(getattr(command, "add", ()))
     more = isinstance(command, c.Scope) and lease is not None and lease.live(tx.now)
-    return more or isinstance(command, TAKES)
+    return more or command.spec.takes
 
 
 def rivals_of(
@@ -219,7 +178,9 @@ def rivals_of(
     return (*certain, *(one.but(doubt=doubts[one.scope]) for one in rivals if one.scope in doubts))
 
 
-def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[ScopeReservation, ...]) -> Facts:
+def with_rivals(
+    tx: ReadTransaction, facts: AnyScopedFacts, rivals: tuple[ScopeReservation, ...]
+) -> AnyScopedFacts:
     named = {rival.actor: tx.actor(rival.actor) for rival in rivals}
     facts = facts.but(actors={**facts.actors, **named})
     warns = facts.rules.ground.conflict == WARN
@@ -229,13 +190,17 @@ def with_rivals(tx: ReadTransaction, facts: Facts, rivals: tuple[ScopeReservatio
 # Former holders.
 
 
-def with_swept_lease(tx: ReadTransaction, task: Task, facts: Facts) -> Facts:
+def with_swept_lease(tx: ReadTransaction, task: Task, facts: ClaimFacts) -> ClaimFacts:
     """Adds the lease that a sweep ended, if nobody has held the task since: it says where the work is."""
     last = tx.last_ended_lease(task.id)
     if last is None or last.cause not in SWEPT or last.session is None:
         return facts
-    seen = facts.left
-    left = seen if seen is not None and seen.token == last.token else LeftoverWork(last.token)
+    inspected = facts.left
+    left = (
+        inspected
+        if inspected is not None and inspected.token == last.token
+        else LeftoverWork(last.token)
+    )
     swept = Ending(
         token=last.token,
         actor=last.actor,
@@ -267,43 +232,6 @@ def check_cause(tx: ReadTransaction, on: str) -> None:
         raise refused(
             "bad_argument", f"{on} is neither a task nor an actor: what does it wait for?"
         )
-
-
-def facts_for_add(tx: ReadTransaction, facts: Facts, command: c.Add, prefix: str) -> Facts:
-    if command.after:
-        from dibs.board.facts.queue import causes_of
-
-        causes = causes_of(tx, command.after)
-        facts = facts.but(on=tuple(causes), causes={key: one.state for key, one in causes.items()})
-    known = of_request(tx, command)
-    if known is not None:
-        return facts.but(task=known, first=first_digest(tx, known))
-    if command.key is not None:
-        taken = tx.task(command.key) is not None
-        return facts.but(fresh_uid=fresh_uid(), key_is_taken=taken)
-    return facts.but(fresh_uid=fresh_uid(), fresh_key=fresh_key(tx, prefix))
-
-
-def of_request(tx: ReadTransaction, ask: c.Add) -> Task | None:
-    """The task that a request already has, whatever its state."""
-    if ask.channel is None:
-        return None
-    found = (tx.task_of_origin(ask.channel, ref) for ref in ask.refs)
-    return next((task for task in found if task is not None), None)
-
-
-def first_digest(tx: ReadTransaction, task: Task) -> str:
-    """The digest of the payload with which the request first arrived."""
-    digest: str = getattr(tx.first_event(task.id), "digest", "")
-    return digest
-
-
-def fresh_key(tx: ReadTransaction, prefix: str) -> TaskKey:
-    """The next number that was never issued nor used by an imported key."""
-    number = tx.board.keys + 1
-    while tx.task(TaskKey(f"{prefix}-{number}")) is not None:
-        number += 1
-    return TaskKey(f"{prefix}-{number}")
 
 
 def fresh_uid() -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from os.path import abspath, basename, join
 
-from dibs.board.backends import copier
 from dibs.board.epochs import BATCH, RESTORE, begin_epoch
+from dibs.board.locate import copier
 from dibs.board.transfer.move import (
     TransferReport,
     authorise,

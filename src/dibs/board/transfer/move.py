@@ -12,16 +12,17 @@ import os
 import shutil
 from os.path import abspath, exists, join, samefile
 
-from dibs.board.backends import copier, is_folder, store_at_address, store_to
-from dibs.board.callers import caller_of, register
+from dibs.board.callers import caller_of
 from dibs.board.epochs import RESTORE, begin_epoch
+from dibs.board.execute import register
+from dibs.board.facts import facts_for
+from dibs.board.locate import copier, is_folder, store_at_address, store_to
 from dibs.board.retry import ReadableBoard
 from dibs.board.transfer.scratch import new_file, scratch_directory
 from dibs.board.verify import verified
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import decide
+from dibs.domain.decide import decide
 from dibs.domain.events import board as board_events
-from dibs.domain.facts import Facts
 from dibs.domain.instants import Duration
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from dibs.domain.model import Caller
     from dibs.storage.copy import Snapshot
     from dibs.storage.postgres.store import PostgresStore
+    from dibs.storage.rows import BoardRow
     from dibs.storage.store import Store
-    from dibs.storage.transaction import BoardRow, ReadTransaction, WriteTransaction
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
     Progress = Callable[[int, int], None]
 
@@ -64,13 +66,6 @@ class TransferReport(Value):
 
 def transfer_report(board: BoardRow, source: str, target: str, rows: int = 0) -> TransferReport:
     return TransferReport(board.uid, source, target, rows, board.seq, board.tasks)
-
-
-def scrub(board: Board) -> tuple[str, ...]:
-    """Overwrites what the store still has of removed data; returns warnings about what it could not reach."""
-    store = board.store
-    left = copier(store).scrub(store) if isinstance(store, SqliteStore) else ""
-    return (left,) if left else ()
 
 
 # Moving.
@@ -163,7 +158,7 @@ def counted(progress: Progress | None, total: int) -> Callable[[int], None] | No
 def authorise(tx: ReadTransaction, board: Board, who: Identity, command: c.Command) -> Caller:
     """The caller, if it may do this to the board; else raises `Refused`."""
     caller, _ = caller_of(tx, who, board.settings)
-    decision = decide(Facts(caller, board.settings.rules, tx.board.epoch), command, tx.now)
+    decision = decide(facts_for(tx, caller, command, board.settings))
     if decision.refusal is not None:
         raise Refused(decision.refusal)
     return caller

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from errno import ENOSPC
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-PREFIX = "dibs-passing-"
+PREFIX = "dibs-scratch-"
 
-PART = ".dibs-"
-"""The name prefix of a temporary file that is renamed when it is complete."""
+PART, PART_END = ".dibs-", ".part"
+"""Prefix and suffix of the name of a file that is not complete yet."""
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def scratch_directory() -> Iterator[str]:
     """A private scratch directory. A killed process leaves it behind with the
     board's data: later ones remove it.
     """
-    remove_left_behind()
+    remove_left_behind(tempfile.gettempdir(), PREFIX)
     folder, lock = make_locked()
     try:
         yield folder
@@ -51,22 +52,27 @@ def make_locked() -> tuple[str, int]:
         os.close(lock)
 
 
-def remove_left_behind() -> None:
-    """Removes our own scratch directories that no process uses."""
+def remove_left_behind(folder: str, prefix: str, suffix: str = "") -> None:
+    """Removes our own scratch directories, or partial files, that a killed process left in a folder."""
     left: list[str] = []
-    with suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
-        left = [each.path for each in found if each.name.startswith(PREFIX)]
-    for folder in left:
+    with suppress(OSError), os.scandir(folder) as found:
+        left = [
+            each.path
+            for each in found
+            if each.name.startswith(prefix) and each.name.endswith(suffix)
+        ]
+    for path in left:
         with suppress(OSError):
-            remove_unused(folder)
+            remove_unused(path)
 
 
-def remove_unused(folder: str) -> None:
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+def remove_unused(path: str) -> None:
+    lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         flock(lock, LOCK_EX | LOCK_NB)
-        if os.fstat(lock).st_uid == os.geteuid():
-            shutil.rmtree(folder)
+        there = os.fstat(lock)
+        if there.st_uid == os.geteuid():
+            (shutil.rmtree if stat.S_ISDIR(there.st_mode) else os.remove)(path)
     finally:
         os.close(lock)
 
@@ -78,7 +84,8 @@ def remove_unused(folder: str) -> None:
 def new_file(path: str, what: str) -> Iterator[IO[bytes]]:
     """Creates a file at `path`, readable only by its owner, complete and synced; on error there is no file.
 
-    It is written under a new, unguessable name in the same folder: no prepared link is followed.
+    It is written under a new, unguessable name in the same folder: no prepared link is followed. A killed
+    process leaves it behind: the next one that creates a file in that folder removes it.
     """
     path = abspath(path)
     if lexists(path):
@@ -86,19 +93,31 @@ def new_file(path: str, what: str) -> Iterator[IO[bytes]]:
     if not isdir(dirname(path)):
         raise bad_argument(f"there is no folder {dirname(path)}")
     part = ""
+    remove_left_behind(dirname(path), PART, PART_END)
     try:
-        descriptor, part = tempfile.mkstemp(prefix=PART, suffix=".part", dir=dirname(path))
+        descriptor, part = locked_part(dirname(path))
         with open(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(descriptor)
-        publish(part, path, what)
+            publish(part, path, what)
     except OSError as error:
         raise written_badly(path, error) from None
     finally:
         if part:
             with suppress(FileNotFoundError):
                 os.remove(part)
+
+
+def locked_part(folder: str) -> tuple[int, str]:
+    """A new file whose lock shows that it is in use; created again if it was removed before it was locked."""
+    while True:
+        descriptor, part = tempfile.mkstemp(prefix=PART, suffix=PART_END, dir=folder)
+        with suppress(OSError):  # where files cannot be locked, nothing is removed either
+            flock(descriptor, LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, part
+        os.close(descriptor)
 
 
 def publish(part: str, path: str, what: str) -> None:

@@ -7,19 +7,19 @@ digest over each of them. Correcting an approved period requires reopening it fi
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Decision
+from dibs.domain.decision import Decision
 from dibs.domain.events.board import Approved, Reopened
-from dibs.domain.facts import Case, Period
+from dibs.domain.facts import ApprovalFacts
 from dibs.domain.instants import Instant, iso
 from dibs.domain.ledger import digest_of
-from dibs.domain.model import Approval
+from dibs.domain.model import Actor, Approval
 from dibs.domain.refusals import Refusal, several, unknown_actor
 from dibs.domain.stints import OPEN, WorkedStint, clipped
 from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 
 class PeriodTotals(Value):
@@ -51,57 +51,47 @@ def period_totals(stints: Iterable[WorkedStint], since: Instant, until: Instant)
 # Decisions.
 
 
-def approve(case: Case, command: c.Approve) -> Decision:
-    refusal = first_of(case)
-    if refusal is not None:
-        return Decision(refusal=refusal)
-    found = period_totals(period(case).stints, command.since, command.until)
+def approve(facts: ApprovalFacts, command: c.Approve) -> Decision:
+    found = period_totals(facts.stints, command.since, command.until)
     approved = Approved(
-        actor=case.subject.id,
+        actor=subject(facts).id,
         since=command.since,
         until=command.until,
         zone=command.zone,
         label=command.label,
         **found.named(),
     )
-    return Decision((approved,))
+    return Decision((approved,), actor=subject(facts))
 
 
-def reopen(case: Case, command: c.Reopen) -> Decision:
-    refusal = first_of(case)
-    if refusal is not None:
-        return Decision(refusal=refusal)
-    approval = exactly(case)
-    assert approval is not None, "asked before"
+def reopen(facts: ApprovalFacts, command: c.Reopen) -> Decision:
+    approval = exactly(facts)
+    assert approval is not None, "otherwise refused before"
     reason = command.reason.strip()
-    return Decision((Reopened(approval.seq, approval.actor, approval.label, reason),))
+    reopened = Reopened(approval.seq, approval.actor, approval.label, reason)
+    return Decision((reopened,), actor=subject(facts))
 
 
-def first_of(case: Case) -> Refusal | None:
-    """The refusal of the first check that fails; `None` if all pass."""
-    return next((no for question in QUESTIONS[case.command.verb] if (no := question(case))), None)
+# Guards.
 
 
-# Checks, each with its refusal.
-
-
-def is_known(case: Case) -> Refusal | None:
+def is_known(facts: ApprovalFacts) -> Refusal | None:
     """The owner of the timesheet is registered."""
-    return None if case.facts.receiver is not None else unknown_actor(period_command(case).actor)
+    return None if facts.receiver is not None else unknown_actor(period_command(facts).actor)
 
 
-def is_anothers(case: Case) -> Refusal | None:
+def is_anothers(facts: ApprovalFacts) -> Refusal | None:
     """The caller does not approve their own hours."""
-    if case.subject.id != case.caller.actor.id:
+    if subject(facts).id != facts.caller.actor.id:
         return None
-    name = case.subject.name
+    name = subject(facts).name
     return Refusal("own_timesheet", f"{name} does not approve the own hours", {"actor": name})
 
 
-def is_over(case: Case) -> Refusal | None:
+def is_over(facts: ApprovalFacts) -> Refusal | None:
     """The period is over, so no new work falls into it."""
-    command = period_command(case)
-    if command.until <= case.now:
+    command = period_command(facts)
+    if command.until <= facts.now:
         return None
     message = f"{command.label} is not over until {iso(command.until)}"
     return Refusal(
@@ -109,12 +99,12 @@ def is_over(case: Case) -> Refusal | None:
     )
 
 
-def has_nothing_open(case: Case) -> Refusal | None:
+def has_nothing_open(facts: ApprovalFacts) -> Refusal | None:
     """No open stint overlaps the period."""
-    open_ = [one.key for one in period(case).stints if one.source == OPEN]
+    open_ = [one.key for one in facts.stints if one.source == OPEN]
     if not open_:
         return None
-    name, label = case.subject.name, period_command(case).label
+    name, label = subject(facts).name, period_command(facts).label
     return Refusal(
         "stint_open",
         f"{name} has an open stint in {label}: on {several(open_)}",
@@ -122,25 +112,25 @@ def has_nothing_open(case: Case) -> Refusal | None:
     )
 
 
-def is_not_approved(case: Case) -> Refusal | None:
+def is_not_approved(facts: ApprovalFacts) -> Refusal | None:
     """No part of the period is approved already."""
-    command = period_command(case)
-    for one in period(case).approved:
+    command = period_command(facts)
+    for one in facts.approved:
         if one.since < command.until and command.since < one.until:
-            return approved_already(one, case.subject.name)
+            return approved_already(one, subject(facts).name)
     return None
 
 
-def is_approved(case: Case) -> Refusal | None:
+def is_approved(facts: ApprovalFacts) -> Refusal | None:
     """Exactly this period is approved."""
-    if exactly(case) is not None:
+    if exactly(facts) is not None:
         return None
-    name, label = case.subject.name, period_command(case).label
-    known = [f"{one.label} ({one.zone})" for one in period(case).approved]
-    said = f"; approved are {', '.join(known)}" if known else ""
+    name, label = subject(facts).name, period_command(facts).label
+    known = [f"{one.label} ({one.zone})" for one in facts.approved]
+    known_ones = f"; approved are {', '.join(known)}" if known else ""
     return Refusal(
         "not_approved",
-        f"{label} of {name} is not approved{said}",
+        f"{label} of {name} is not approved{known_ones}",
         {"actor": name, "period": label, "approved": known},
     )
 
@@ -180,27 +170,17 @@ def spans(stints: Iterable[WorkedStint], one: Approval) -> Iterable[tuple[Instan
 # Accessors.
 
 
-def period_command(case: Case) -> c.Approve | c.Reopen:
-    assert isinstance(case.command, c.Approve | c.Reopen), case.command.verb
-    return case.command
+def period_command(facts: ApprovalFacts) -> c.Approve | c.Reopen:
+    assert isinstance(facts.command, c.Approve | c.Reopen), facts.command.verb
+    return facts.command
 
 
-def period(case: Case) -> Period:
-    found = case.facts.period
-    assert found is not None, "read for every command about a period"
-    return found
+def subject(facts: ApprovalFacts) -> Actor:
+    assert facts.receiver is not None, "an unknown actor was refused before"
+    return facts.receiver
 
 
-def exactly(case: Case) -> Approval | None:
-    command = period_command(case)
+def exactly(facts: ApprovalFacts) -> Approval | None:
+    command = period_command(facts)
     wanted = (command.since, command.until)
-    return next((one for one in period(case).approved if (one.since, one.until) == wanted), None)
-
-
-QUESTIONS: dict[str, tuple[Callable[[Case], Refusal | None], ...]] = {
-    "approve": (is_known, is_anothers, is_over, has_nothing_open, is_not_approved),
-    "reopen": (is_known, is_approved),
-}
-"""Checked in this order, after the guards of the verb."""
-
-ACTS: dict[str, Callable[..., Decision]] = {act.__name__: act for act in (approve, reopen)}
+    return next((one for one in facts.approved if (one.since, one.until) == wanted), None)

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision, open_ones
+from dibs.domain.decide.tasks import open_ones
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
-from dibs.domain.facts import Case
+from dibs.domain.facts import AddFacts, IntakeFacts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dibs.domain.events.tasks import Event
 
 
-def add(case: Case, command: c.Add) -> Decision:
+def add(facts: AddFacts, command: c.Add) -> Decision:
     """A new task; for an origin that is already known, only a receipt on its task."""
-    if case.facts.task is not None:
-        return Decision((received(command, case.facts.first),))
+    if facts.task is not None:
+        return Decision((received(command, facts.first),))
+    key = command.key or facts.fresh_key
+    assert key is not None, "a request without a key gets a fresh one"
     added = e.Added(
-        uid=case.facts.fresh_uid,
-        key=command.key or case.facts.fresh_key,
+        uid=facts.fresh_uid,
+        key=key,
         terms=command.terms,
         scope=command.scope,
         channel=command.channel,
         origin_ask_ref=command.origin_ask_ref,
-        after=case.facts.on,
-        waits_on=open_ones(case, case.facts.on),
+        after=facts.on,
+        waits_on=open_ones(facts.causes, facts.on),
         url=command.url,
         digest=command.digest,
         delivery=command.delivery,
@@ -40,22 +41,19 @@ def received(command: c.Add, first: str) -> e.Received:
     return e.Received(digest=command.digest, delivery=command.delivery, differs=differs)
 
 
-def intake(case: Case, _command: c.Intake) -> Decision:
+def intake(facts: IntakeFacts, _command: c.Intake) -> Decision:
     """One change per origin: a new task if needed, and a receipt for every later delivery."""
     found: dict[int, list[Event]] = {}
-    for place, asked in enumerate(case.facts.asked):
-        ask = asked.ask
-        if asked.before is not None:
-            first = case.facts.asked[asked.before]
-            found[asked.before].append(received(ask, first.first or first.ask.digest))
-        elif asked.task is not None:
-            found[place] = [received(ask, asked.first)]
+    for place, request in enumerate(facts.requests):
+        ask = request.ask
+        if request.before is not None:
+            first = facts.requests[request.before]
+            found[request.before].append(received(ask, first.first or first.ask.digest))
+        elif request.task is not None:
+            found[place] = [received(ask, request.first)]
         else:
             terms, origin = ask.terms, (ask.channel, ask.origin_ask_ref)
-            added = e.Added(asked.uid, asked.key, terms, ask.scope, *origin)
+            added = e.Added(request.uid, request.key, terms, ask.scope, *origin)
             found[place] = [added.but(url=ask.url, digest=ask.digest, delivery=ask.delivery)]
-    changes = (Change(case.facts.asked[place].task, tuple(all_)) for place, all_ in found.items())
+    changes = (Change(facts.requests[place].task, tuple(all_)) for place, all_ in found.items())
     return Decision(others=tuple(changes))
-
-
-ACTS: dict[str, Callable[..., Decision]] = {"add": add, "intake": intake}

@@ -6,44 +6,37 @@ A correction changes an ended stint, never a total. The stint that it replaces s
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.events.stints import StintAdded, StintAmended, UsageReported
 from dibs.domain.evolve import evolve, sign_of_life, stint_until
-from dibs.domain.facts import Case, Stints
+from dibs.domain.facts import ClaimFacts, StintFacts
 from dibs.domain.instants import MINUTE, SECOND, Instant, brief, iso
 from dibs.domain.model import ActorId, EndedStint
 from dibs.domain.refusals import Refusal, bad_argument, unknown_actor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Question = Callable[[Case, EndedStint], Refusal | None]
-
-
 # One stint at a time.
 
 
-def one_at_a_time(case: Case, decision: Decision) -> Decision:
+def one_at_a_time(facts: ClaimFacts, decision: Decision) -> Decision:
     """Stops a person's other open stints when a new one begins; their leases stay."""
-    if decision.refusal is not None or not opens(case, decision):
+    if decision.refusal is not None or not opens(facts, decision):
         return decision
     stops = []
-    for task in case.facts.working:
+    for task in facts.working:
         lease = e.lease_of(task)
-        stint = stint_until(lease, sign_of_life(lease, case.now))
-        if task.id != case.task.id and stint is not None:
+        stint = stint_until(lease, sign_of_life(lease, facts.now))
+        if task.id != facts.task.id and stint is not None:
             stops.append(Change(task, (e.Stopped(stint=stint),)))
     return decision.but(others=(*decision.others, *stops))
 
 
-def opens(case: Case, decision: Decision) -> bool:
+def opens(facts: ClaimFacts, decision: Decision) -> bool:
     """Whether the decision opens a stint."""
-    before = after = case.task
+    before = after = facts.task
     for event in decision.events:
         assert isinstance(event, e.TaskEvent), event.verb
-        after = evolve(after, event, case.now)
+        after = evolve(after, event, facts.now)
     if after.lease is None or after.lease.stint is None:
         return False
     was = before.lease and before.lease.stint
@@ -53,96 +46,107 @@ def opens(case: Case, decision: Decision) -> bool:
 # Corrections.
 
 
-def add_stint(case: Case, command: c.AddStint) -> Decision:
+def add_stint(facts: StintFacts, command: c.AddStint) -> Decision:
     """Adds an untracked period of the caller or of the named actor."""
-    actor = case.facts.receiver
-    if actor is None:
-        return Decision(refusal=unknown_actor(command.actor))
-    new = EndedStint(0, actor.id, command.started, command.ended, StintAdded.source)
+    new = corrected(facts)
     stint = e.Stint(new.started, new.ended)
-    return decide_correction(case, new, StintAdded(actor.id, stint, command.reason.strip()))
+    return Decision((StintAdded(new.actor, stint, command.reason.strip()),))
 
 
-def amend_stint(case: Case, command: c.AmendStint) -> Decision:
+def amend_stint(facts: StintFacts, command: c.AmendStint) -> Decision:
     """Replaces start or end. If both are the same, the stint no longer counts."""
-    old = numbered(case)
-    started = old.started if command.started is None else command.started
-    ended = old.ended if command.ended is None else command.ended
-    new = old.but(started=started, ended=ended, source=StintAmended.source, amends=old.seq)
+    old, new = numbered(facts), corrected(facts)
     amended = StintAmended(
         actor=old.actor,
-        stint=e.Stint(started, ended),
+        stint=e.Stint(new.started, new.ended),
         amends=old.seq,
         reason=command.reason.strip(),
         tokens=old.tokens,
         cost=old.cost,
         spending=old.spending,
     )
-    return decide_correction(case, new, amended)
+    return Decision((amended,))
 
 
-def report_usage(case: Case, command: c.ReportUsage) -> Decision:
+def report_usage(facts: StintFacts, command: c.ReportUsage) -> Decision:
     """Records usage. A second report replaces the first."""
-    old = numbered(case)
+    old = numbered(facts)
     used = UsageReported(old.seq, command.tokens, command.cost, command.spending)
-    return decide_correction(case, old, used)
+    return Decision((used,))
 
 
-def decide_correction(case: Case, new: EndedStint, event: e.Event) -> Decision:
-    """The event, or the refusal of the first check that fails."""
-    for question in QUESTIONS[case.command.verb]:
-        refusal = question(case, new)
-        if refusal is not None:
-            return Decision(refusal=refusal)
-    return Decision((event,))
+def corrected(facts: StintFacts) -> EndedStint:
+    """The stint as it would be after the command."""
+    command = facts.command
+    if isinstance(command, c.AddStint):
+        actor = facts.receiver
+        assert actor is not None, "an unknown actor was refused before"
+        return EndedStint(0, actor.id, command.started, command.ended, StintAdded.source)
+    old = numbered(facts)
+    if not isinstance(command, c.AmendStint):
+        return old
+    started = old.started if command.started is None else command.started
+    ended = old.ended if command.ended is None else command.ended
+    return old.but(started=started, ended=ended, source=StintAmended.source, amends=old.seq)
 
 
-# Checks, each with its refusal.
+# Guards.
 
 
-def is_the_callers(case: Case, stint: EndedStint) -> Refusal | None:
+def actor_is_known(facts: StintFacts) -> Refusal | None:
+    """The actor whose work it was is registered."""
+    known = facts.receiver is not None
+    return None if known else unknown_actor(facts.command.named()["actor"])
+
+
+def is_the_callers(facts: StintFacts) -> Refusal | None:
     """The stint belongs to the caller, or the caller is a person."""
-    if case.caller.is_person or stint.actor == case.caller.actor.id:
+    stint = corrected(facts)
+    if facts.caller.is_person or stint.actor == facts.caller.actor.id:
         return None
-    whose = case.actor(stint.actor).name
+    whose = facts.actor(stint.actor).name
     return Refusal(
         "not_your_stint",
-        f"the stint {stint.seq} on {case.task.key} is {whose}'s",
-        {"stint": stint.seq, "actor": whose, "task": case.task.key},
+        f"the stint {stint.seq} on {facts.task.key} is {whose}'s",
+        {"stint": stint.seq, "actor": whose, "task": facts.task.key},
     )
 
 
-def counts_still(case: Case, stint: EndedStint) -> Refusal | None:
+def counts_still(facts: StintFacts) -> Refusal | None:
     """No amendment has replaced the stint."""
-    by = around(case).replaced_by
+    stint = corrected(facts)
+    by = facts.stints.replaced_by
     number = stint.amends or stint.seq
     if by is None:
         return None
     return Refusal(
         "already_amended",
-        f"the stint {number} on {case.task.key} was amended before: {by} counts in its place",
-        {"stint": number, "replaced_by": by, "task": case.task.key},
+        f"the stint {number} on {facts.task.key} was amended before: {by} counts in its place",
+        {"stint": number, "replaced_by": by, "task": facts.task.key},
     )
 
 
-def is_another(case: Case, new: EndedStint) -> Refusal | None:
+def is_another(facts: StintFacts) -> Refusal | None:
     """The start or the end changes."""
-    old = numbered(case)
+    new = corrected(facts)
+    old = numbered(facts)
     if (old.started, old.ended) != (new.started, new.ended):
         return None
     return bad_argument("the stint stays as it is: say --from or --to with another time").refusal
 
 
-def ends_after_it_starts(_case: Case, new: EndedStint) -> Refusal | None:
+def ends_after_it_starts(facts: StintFacts) -> Refusal | None:
     """The stint does not end before it starts."""
+    new = corrected(facts)
     if new.ended >= new.started:
         return None
     message = f"it would end at {iso(new.ended)}, before it starts ({iso(new.started)})"
     return Refusal("bad_period", message, period_fields(new))
 
 
-def is_not_empty(_case: Case, new: EndedStint) -> Refusal | None:
+def is_not_empty(facts: StintFacts) -> Refusal | None:
     """The stint has a length."""
+    new = corrected(facts)
     if new.ended > new.started:
         return None
     return Refusal(
@@ -150,22 +154,24 @@ def is_not_empty(_case: Case, new: EndedStint) -> Refusal | None:
     )
 
 
-def is_over(case: Case, new: EndedStint) -> Refusal | None:
+def is_over(facts: StintFacts) -> Refusal | None:
     """The stint does not end in the future."""
-    if new.ended <= case.now:
+    new = corrected(facts)
+    if new.ended <= facts.now:
         return None
-    message = f"it would end at {iso(new.ended)}, and it is {iso(case.now)} now"
-    return Refusal("bad_period", message, period_fields(new) | {"now": iso(case.now)})
+    message = f"it would end at {iso(new.ended)}, and it is {iso(facts.now)} now"
+    return Refusal("bad_period", message, period_fields(new) | {"now": iso(facts.now)})
 
 
-def is_of_the_tasks_time(case: Case, new: EndedStint) -> Refusal | None:
+def is_of_the_tasks_time(facts: StintFacts) -> Refusal | None:
     """The stint does not start before its task existed, to the minute, unless the caller backdates it."""
-    old, created = around(case).numbered, case.task.created
+    new = corrected(facts)
+    old, created = facts.stints.numbered, facts.task.created
     first = created - created % MINUTE
     earliest = first if old is None else min(first, old.started)
-    if new.started >= earliest or case.command.named()["backdated"]:
+    if new.started >= earliest or facts.command.named()["backdated"]:
         return None
-    key = case.task.key
+    key = facts.task.key
     message = (
         f"it would start at {iso(new.started)}, before {key} existed ({iso(created)}); if the work is "
         "older than its task, say --backdated"
@@ -175,11 +181,12 @@ def is_of_the_tasks_time(case: Case, new: EndedStint) -> Refusal | None:
     )
 
 
-def is_alone(case: Case, new: EndedStint) -> Refusal | None:
+def is_alone(facts: StintFacts) -> Refusal | None:
     """No other stint of this actor on this task, ended or open, overlaps it."""
+    new = corrected(facts)
     if new.started == new.ended:
         return None
-    for other in (*others(case, new), *running(case, new.actor)):
+    for other in (*others(facts, new), *running(facts, new.actor)):
         if not length(other):
             continue  # amended to zero length: it no longer counts
         if other.started < new.ended and new.started < other.ended:
@@ -187,43 +194,45 @@ def is_alone(case: Case, new: EndedStint) -> Refusal | None:
             until = f" until {iso(other.ended)}" if other.seq else ""
             return Refusal(
                 "stint_overlaps",
-                f"{which} of {case.actor(new.actor).name} on {case.task.key} has a part of this time: "
+                f"{which} of {facts.actor(new.actor).name} on {facts.task.key} has a part of this time: "
                 f"from {iso(other.started)}{until}",
-                period_fields(new) | {"other": other.seq or None, "task": case.task.key},
+                period_fields(new) | {"other": other.seq or None, "task": facts.task.key},
             )
     return None
 
 
-def is_not_approved(case: Case, new: EndedStint) -> Refusal | None:
+def is_not_approved(facts: StintFacts) -> Refusal | None:
     """The change does not touch an approved period."""
+    new = corrected(facts)
     from dibs.domain.decide.approval import approved_already, closed
     from dibs.domain.stints import WorkedStint
 
-    period, old = case.facts.period, around(case).numbered
+    old = facts.stints.numbered
     before, after = (
-        [WorkedStint(one.actor, one.started, one.ended, case.task.key) for one in (some,) if one]
+        [WorkedStint(one.actor, one.started, one.ended, facts.task.key) for one in (some,) if one]
         for some in (old, new)
     )
-    touched = closed(period.approved, before, after) if period else None
-    return approved_already(touched, case.actor(new.actor).name) if touched else None
+    touched = closed(facts.approved, before, after)
+    return approved_already(touched, facts.actor(new.actor).name) if touched else None
 
 
-def is_confirmed(case: Case, new: EndedStint) -> Refusal | None:
+def is_confirmed(facts: StintFacts) -> Refusal | None:
     """The caller has confirmed the change after seeing it."""
-    if case.command.named()["yes"]:
+    new = corrected(facts)
+    if facts.command.named()["yes"]:
         return None
-    old = around(case).numbered
-    kept = sum(length(one) for one in (*others(case, new), *running(case, new.actor)))
-    kept += sum(length(one) for one in around(case).current if one.actor != new.actor)
+    old = facts.stints.numbered
+    kept = sum(length(one) for one in (*others(facts, new), *running(facts, new.actor)))
+    kept += sum(length(one) for one in facts.stints.current if one.actor != new.actor)
     now, was = kept + length(new), kept + (length(old) if old else 0)
-    changed = f"{written(old, case.now)} becomes {written(new, case.now)}" if old else ""
-    name, key = case.actor(new.actor).name, case.task.key
+    changed = f"{written(old, facts.now)} becomes {written(new, facts.now)}" if old else ""
+    name, key = facts.actor(new.actor).name, facts.task.key
     return Refusal(
         "unconfirmed",
-        f"{name} on {key}: {changed or written(new, case.now)}; {key} then adds up to {hours(now)}, "
+        f"{name} on {key}: {changed or written(new, facts.now)}; {key} then adds up to {hours(now)}, "
         f"now {hours(was)}",
         {
-            "command": case.command.typed,
+            "command": facts.command.spec.typed,
             "task": key,
             "actor": name,
             "before": period_fields(old) if old else None,
@@ -237,34 +246,28 @@ def is_confirmed(case: Case, new: EndedStint) -> Refusal | None:
 # Accessors.
 
 
-def around(case: Case) -> Stints:
-    stints = case.facts.stints
-    assert stints is not None, "read for every command about a stint"
-    return stints
-
-
-def numbered(case: Case) -> EndedStint:
+def numbered(facts: StintFacts) -> EndedStint:
     """The stint that the command names."""
-    stint = around(case).numbered
+    stint = facts.stints.numbered
     assert stint is not None, "an unknown number was refused before"
     return stint
 
 
-def others(case: Case, new: EndedStint) -> list[EndedStint]:
+def others(facts: StintFacts, new: EndedStint) -> list[EndedStint]:
     """The actor's other stints on the task that count."""
     return [
         one
-        for one in around(case).current
+        for one in facts.stints.current
         if one.actor == new.actor and (new.amends is None or one.seq != new.amends)
     ]
 
 
-def running(case: Case, actor: ActorId) -> list[EndedStint]:
+def running(facts: StintFacts, actor: ActorId) -> list[EndedStint]:
     """The actor's open stint, counted until now, if there is one."""
-    lease = case.lease
+    lease = facts.task.lease
     if lease is None or lease.stint is None or lease.actor != actor:
         return []
-    return [EndedStint(0, actor, lease.stint, max(lease.stint, case.now), "open")]
+    return [EndedStint(0, actor, lease.stint, max(lease.stint, facts.now), "open")]
 
 
 def length(stint: EndedStint) -> int:
@@ -282,21 +285,3 @@ def written(stint: EndedStint, now: Instant) -> str:
 
 def period_fields(stint: EndedStint) -> dict[str, object]:
     return {"started_at": iso(stint.started), "ended_at": iso(stint.ended)}
-
-
-QUESTIONS: dict[str, tuple[Question, ...]] = {
-    "add_stint": (
-        ends_after_it_starts, is_not_empty, is_over, is_of_the_tasks_time, is_alone, is_not_approved,
-        is_confirmed,
-    ),
-    "amend_stint": (
-        counts_still, is_another, ends_after_it_starts, is_over, is_of_the_tasks_time, is_alone,
-        is_not_approved, is_confirmed,
-    ),
-    "report_usage": (is_the_callers, counts_still),
-}  # fmt: skip
-"""Checked in this order, after the guards of the verb."""
-
-ACTS: dict[str, Callable[..., Decision]] = {
-    act.__name__: act for act in (add_stint, amend_stint, report_usage)
-}

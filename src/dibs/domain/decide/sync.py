@@ -7,42 +7,40 @@ begins one only where the board has lost its own record of it.
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import Change, Decision
+from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
-from dibs.domain.facts import Case, ItemMatch
+from dibs.domain.facts import ItemMatch, SyncFacts
 from dibs.domain.model import COMPLETE, HUMAN, OPEN, ItemSnapshot, Task, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dibs.domain.model import State
 
 
-def sync(case: Case, _command: c.Sync) -> Decision:
+def sync(facts: SyncFacts, _command: c.Sync) -> Decision:
     """Applies the items. Skips tasks that changed after the comparison: the caller compares them again."""
-    matches = (match for match in case.facts.matches if not match.outdated)
-    changes = (taken_in(case, match) for match in matches)
+    matches = (match for match in facts.matches if not match.outdated)
+    changes = (taken_in(facts, match) for match in matches)
     return Decision(others=tuple(change for change in changes if change.events))
 
 
-def taken_in(case: Case, match: ItemMatch) -> Change:
+def taken_in(facts: SyncFacts, match: ItemMatch) -> Change:
     """A new task, or the changes of a known one."""
     listed, task = match.listed, match.task
     if task is not None:
-        return Change(task, (*changed(match, task), *brought_back(case, match, task)))
+        return Change(task, (*changed(match, task), *brought_back(facts, match, task)))
     terms = Terms(listed.title, listed.priority, constraints=listed.constraints or ())
     added = e.Added(
         uid=match.uid,
         key=match.key,
-        terms=terms.but(max_attempts=case.facts.rules.max_attempts),
+        terms=terms.but(max_attempts=facts.rules.max_attempts),
         scope=listed.scope or (),
         channel=listed.channel,
         origin_ask_ref=listed.ref,
         item=listed.item,
     )
-    fresh = added.task(match.id, case.caller.actor.id, case.now)
-    return Change(None, (added, *changed(match, fresh), *brought_back(case, match, fresh)))
+    fresh = added.task(match.id, facts.caller.actor.id, facts.now)
+    return Change(None, (added, *changed(match, fresh), *brought_back(facts, match, fresh)))
 
 
 def changed(match: ItemMatch, task: Task) -> tuple[e.TaskEvent, ...]:
@@ -51,11 +49,11 @@ def changed(match: ItemMatch, task: Task) -> tuple[e.TaskEvent, ...]:
     if listed.constraints is not None:
         terms = terms.but(constraints=listed.constraints)
     scope = task.scope if listed.scope is None else listed.scope
-    said: tuple[Terms, tuple[str, ...], ItemSnapshot | None] = (terms, scope, listed.item)
+    content: tuple[Terms, tuple[str, ...], ItemSnapshot | None] = (terms, scope, listed.item)
     state = new_state(match, task)
     events: tuple[e.TaskEvent, ...] = ()
-    if state is not None or listed.note or said != (task.terms, task.scope, task.item):
-        events = (e.Synced(*said, state=state, note=listed.note),)
+    if state is not None or listed.note or content != (task.terms, task.scope, task.item):
+        events = (e.Synced(*content, state=state, note=listed.note),)
     return events + waits(match)
 
 
@@ -77,12 +75,12 @@ def waits(match: ItemMatch) -> tuple[e.TaskEvent, ...]:
     return (e.Depended(on=on, not_on=not_on, waits_on=open_ones),)
 
 
-def brought_back(case: Case, match: ItemMatch, task: Task) -> tuple[e.TaskEvent, ...]:
+def brought_back(facts: SyncFacts, match: ItemMatch, task: Task) -> tuple[e.TaskEvent, ...]:
     """Restores a lease that only the file records, for the same holder; or adopts who works by the file."""
-    stated, holder, rules = match.listed.lease, match.holder, case.facts.rules
+    stated, holder, rules = match.listed.lease, match.holder, facts.rules
     if stated is None or holder is None or not is_free(task, match):
         return ()
-    token = task.token.next_in(case.facts.epoch)
+    token = task.token.next_in(facts.epoch)
     ttl = stated.ttl or (rules.ttl_human if stated.kind == HUMAN else rules.ttl_agent)
     if stated.token is None:
         item = match.listed.item
@@ -98,6 +96,3 @@ def brought_back(case: Case, match: ItemMatch, task: Task) -> tuple[e.TaskEvent,
 
 def is_free(task: Task, match: ItemMatch) -> bool:
     return task.lease is None and (new_state(match, task) or task.state) == OPEN
-
-
-ACTS: dict[str, Callable[..., Decision]] = {"sync": sync}

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from dibs.domain.model import State
 
 
+USAGE = "usage_reported"
+"""The verb of a report of usage: stores and folds know it without loading the events of stints."""
+
+
 class Stint(Value):
     """One unbroken period of work that has ended."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dibs.domain.events.base import Event
 from dibs.domain.instants import Duration, Instant
-from dibs.domain.model import ActorId, Task
+from dibs.domain.model import Actor, ActorId, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,3 +92,10 @@ BOARD_EVENTS: tuple[type[Event], ...] = (
     ActorRegistered, ActorChanged, ClockSet, Paused, Unpaused, Approved, Reopened,
     EpochRaised,
 )  # fmt: skip
+
+
+def registration(actor: Actor) -> tuple[Event, ...]:
+    """The events of a new actor."""
+    registered = ActorRegistered(id=actor.id, name=actor.name, kind=actor.kind, tier=actor.tier)
+    more = (ActorChanged(**actor.named(), aliases=()),) if actor.capabilities else ()
+    return (registered, *more)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.domain.events.base import Stint, TaskEvent
-from dibs.domain.ledger import USAGE
+from dibs.domain.events.base import USAGE, Stint, TaskEvent
 from dibs.domain.model import ActorId, Task
 
 TYPE_CHECKING = False

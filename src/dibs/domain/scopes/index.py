@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dibs.domain.model import AREA
 from dibs.domain.scopes.overlap import (
     StepBudget,
     TooManySteps,
@@ -11,7 +12,6 @@ from dibs.domain.scopes.overlap import (
     lies_in,
     names_of,
 )
-from dibs.domain.scopes.policy import AREA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

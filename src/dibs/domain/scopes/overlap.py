@@ -24,7 +24,7 @@ has a step limit (`Work`): steps are counted, not timed, so that the result is d
 
 from __future__ import annotations
 
-from dibs.domain.scopes.policy import AREA
+from dibs.domain.model import AREA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dibs.domain.model import AREA
 from dibs.domain.values import Value
 
 TYPE_CHECKING = False
@@ -9,9 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dibs.domain.scopes.overlap import StepBudget
-
-AREA = "@"
-"""The prefix of an area's name in a scope."""
 
 BLOCK, WARN, OFF = "block", "warn", "off"
 CONFLICTS = (BLOCK, WARN, OFF)

@@ -29,6 +29,7 @@ from dibs.domain.scopes.index import ScopeIndex
 from dibs.domain.scopes.overlap import TooManySteps
 from dibs.domain.scopes.policy import ALLOW, OFF, WARN
 from dibs.domain.values import Value
+from dibs.domain.verbs import ended_by
 from dibs.git_runner import git, line
 from dibs.integrations.git.changes import RAW, GitQueryFailed, moved_to
 from dibs.integrations.git.trailers import KEY, TOKEN
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from dibs.domain.scopes.access import Verdict
     from dibs.domain.scopes.overlap import StepBudget
     from dibs.storage.transaction import ReadTransaction
-
-ENDED_BY_HOLDER = ("complete", "submit", "fail", "release", "block")
-"""Verbs by which a holder ends its own lease: its commits until then count."""
 
 SHALLOW_MAX = 64 << 20
 """Limit on the file `shallow` of a shallow clone, in bytes."""
@@ -412,7 +410,7 @@ def ended_by_another(tx: ReadTransaction, task: Task) -> str:
     if task.lease is not None:
         return ""
     last = tx.last_ended_lease(task.id)
-    if last is not None and last.token == task.token and last.cause in ENDED_BY_HOLDER:
+    if last is not None and last.token == task.token and ended_by(last.cause).ends_own:
         return ""
     return f"ended ({last.cause})" if last is not None else "ended"
 

@@ -196,23 +196,26 @@ class Hooks:
         """Handles session start, session end and signs of life."""
         who = self.who(event)
         if event.means == START:
+            from dibs.board.execute import changeable
             from dibs.integrations.harness.sessions import start
 
             assert self._place is not None, "there is a board"
-            text = start(board.whole(), self._place, event, who, self.environment)
+            text = start(changeable(board), self._place, event, who, self.environment)
             return session_context(self.harness, event.event, text)
         if who is not None and event.means == END:
+            from dibs.board.execute import changeable
             from dibs.integrations.harness.sessions import end
 
-            end(board.whole(), event, who, self.environment)
+            end(changeable(board), event, who, self.environment)
         elif who is not None:
             from dibs.board.renewal import held_by, renew
 
             renew(board, who, held_by(board, who))
             if event.means == STOP:
+                from dibs.board.execute import changeable
                 from dibs.integrations.harness.sessions import record_background_work
 
-                record_background_work(board.whole(), event, who)
+                record_background_work(changeable(board), event, who)
         return None
 
     def who(self, event: HookEvent) -> Identity | None:

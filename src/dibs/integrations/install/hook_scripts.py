@@ -75,7 +75,7 @@ INPUT = """
 FENCED = """
 fenced=${DIBS_URL-}
 [ ! -e "$board/on-server" ] || fenced=1
-if [ -r "$board/settings.toml" ]; then
+if [ -f "$board/settings.toml" ] && [ -r "$board/settings.toml" ]; then
   while IFS= read -r line || [ -n "$line" ]; do
     case $line in *fence_refs*true*) fenced=1 ;; esac
   done < "$board/settings.toml"

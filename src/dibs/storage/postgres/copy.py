@@ -13,13 +13,8 @@ from dibs.storage.copy import KEYS, REPLACED_SUFFIX, TABLES, RowDigest, contents
 from dibs.storage.dialect import SCHEMA
 from dibs.storage.postgres.store import PostgresStore
 from dibs.storage.postgres.transaction import active_board, board_and_clock, replicated_commit
-from dibs.storage.transaction import (
-    ARRIVING,
-    ReadTransaction,
-    WriteTransaction,
-    is_elsewhere,
-    move_token_hash,
-)
+from dibs.storage.rows import ARRIVING, is_elsewhere, move_token_hash
+from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +59,7 @@ class Rows:
 
     def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         columns = columns_of(self._connection, table)
-        asked = sql.SQL(
+        statement = sql.SQL(
             "DECLARE {} NO SCROLL CURSOR FOR SELECT {} FROM {} WHERE board = {} ORDER BY {}"
         ).format(
             sql.Identifier(f"rows of {table}"),
@@ -73,7 +68,7 @@ class Rows:
             sql.Literal(self._number),
             sql.SQL(KEYS[table]),
         )
-        self._connection.execute(asked)
+        self._connection.execute(statement)
         return columns, self._fetched(sql.Identifier(f"rows of {table}"))
 
     def _fetched(self, cursor: sql.Identifier) -> Iterator[tuple[Any, ...]]:
@@ -84,8 +79,8 @@ class Rows:
         self._connection.execute(sql.SQL("CLOSE {}").format(cursor))
 
     def count(self) -> int:
-        asked = sql.SQL("SELECT count(*) FROM {} WHERE board = %s")
-        tables = (asked.format(sql.Identifier(SCHEMA, table)) for table in TABLES)
+        statement = sql.SQL("SELECT count(*) FROM {} WHERE board = %s")
+        tables = (statement.format(sql.Identifier(SCHEMA, table)) for table in TABLES)
         return sum(
             self._connection.execute(each, (self._number,)).fetchall()[0][0] for each in tables
         )
@@ -123,11 +118,11 @@ class ServerSnapshot(Rows):
 
 def columns_of(connection: Connection, table: str) -> tuple[str, ...]:
     """All columns that are written, without the first (the board's number)."""
-    asked = (
+    statement = (
         "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 1 "
         "AND NOT attisdropped ORDER BY attnum"
     )
-    return tuple(name for (name,) in connection.execute(asked, (f"{SCHEMA}.{table}",)))
+    return tuple(name for (name,) in connection.execute(statement, (f"{SCHEMA}.{table}",)))
 
 
 @contextmanager
@@ -160,7 +155,7 @@ def locked_snapshot(store: PostgresStore) -> Iterator[tuple[ServerSnapshot, Writ
     with guard, store.connect() as connection, replicated_commit(store, connection):
         connection.execute("BEGIN")
         link = PlainLink(store, connection, number)
-        link.ask("take_turn", wait=store.patience(), idle=IDLE)
+        link.ask("lock_board", wait=store.patience(), idle=IDLE)
         seen = ServerSnapshot(store, connection, number, changes=True)
         place = ("moved_to", "arriving", "ticket")
         here = {name: getattr(seen.board, name) for name in place}
@@ -188,7 +183,7 @@ def receive(
     ):
         settings = _make_room(store, connection, source.board.uid, replace=replace)
         [(number,)] = connection.execute("SELECT coalesce(max(board), 0) + 1 FROM dibs.board")
-        reckoning = RowDigest(progress)
+        digest = RowDigest(progress)
         for table in TABLES:
             columns, rows = source.rows(table)
             into = sql.SQL("COPY {} ({}) FROM STDIN").format(
@@ -196,10 +191,12 @@ def receive(
                 sql.SQL(", ").join(map(sql.Identifier, ("board", *columns))),
             )
             with connection.cursor().copy(into) as copy:
-                for row in reckoning.watch(rows):
+                for row in digest.watch(rows):
                     copy.write_row((number, *row))
-        if contents_of(Rows(connection, number)) != reckoning.contents:
-            raise errors.storage_failed(store.where, "what was stored is not what was sent")
+        if contents_of(Rows(connection, number)) != digest.contents:
+            raise errors.storage_failed(
+                store.where, "the stored rows differ from the rows that were sent"
+            )
         link = PlainLink(store, connection, number)
         home = {"uid": source.board.uid, "name": store.address.board}
         connection.execute(store.queries["add_home"], home)
@@ -209,7 +206,7 @@ def receive(
         finish(WriteTransaction(link, board, Instant(store.instant(stamp)), skewed=False))
     store.close()
     store.number = 0
-    return reckoning.contents
+    return digest.contents
 
 
 def _make_room(store: PostgresStore, connection: Connection, uid: str, *, replace: bool) -> str:
@@ -284,7 +281,7 @@ def wait_until_durable(store: PostgresStore) -> None:
         connection.transaction(),
     ):
         link = PlainLink(store, connection, number)
-        link.ask("take_turn", wait=store.patience(), idle=IDLE)
+        link.ask("lock_board", wait=store.patience(), idle=IDLE)
         link.change("touch_board", {})
 
 
@@ -305,7 +302,7 @@ def _put_aside(
 
     Renames it only if the new board needs its name.
     """
-    PlainLink(store, connection, number).ask("take_turn", wait=store.patience(), idle=IDLE)
+    PlainLink(store, connection, number).ask("lock_board", wait=store.patience(), idle=IDLE)
     aside = f"{REPLACED_SUFFIX}{number}"
     connection.execute(
         "UPDATE dibs.board SET uid = %s, arriving = 0 WHERE board = %s", (uid + aside, number)

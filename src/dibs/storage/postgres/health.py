@@ -53,19 +53,19 @@ def replication(
 
 def standbys_found(standbys: list[Any], names: str, commit: str) -> Finding:
     """The state of the standbys; `names` and `commit` say which ones a commit waits for, and whether."""
-    told = ", ".join(
+    listed = ", ".join(
         f"{name} {state or 'hidden'} {sync or ''}".strip() for name, state, sync in standbys
     )
     waited = sum(sync in ("sync", "quorum") for _, _, sync in standbys)
     # Hidden from roles without the right to see it.
     if any(state is None for _, state, _ in standbys):
-        return check("standbys", told, fine=bool(waited), level="note")
+        return check("standbys", listed, fine=bool(waited), level="note")
     if names and commit not in ("off", "local") and waited < wanted(names):
-        hangs = f"every change hangs until '{names}' is there ({NAMES})"
-        return Finding("standbys", f"{told or 'none'}: {hangs}", "wrong")
+        hangs = f"every change hangs until '{names}' connects ({NAMES})"
+        return Finding("standbys", f"{listed or 'none'}: {hangs}", "wrong")
     return check(
         "standbys",
-        told or "none: a claim survives the loss of power, not of this server",
+        listed or "none: a claim survives a power failure, but not the loss of this server",
         fine=bool(waited),
         level="wrong" if names else "note",
     )
@@ -105,7 +105,7 @@ def encryption(connection: psycopg.Connection[Any]) -> Finding:
 def tls(mode: str, secured: str) -> Finding:
     if mode == "verify-full":
         return Finding("sslmode", f"{mode}; {secured}")
-    why = "somebody between could pose as the server: sslmode=verify-full"
+    why = "a machine in the middle could pose as the server: use sslmode=verify-full"
     return Finding("sslmode", f"{mode}; {secured}; {why}", "note")
 
 

@@ -19,18 +19,44 @@ from psycopg.adapt import Transformer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
     from psycopg.abc import RV, PQGen
     from psycopg.pq.abc import PGresult
 
+    from dibs.storage.address import Address
+
     Params = dict[str, Any]
     Rows = list[tuple[Any, ...]]
+
+    class Server(Protocol):
+        """The part of a `PostgresStore` that its transactions and notifications use."""
+
+        where: str
+        address: Address
+        number: int
+        queries: dict[str, str]
+        wait: float
+        lock_wait: float
+        last_notify: float
+
+        def borrow(self) -> ServerConnection: ...
+
+        def give_back(self, connection: ServerConnection) -> None: ...
+
+        def patience(self) -> str: ...
+
+        def blocker(self) -> tuple[str, int, str, str, int | None] | None: ...
+
+        def instant(self, stamp: int) -> int: ...
+
+        def actors_at(self, head: str) -> dict[Any, Any]: ...
+
 
 RESPONSE_TIMEOUT = 30.0
 """Response timeout, in addition to a lock wait; a stopped server would never respond."""
 
-TIMED_OUT = "it keeps silent"
+TIMED_OUT = "timed out"
 
 NEVER = float("-inf")
 
@@ -66,7 +92,7 @@ class ServerConnection(psycopg.Connection["tuple[Any, ...]"]):
         """On the `time.monotonic()` clock: stop waiting for the server after it."""
         self.listens = False
         """Whether it is subscribed to change notifications."""
-        self.heard = NEVER
+        self.last_notified = NEVER
         """When the last notification arrived, on this machine's clock."""
         self.encoding = self.info.encoding
         self.rows = Transformer(self)
@@ -75,18 +101,18 @@ class ServerConnection(psycopg.Connection["tuple[Any, ...]"]):
 
     def wait(self, gen: PQGen[RV], *args: Any, **named: Any) -> RV:
         """Waits as the driver does, with a timeout."""
-        return super().wait(self._given_up(gen), *args, **named)
+        return super().wait(self._with_timeout(gen), *args, **named)
 
-    def _given_up(self, gen: PQGen[RV]) -> PQGen[RV]:
+    def _with_timeout(self, gen: PQGen[RV]) -> PQGen[RV]:
         """Wraps the driver's generator: raises when nothing arrived within the timeout."""
-        heard = time.monotonic()
+        last_data = time.monotonic()
         try:
             wanted = next(gen)
             while True:
                 ready = yield wanted
                 if ready:
-                    heard = time.monotonic()
-                elif time.monotonic() > min(heard + self.silence, self.deadline):
+                    last_data = time.monotonic()
+                elif time.monotonic() > min(last_data + self.silence, self.deadline):
                     self.close()
                     raise psycopg.OperationalError(TIMED_OUT)
                 wanted = gen.send(ready)
@@ -142,11 +168,11 @@ class Pipeline:
         self._patience = (wait + (RESPONSE_TIMEOUT if silence is None else silence)) * 1000
         self._rows = session.rows
         self._awaited: deque[PendingResult] = deque()
-        self._unasked = False
+        self._unsynced = False
         """Whether statements were queued after the last sync."""
         self._wire.enter_pipeline_mode()
 
-    def say(self, text: str, params: Params | None = None) -> PendingResult:
+    def queue(self, text: str, params: Params | None = None) -> PendingResult:
         """Queues a statement without sending it. Its errors are raised with its own or a later result."""
         name, statement, (names,) = protocol(text)
         return self._queue(name, statement, [params[each] for each in names] if params else [])
@@ -173,15 +199,15 @@ class Pipeline:
             self._wire.send_query_params(statement, texts)
         answer = PendingResult()
         self._awaited.append(answer)
-        self._unasked = True
+        self._unsynced = True
         return answer
 
-    def hear(self, answer: PendingResult) -> Rows:
+    def result(self, answer: PendingResult) -> Rows:
         """The rows of a result. Raises the error of any earlier statement.
 
         Sends a sync, not a flush: then the server knows that it waits for us, and its idle timeout applies.
         """
-        if self._unasked:
+        if self._unsynced:
             self._sync()
         while answer.result is None:
             self._next()
@@ -193,7 +219,7 @@ class Pipeline:
         Nothing is sent after that: a pooler that saw the end of the transaction would lend another session
         for it.
         """
-        last = self.say(text, params)
+        last = self.queue(text, params)
         self._sync()
         problem = None
         while self._awaited:
@@ -209,7 +235,7 @@ class Pipeline:
         return self._rows_of(last)
 
     def _rows_of(self, answer: PendingResult) -> Rows:
-        assert answer.result is not None, "heard before"
+        assert answer.result is not None, "received before"
         self._rows.set_pgresult(answer.result)
         return self._rows.load_rows(0, answer.result.ntuples, tuple)
 
@@ -236,7 +262,7 @@ class Pipeline:
     def _sync(self) -> None:
         self._wire.pipeline_sync()
         self._awaited.append(PendingResult())
-        self._unasked = False
+        self._unsynced = False
         while self._wire.flush():
             ready = select.poll()
             ready.register(self._wire.socket, select.POLLIN | select.POLLOUT)

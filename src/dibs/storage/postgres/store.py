@@ -21,7 +21,7 @@ from dibs.machine import Machine, this_machine
 from dibs.storage import dialect, queries
 from dibs.storage import errors as faults
 from dibs.storage.address import Address
-from dibs.storage.postgres import notifications as hints
+from dibs.storage.postgres import notifications
 from dibs.storage.postgres.pipeline import NEVER, Pipeline, ServerConnection
 from dibs.storage.postgres.transaction import (
     PostgresErrorMap,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 5.0
 """How long a writer waits for the board's lock, and a command for an unreachable server."""
 
-TO_LOOK = 0.5
+TO_FIND_BLOCKER = 0.5
 """Seconds of a deadline reserved for finding out who holds the lock."""
 
 SLICE = 0.5
@@ -89,7 +89,7 @@ class PostgresStore:
         self.number = 0
         """The board's number in this database; 0 until it is looked up."""
         self.settings = ""
-        self.hinted = NEVER
+        self.last_notify = NEVER
         """When we last sent a notification."""
         self._pooled = pool
         self._opening = threading.Lock()
@@ -130,7 +130,7 @@ class PostgresStore:
 
     def migrate(self, connection: psycopg.Connection[Any]) -> None:
         """Runs the missing migrations in the caller's transaction, one process at a time."""
-        from dibs.storage.definitions import definition
+        from dibs.storage.dialect import definition
 
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
@@ -180,7 +180,7 @@ class PostgresStore:
 
     def check_contents(self, connection: psycopg.Connection[Any]) -> int:
         """The schema version; refuses a schema that contains objects not created by dibs."""
-        from dibs.storage.definitions import definition, made_by
+        from dibs.storage.dialect import definition, made_by
 
         [(known, made)] = connection.execute(self.queries["schema"])
         self.check_schema(known, made)
@@ -254,11 +254,11 @@ class PostgresStore:
     def _find(self, connection: ServerConnection) -> None:
         """Looks up the board's number and settings once per connection; refuses an unusable board."""
         name = {"name": self.address.board, "pid": connection.info.backend_pid}
-        line = Pipeline(connection, self.wait)
-        line.say(self.queries["begin_reading"], {"wait": self.patience()})
-        line.say(self.queries["check_tables"], {"tables": TABLES})
+        pipeline = Pipeline(connection, self.wait)
+        pipeline.queue(self.queries["begin_reading"], {"wait": self.patience()})
+        pipeline.queue(self.queries["check_tables"], {"tables": TABLES})
         try:
-            [found] = line.end(self.queries["find_board"], name)
+            [found] = pipeline.end(self.queries["find_board"], name)
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise faults.no_board(self.where) from None
         version, made, number, self.settings, own = found
@@ -340,7 +340,7 @@ class PostgresStore:
 
     def patience(self) -> str:
         """The lock timeout in milliseconds; a deadline leaves time to find out who holds the lock."""
-        self.lock_wait = max(0.1, min(self.wait, self.left - TO_LOOK))
+        self.lock_wait = max(0.1, min(self.wait, self.left - TO_FIND_BLOCKER))
         return str(int(self.lock_wait * 1000))
 
     def blocker(self) -> tuple[str, int, str, str, int | None] | None:
@@ -363,9 +363,9 @@ class PostgresStore:
         with self.guarded():
             connection = self.borrow()
             try:
-                line = Pipeline(connection, self.wait)
-                line.say(self.queries["begin_reading"], {"wait": self.patience()})
-                [found] = line.end(self.queries["look_at_board"], {"board": self.number})
+                pipeline = Pipeline(connection, self.wait)
+                pipeline.queue(self.queries["begin_reading"], {"wait": self.patience()})
+                [found] = pipeline.end(self.queries["look_at_board"], {"board": self.number})
             finally:
                 self.give_back(connection)
         return active_board(self, board_and_clock(self, found)[0]).seq
@@ -375,7 +375,7 @@ class PostgresStore:
         session, rest = self._connection, min(seconds, SLICE)
         try:
             if session is not None and session.own:
-                hints.wait(self, session, rest)
+                notifications.wait(self, session, rest)
             else:
                 time.sleep(rest)
         except psycopg.Error:
@@ -386,7 +386,7 @@ class PostgresStore:
         session = self._connection
         if session is not None and session.listens:
             try:
-                hints.end(self, session)
+                notifications.end(self, session)
             except psycopg.Error:
                 self._drop()
 
@@ -400,7 +400,7 @@ class PostgresStore:
             self._actors = (head, {})
         return self._actors[1]
 
-    def set_clock(self, transaction: WriteTransaction) -> Duration:  # noqa: ARG002
+    def set_clock(self, transaction: WriteTransaction, by: Duration) -> None:  # noqa: ARG002
         raise faults.servers_clock(self.where)
 
     def health(self) -> tuple[Finding, ...]:

@@ -16,21 +16,20 @@ from dibs.domain.model import folded_key
 from dibs.domain.refusals import unreadable
 from dibs.storage import errors
 from dibs.storage.copy import REPLACED_SUFFIX, id_of
-from dibs.storage.postgres import notifications as hints
+from dibs.storage.postgres import notifications
 from dibs.storage.postgres.pipeline import NOT_PREPARED, STALE, PendingResult, Pipeline
 from dibs.storage.queries import FINGERPRINTS, NEWEST
-from dibs.storage.transaction import BoardRow, ReadTransaction, WriteTransaction
+from dibs.storage.rows import BoardRow
+from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
     from typing import Any
 
     from dibs.domain.model import TaskKey
     from dibs.domain.refusals import Refused
-    from dibs.storage.postgres.pipeline import Params, ServerConnection
-    from dibs.storage.postgres.store import PostgresStore
+    from dibs.storage.postgres.pipeline import Params, Server, ServerConnection
     from dibs.storage.store import Question
 
 
@@ -53,19 +52,14 @@ BATCH_MAX = 8
 class PostgresErrorMap:
     """Maps errors of the server and the network to refusals."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: Server) -> None:
         self._store = store
         self.committing = False
 
     def __enter__(self) -> Any:
         return None
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, psycopg.Error):
             raise refusal_of_error(error, self._store, self.committing) from error
 
@@ -76,35 +70,30 @@ class ReadContext(PostgresErrorMap):
     begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     changes = False
 
-    def __init__(self, store: PostgresStore, ahead: tuple[Question, ...] = ()) -> None:
+    def __init__(self, store: Server, ahead: tuple[Question, ...] = ()) -> None:
         super().__init__(store)
         self._session: ServerConnection | None = None
-        self._line: Pipeline | None = None
-        self._questions = ahead
+        self._pipeline: Pipeline | None = None
+        self._first_queries = ahead
         self._ahead: dict[str, tuple[Params, PendingResult]] = {}
         self._changes: list[tuple[str, Params]] = []
         """Changes that are not queued yet."""
-        self._unsure = False
-        self._turn: PendingResult | None = None
+        self._unreplicated = False
+        self._lock: PendingResult | None = None
         """The pending result of the statement that takes the board's lock."""
 
     def __enter__(self) -> ReadTransaction:
         try:
             self._session = self._store.borrow()
             self._session.add_notice_handler(self._notice)
-            self._line = Pipeline(self._session, self._store.wait)
-            self._line.say(self.begin)
+            self._pipeline = Pipeline(self._session, self._store.wait)
+            self._pipeline.queue(self.begin)
             return self._open()
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self._end(error)
         except psycopg.Error as cut:
@@ -112,7 +101,7 @@ class ReadContext(PostgresErrorMap):
         super().__exit__(kind, error, trace)
 
     def _open(self) -> ReadTransaction:
-        self._say("begin_reading", {"wait": self._store.patience()})
+        self._queue("begin_reading", {"wait": self._store.patience()})
         board, now = self._board()
         return ReadTransaction(self, board, now, skewed=False)
 
@@ -125,77 +114,79 @@ class ReadContext(PostgresErrorMap):
         board = active_board(self._store, board, changes=self.changes)
         return board, Instant(max(self._store.instant(stamp), board.floor))
 
-    def _say(self, query: str, params: Params) -> PendingResult:
-        assert self._line is not None, "inside a transaction"
-        return self._line.say(self._store.queries[query], params)
+    def _queue(self, query: str, params: Params) -> PendingResult:
+        assert self._pipeline is not None, "inside a transaction"
+        return self._pipeline.queue(self._store.queries[query], params)
 
     def ask(self, query: str, **params: Any) -> list[Any]:
-        assert self._line is not None, "inside a transaction"
+        assert self._pipeline is not None, "inside a transaction"
         params["board"] = self._store.number
-        asked, answer = self._ahead.pop(query, (None, None))
-        if answer is None or asked != params:
-            self._say_changes(self._line)
-            answer = self._say(query, params)
-        return self._line.hear(answer)
+        sent, pending = self._ahead.pop(query, (None, None))
+        if pending is None or sent != params:
+            self._queue_changes(self._pipeline)
+            pending = self._queue(query, params)
+        return self._pipeline.result(pending)
 
     def stream(self, query: str, **params: Any) -> Iterator[Any]:
         """Fetches by a server-side cursor: a plain query would load the whole result into memory first."""
-        assert self._line is not None, "inside a transaction"
+        assert self._pipeline is not None, "inside a transaction"
         params["board"] = self._store.number
-        self._line.say(f"DECLARE {query} NO SCROLL CURSOR FOR {self._store.queries[query]}", params)
-        while page := self._line.hear(self._line.say(f"FETCH {PAGE} FROM {query}")):
+        self._pipeline.queue(
+            f"DECLARE {query} NO SCROLL CURSOR FOR {self._store.queries[query]}", params
+        )
+        while page := self._pipeline.result(self._pipeline.queue(f"FETCH {PAGE} FROM {query}")):
             yield from page
-        self._line.say(f"CLOSE {query}")
+        self._pipeline.queue(f"CLOSE {query}")
 
     def change(self, query: str, params: Params) -> None:
         """Queues a change. Its error comes with the next result, at the latest the commit's."""
-        assert self._line is not None, "inside a transaction"
+        assert self._pipeline is not None, "inside a transaction"
         self._ahead.clear()
         params["board"] = self._store.number
         if query not in ADDS and query not in SAVES:
-            self._say_changes(self._line)
-            self._say(query, params)
+            self._queue_changes(self._pipeline)
+            self._queue(query, params)
             return
         before = self._changes
         if len(before) == BATCH_MAX or (
             query in SAVES and may_touch_same_row(query, params, before)
         ):
-            self._say_changes(self._line)
+            self._queue_changes(self._pipeline)
         self._changes.append((query, params))
 
-    def _say_changes(self, line: Pipeline) -> None:
+    def _queue_changes(self, pipeline: Pipeline) -> None:
         if self._changes:
             queries = self._store.queries
-            line.queue_batch([(queries[query], params) for query, params in self._changes])
+            pipeline.queue_batch([(queries[query], params) for query, params in self._changes])
             self._changes = []
 
     def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
         if self.committing and was_not_replicated(notice):
-            self._unsure = True
+            self._unreplicated = True
 
     def _end(self, error: BaseException | None) -> None:
         session, self._session = self._session, None
-        line, self._line = self._line, None
+        pipeline, self._pipeline = self._pipeline, None
         if session is None:
             return
         try:
-            if line is None or not isinstance(error, Exception | None):
+            if pipeline is None or not isinstance(error, Exception | None):
                 session.close()  # rolls back what was not committed
             elif error is None:
-                self._commit(line)
-                if self._turn is not None and not line.hear(self._turn)[0][-1]:
-                    hints.notify_listeners(self._store, session)
+                self._commit(pipeline)
+                if self._lock is not None and not pipeline.result(self._lock)[0][-1]:
+                    notifications.notify_listeners(self._store, session)
             else:
                 with suppress(psycopg.Error):
-                    line.end("ROLLBACK")
+                    pipeline.end("ROLLBACK")
         finally:
             session.remove_notice_handler(self._notice)
             self._store.give_back(session)
 
-    def _commit(self, line: Pipeline) -> None:
+    def _commit(self, pipeline: Pipeline) -> None:
         """Ignores errors: everything was read already."""
         with suppress(psycopg.Error):
-            line.end("COMMIT")
+            pipeline.end("COMMIT")
 
 
 class WriteContext(ReadContext):
@@ -210,37 +201,37 @@ class WriteContext(ReadContext):
         return transaction
 
     def _open(self) -> WriteTransaction:
-        self._turn = self._take("take_turn")
-        self._look()
-        for query, params in self._questions:
-            self._expect(query, params)
+        self._lock = self._lock_board("lock_board")
+        self._read_board()
+        for query, params in self._first_queries:
+            self._prefetch(query, params)
         return self._transaction()
 
-    def _commit(self, line: Pipeline) -> None:
-        self._say_changes(line)
+    def _commit(self, pipeline: Pipeline) -> None:
+        self._queue_changes(pipeline)
         self.committing = True
-        line.end("COMMIT")
-        if self._unsure:
+        pipeline.end("COMMIT")
+        if self._unreplicated:
             raise errors.not_replicated(self._store.where)
 
-    def _take(self, turn: str) -> PendingResult:
+    def _lock_board(self, lock_query: str) -> PendingResult:
         """Takes the board's lock; refuses after a timeout."""
         limits = {"wait": self._store.patience(), "idle": IDLE}
-        return self._say(turn, {"board": self._store.number, **limits})
+        return self._queue(lock_query, {"board": self._store.number, **limits})
 
-    def _look(self) -> None:
+    def _read_board(self) -> None:
         """Reads board and clock after all locks; also the server's identity, if it may have changed."""
         assert self._session is not None, "inside a transaction"
-        self._expect("look_at_board", {})
+        self._prefetch("look_at_board", {})
         if not self._session.own:
             self._session.home = None
         if self._session.home is None:
-            self._expect("server", {})
+            self._prefetch("server", {})
 
-    def _expect(self, query: str, params: Params, by: str = "") -> None:
+    def _prefetch(self, query: str, params: Params, by: str = "") -> None:
         """Prefetches a query, perhaps by another one (`by`); `ask` uses the result when it comes to it."""
-        asked = {**params, "board": self._store.number}
-        self._ahead[query] = asked, self._say(by or query, asked)
+        sent = {**params, "board": self._store.number}
+        self._ahead[query] = sent, self._queue(by or query, sent)
 
     def _transaction(self) -> WriteTransaction:
         session = self._session
@@ -263,14 +254,14 @@ class WriteContext(ReadContext):
 class RenewalContext(WriteContext):
     """Takes the board's lock shared, then the task's row: renewals run in parallel, but not with a claim."""
 
-    def __init__(self, store: PostgresStore, task: TaskKey) -> None:
+    def __init__(self, store: Server, task: TaskKey) -> None:
         super().__init__(store)
         self._task = task
 
     def _open(self) -> WriteTransaction:
-        self._take("share_turn")
-        self._expect("task_by_key", {"folded": folded_key(self._task)}, by="lock_task")
-        self._look()
+        self._lock_board("lock_board_shared")
+        self._prefetch("task_by_key", {"folded": folded_key(self._task)}, by="lock_task")
+        self._read_board()
         return self._transaction()
 
 
@@ -280,7 +271,7 @@ def was_not_replicated(notice: psycopg.errors.Diagnostic) -> bool:
 
 
 @contextmanager
-def replicated_commit(store: PostgresStore, connection: psycopg.Connection[Any]) -> Iterator[None]:
+def replicated_commit(store: Server, connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Refuses unreplicated commits outside a `WriteContext`, as that does."""
     warned: list[bool] = []
     connection.add_notice_handler(lambda notice: warned.append(was_not_replicated(notice)))
@@ -289,14 +280,14 @@ def replicated_commit(store: PostgresStore, connection: psycopg.Connection[Any])
         raise errors.not_replicated(store.where)
 
 
-def board_and_clock(store: PostgresStore, row: tuple[Any, ...]) -> tuple[BoardRow, int]:
+def board_and_clock(store: Server, row: tuple[Any, ...]) -> tuple[BoardRow, int]:
     """The board and the clock from a row of `look_at_board`; refuses a newer schema."""
     *fields, version, stamp = row
     errors.too_new(store.where, version)
     return BoardRow(*fields), stamp
 
 
-def active_board(store: PostgresStore, board: BoardRow, *, changes: bool = False) -> BoardRow:
+def active_board(store: Server, board: BoardRow, *, changes: bool = False) -> BoardRow:
     """The board, unless it moved away. A replaced board can be read under its own name, not changed."""
     aside = f"{REPLACED_SUFFIX}{store.number}"
     if not (board.uid.endswith(aside) and store.address.board.endswith(aside)):
@@ -309,13 +300,13 @@ def active_board(store: PostgresStore, board: BoardRow, *, changes: bool = False
 
 def may_touch_same_row(query: str, params: Params, before: list[tuple[str, Params]]) -> bool:
     """Whether a change may touch the same row as an earlier one. No task depends on itself."""
-    told = dict(before)
-    if query in told:
+    changes = dict(before)
+    if query in changes:
         return True
-    told[query] = params
-    if not told.keys() >= {"save_task", "settle_dependants"}:
+    changes[query] = params
+    if not changes.keys() >= {"save_task", "settle_dependants"}:
         return False
-    return bool(told["save_task"]["id"] != told["settle_dependants"]["task"])
+    return bool(changes["save_task"]["id"] != changes["settle_dependants"]["task"])
 
 
 def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> str:
@@ -325,14 +316,14 @@ def new_home(system: str, timeline: str, system_now: str, timeline_now: str) -> 
     return "promotion" if timeline != timeline_now else ""
 
 
-def refusal_of_error(error: psycopg.Error, store: PostgresStore, committing: bool) -> Refused:
+def refusal_of_error(error: psycopg.Error, store: Server, committing: bool) -> Refused:
     """Maps an error of the server or the network to a refusal."""
     where = store.where
     state = error.sqlstate or ""
     detail = str(error).strip().partition("\n")[0]
     if isinstance(error, psycopg.ProgrammingError) and not state:
         return errors.bad_address(where)  # the driver's message may contain a password
-    if not state and any(sign in detail for sign in NOT_LET_IN):
+    if not state and any(sign in detail for sign in LOGIN_ERRORS):
         return errors.login_failed(where, store.address.user, detail, before=store.number != 0)
     if "statement pooling mode" in detail:
         return errors.statement_pooler(where)
@@ -342,13 +333,13 @@ def refusal_of_error(error: psycopg.Error, store: PostgresStore, committing: boo
         return BY_STATE[state](where, detail)
     if state == "22P02" and (found := _FOREIGN.search(detail)):
         return errors.foreign_schema(where, found[1])
-    if state in (*NOTHING_DONE, "25P04") or state[:2] in ("08", "53", "57") or not state:
-        unknown = committing and state not in NOTHING_DONE
+    if state in (*NOT_COMMITTED, "25P04") or state[:2] in ("08", "53", "57") or not state:
+        unknown = committing and state not in NOT_COMMITTED
         return errors.unreachable(where, detail, unknown=unknown, how=failure_kind(state, detail))
     return errors.storage_failed(where, detail)
 
 
-def busy(store: PostgresStore) -> Refused:
+def busy(store: Server) -> Refused:
     """Lock timeout: names the blocker, if it can still be found."""
     waited = round(store.lock_wait, 1)
     found = None
@@ -357,8 +348,8 @@ def busy(store: PostgresStore) -> Refused:
     if found is None:
         return errors.busy(store.where, "another session of the server", waited, "a lock")
     lock, pid, role, program, since = found
-    begun = "" if since is None else f", since {iso(Instant(since))}"
-    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{begun})"
+    started = "" if since is None else f", since {iso(Instant(since))}"
+    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{started})"
     return errors.busy(store.where, who, waited, lock)
 
 
@@ -376,18 +367,18 @@ BY_STATE: dict[str, Callable[[str, str], Refused]] = {
 def failure_kind(state: str, detail: str) -> str:
     """Whether the server is unreachable, or rejected the request for now."""
     if state == "25006" or "session is read-only" in detail:
-        return "takes no changes"
-    return "said no" if state or "FATAL:" in detail else "does not answer"
+        return "is read-only"
+    return "rejected the request" if state or "FATAL:" in detail else "is unreachable"
 
 
 _FOREIGN = re.compile('"dibs: (.*)"')
 """The error message of `check_owners`."""
 
-NOT_LET_IN = (
+LOGIN_ERRORS = (
     "authentication failed", "no password supplied", "does not exist", "no pg_hba.conf entry",
     "definition of service", "is not permitted to log in", "does not support SSL",
     "certificate verify failed", "server certificate for",
 )  # fmt: skip
 """Messages of permanent connection failures, which have no SQLSTATE."""
 
-NOTHING_DONE = ("40001", "40P01", "25006", "25P03", "57014", STALE, *NOT_PREPARED)
+NOT_COMMITTED = ("40001", "40P01", "25006", "25P03", "57014", STALE, *NOT_PREPARED)

@@ -20,5 +20,5 @@ GRANT UPDATE (tokens, cost, spending) ON dibs.stint TO {role};
 GRANT UPDATE (text) ON dibs.note TO {role};
 GRANT UPDATE (reopened) ON dibs.approval TO {role};
 GRANT UPDATE (system, timeline) ON dibs.home TO {role};
-GRANT DELETE ON dibs.actor_name, dibs.dependency, dibs.request, dibs.refusal TO {role};
+GRANT DELETE ON dibs.actor_name, dibs.dependency, dibs.lease_process, dibs.request, dibs.refusal TO {role};
 GRANT EXECUTE ON FUNCTION dibs.arrive TO {role};

@@ -1,4 +1,4 @@
--- What PostgreSQL is asked in a way of its own.
+-- Queries that differ on PostgreSQL.
 
 -- part: stamp
 (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -141,7 +141,7 @@ FROM board
 INSERT INTO home (board, name, settings, system, timeline)
 SELECT board, :name, '', {server} FROM board WHERE uid = :uid
 
--- `pid`: as the connection was told at its start. If it is another one, there is a pooler in between. If
+-- `pid`: the backend's, as the connection got it at its start. If it is another one, there is a pooler in between. If
 -- not, the session is our own: it will keep our statements, and should not plan each of them five times.
 -- A plan is kept while its tables grow: one that was made for an empty table should not read a full one whole.
 -- name: find_board
@@ -155,24 +155,23 @@ FROM ({schema}) AS schema LEFT JOIN home ON home.name = :name
 SELECT home.name, board.uid, board.tasks, board.seq, board.moved_to, board.arriving
 FROM home JOIN board ON board.board = home.board ORDER BY home.name
 
--- Differs because a server has many writers at once. A lock of its own, not that of a row: who waits
--- for it is served in turn, so that renewals, which share it, cannot keep a writer waiting for ever.
--- What is asked after it sees what was done before, and the time after the wait. `idle`: how long the lock is
--- kept for a client that says nothing. That a commit did not wait
--- for its standby is told by a warning, which nobody may have switched off. All are settings of this
--- transaction alone. `nobody`: whether nobody waits for changes of the board, who would like a hint.
--- name: take_turn
+-- Differs because a server has many writers at once. An advisory lock, not a row lock: it is granted in the
+-- order of the requests, so that renewals, which share it, cannot starve a writer. Later queries of the
+-- transaction see all earlier changes, and the time after the wait. `idle`: how long an idle client may hold
+-- the lock. The server reports a commit that did not wait for its standby only by a warning, so warnings are
+-- enabled. All settings are local to this transaction. `nobody`: whether nobody listens for notifications.
+-- name: lock_board
 SELECT {limits}, pg_advisory_xact_lock({lock}, :board::int),
     pg_try_advisory_xact_lock({listeners}, :board::int) AS nobody
 
--- name: share_turn
+-- name: lock_board_shared
 SELECT {limits}, pg_advisory_xact_lock_shared({lock}, :board::int)
 
 -- Which server it was, and how often it had been promoted, when the epoch was last raised; and now.
 -- name: server
 SELECT system, timeline, {server} FROM home WHERE board = :board
 
--- Differs because renewals go side by side: each locks its task, while it shares the board's turn.
+-- Differs because renewals go side by side: each locks its task, while it shares the board's lock.
 -- name: lock_task
 WITH locked AS
     (SELECT * FROM task WHERE board = :board AND lower(key) = :folded FOR NO KEY UPDATE)
@@ -181,22 +180,22 @@ SELECT {task} FROM locked
 -- name: clock
 SELECT {stamp}
 
--- Differs because a server can tell who waits that there is something to look at. Whoever listens has a lock
--- that all listeners share, for as long as its connection lives; a change that meets it is hinted at, after it.
+-- Differs because a server can notify waiting clients of a change. All listeners share a lock for as long as
+-- their connections live; a writer that finds it taken sends a notification after its commit.
 -- name: begin_to_listen
 SELECT pg_try_advisory_lock_shared({listeners}, :board::int)
 
--- name: listen_no_more
+-- name: unlisten
 SELECT pg_advisory_unlock_shared({listeners}, :board::int)
 
--- name: hint
+-- name: notify
 SELECT pg_notify('dibs_' || :board, '')
 
 -- Differs because a change may be known here and not yet to a standby: after this, the commit waits.
 -- name: touch_board
 UPDATE board SET floor = floor WHERE board = :board
 
--- Differs because a role that uses boards may say that one has arrived, and only if it knows the word.
+-- Differs because a role that uses boards may activate a moved copy only with its move token.
 -- name: arrive
 SELECT dibs.arrive(:uid, :word)
 

@@ -1,10 +1,10 @@
--- Every question that is asked of a board, by name. `{name}` stands for a part below.
+-- Every query on a board, by name. `{name}` is replaced by a part below.
 
 -- part: board
 uid, created, epoch, floor, seq, actors, tasks, keys, head, events, moved_to, arriving, paused_by,
 paused_why, ticket
 
--- All columns in the order of the table: then a row is sent as it lies.
+-- All columns in the order of the table: then a row is sent as it is stored.
 -- part: task
 board, id, uid, key, created, updated, creator, title, priority, audience, tier, capabilities,
 constraints, max_attempts, not_before, billable, charge_code, scope, channel, origin_ask_ref, state,
@@ -39,6 +39,10 @@ CASE WHEN
     state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL
     AND coalesce(item_gate, '') = '' AND coalesce(item_locked, '') = ''
 THEN 1 ELSE 0 END = 1
+
+-- What can be offered now: the one definition of readiness, for `next`, `why`, `status`, `wait` and `list --ready`.
+-- part: ready_now
+{ready} AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
 
 -- part: not_amended
 NOT IN (SELECT amends FROM stint WHERE board = :board AND amends IS NOT NULL)
@@ -219,7 +223,7 @@ SET updated = :updated, state = :state, token_epoch = :token_epoch,
 WHERE board = :board AND id = :id
 
 -- name: save_item
-UPDATE task SET item_said = :said, item_gate = :gate, item_locked = :locked
+UPDATE task SET item_said = :text, item_gate = :gate, item_locked = :locked
 WHERE board = :board AND id = :id
 
 -- What seldom changes, after `save_task`.
@@ -235,16 +239,17 @@ WHERE board = :board AND id = :id
 
 -- name: ready_for
 SELECT priority, id, key, capabilities, scope FROM task
-WHERE board = :board AND {ready} AND (priority, id) > (:priority, :id)
+WHERE board = :board AND {ready_now} AND (priority, id) > (:priority, :id)
 AND tier <= :tier AND audience IN ('any', :kind)
-AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
 ORDER BY priority, id LIMIT :limit
 
 -- name: tasks_ready
 SELECT {task} FROM task
-WHERE board = :board AND {ready}
-AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
+WHERE board = :board AND {ready_now}
 ORDER BY priority, id LIMIT :limit
+
+-- name: is_ready
+SELECT 1 FROM task WHERE board = :board AND id = :id AND {ready_now}
 
 -- name: tasks_assigned_to
 SELECT {task} FROM task WHERE board = :board AND assignee = :actor ORDER BY priority, id LIMIT :limit
@@ -272,7 +277,7 @@ SELECT seq, paths, actor, until FROM allowance WHERE board = :board AND task = :
 -- name: count_held_by
 SELECT count(*) FROM task WHERE board = :board AND holder = :actor AND session IS NOT NULL
 
--- The process that stands behind the lease itself counts, else that of its session.
+-- The process tied to the lease itself counts, else that of its session.
 -- name: leases_with_process
 SELECT task.id, task.token_epoch, task.token_number, task.renewed, actor.kind,
     coalesce(behind.boot, session.boot), coalesce(behind.namespace, session.namespace),
@@ -328,6 +333,12 @@ AND pid = :pid AND pid_started = :pid_started
 UPDATE lease_process SET over = 1
 WHERE board = :board AND task = :task AND token_epoch = :token_epoch AND token_number = :token_number
 AND pid = :pid AND pid_started = :pid_started
+
+-- name: prune_lease_processes
+DELETE FROM lease_process WHERE board = :board AND EXISTS (
+    SELECT 1 FROM ended_lease AS ended WHERE ended.board = lease_process.board
+    AND ended.task = lease_process.task AND ended.token_epoch = lease_process.token_epoch
+    AND ended.token_number = lease_process.token_number AND ended.ended < :before)
 
 -- name: tasks_expired
 SELECT {task} FROM task WHERE board = :board AND holder IS NOT NULL AND expires < :now
@@ -437,7 +448,7 @@ UPDATE approval SET reopened = :reopened WHERE board = :board AND seq = :seq
 SELECT seq, actor, since, until, zone, label, stints, effort, working, digest, reopened FROM approval
 WHERE board = :board AND actor = coalesce(:actor, actor) ORDER BY seq
 
--- What is to be said of a stint aside of its time stands in one text; of most there is nothing to say.
+-- Source and usage of a stint are one text; most stints have none.
 -- name: stints
 SELECT actor, started, ended,
     CASE WHEN source = 'claim' AND tokens IS NULL AND cost IS NULL AND spending = '' THEN NULL
@@ -447,7 +458,7 @@ FROM ({stints}) AS stints
 WHERE ended >= :since AND actor = coalesce(:actor, actor)
 ORDER BY actor, started
 
--- The same, each with its task, in the order of the fields of `Worked`: the scope stands for its area.
+-- The same, each with its task, in the order of the fields of `WorkedStint`; the scope gives its area.
 -- name: stints_and_tasks
 SELECT actor, started, ended, task.key, task.scope, task.charge_code, task.billable, source, tokens, cost, spending, seq,
     cause, task.title

@@ -1,4 +1,4 @@
--- What SQLite is asked in a way of its own.
+-- Queries that differ on SQLite.
 
 -- Differs because a file holds one board, which needs no name; PostgreSQL holds many.
 -- name: add_board

@@ -50,8 +50,8 @@ def is_of_this_boot(machine: Machine, anchor: Anchor, floor: Instant) -> bool:
     boot = machine.boot()
     if is_certain(boot) and is_certain(anchor.boot):
         return anchor.boot == boot
-    told = anchor.anchor + machine.boottime() - anchor.boottime
-    return floor <= told and (machine.knows_boottime() or told <= machine.wall() + MINUTE)
+    shown = anchor.anchor + machine.boottime() - anchor.boottime
+    return floor <= shown and (machine.knows_boottime() or shown <= machine.wall() + MINUTE)
 
 
 def new_anchor(machine: Machine, boot: str, boottime: int, floor: Instant) -> Anchor:
@@ -61,5 +61,5 @@ def new_anchor(machine: Machine, boot: str, boottime: int, floor: Instant) -> An
 
 
 def wall_clock_anchor(machine: Machine) -> Anchor:
-    """A new anchor at the wall clock, trusted because a person said so."""
+    """A new anchor at the wall clock, trusted because a person confirmed it."""
     return Anchor(machine.boot(), machine.wall(), machine.boottime(), skewed=False)

@@ -13,16 +13,11 @@ from dibs.domain.instants import Instant
 from dibs.domain.refusals import Refused
 from dibs.storage import errors
 from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
+from dibs.storage.rows import BoardRow, is_elsewhere, move_token_hash
 from dibs.storage.sqlite.clock import read_clock, wall_clock_anchor
 from dibs.storage.sqlite.store import BOARD, UNSAFE_FILE_SYSTEMS, SqliteErrorMap, SqliteStore
 from dibs.storage.sqlite.write_lock import acquire_write_lock
-from dibs.storage.transaction import (
-    BoardRow,
-    ReadTransaction,
-    WriteTransaction,
-    is_elsewhere,
-    move_token_hash,
-)
+from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,12 +48,12 @@ class FileSnapshot:
     def rows(self, table: str) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         found = self._connection.execute(f"PRAGMA table_info({table})")
         columns = tuple(row[1] for row in found)[1:]
-        asked = f"SELECT {', '.join(columns)} FROM {table} ORDER BY {KEYS[table]}"  # noqa: S608
-        return columns, iter(self._connection.execute(asked))
+        statement = f"SELECT {', '.join(columns)} FROM {table} ORDER BY {KEYS[table]}"  # noqa: S608
+        return columns, iter(self._connection.execute(statement))
 
     def count(self) -> int:
         one = (f"SELECT count(*) FROM {table}" for table in TABLES)  # noqa: S608
-        return sum(int(self._connection.execute(asked).get) for asked in one)
+        return sum(int(self._connection.execute(statement).get) for statement in one)
 
 
 @contextmanager
@@ -104,11 +99,11 @@ def receive(
     """Copies all rows and runs `finish` in one transaction. `replace`: an existing board may be replaced."""
     store._make_folder()  # noqa: SLF001 - the same package
     with SqliteErrorMap(store):
-        turn = acquire_write_lock(store.lock, "receive a board", store.wait, store.machine)
+        lock = acquire_write_lock(store.lock, "receive a board", store.wait, store.machine)
         try:
             return _receive(store, source, finish, progress, replace=replace)
         finally:
-            turn.end()
+            lock.end()
 
 
 def _receive(
@@ -149,15 +144,17 @@ def _fill(
 ) -> Contents:
     floor = _clear(store, connection, source.board.uid, replace=replace)
     store._migrate(connection)  # noqa: SLF001
-    reckoning = RowDigest(progress)
+    digest = RowDigest(progress)
     for table in TABLES:
         columns, rows = source.rows(table)
         marks = ", ".join("?" * (len(columns) + 1))
         into = f"INSERT INTO {table} (board, {', '.join(columns)}) VALUES ({marks})"  # noqa: S608
-        connection.executemany(into, ((BOARD, *row) for row in reckoning.watch(rows)))
+        connection.executemany(into, ((BOARD, *row) for row in digest.watch(rows)))
     stored = FileSnapshot(connection, source.board, source.now, "")
-    if contents_of(stored) != reckoning.contents:
-        raise errors.storage_failed(store.where, "what was stored is not what was sent")
+    if contents_of(stored) != digest.contents:
+        raise errors.storage_failed(
+            store.where, "the stored rows differ from the rows that were sent"
+        )
     anchor = wall_clock_anchor(store.machine)
     store.save_anchor(anchor)
     [row] = connection.execute(
@@ -165,7 +162,7 @@ def _fill(
     )
     now = read_clock(store.machine, anchor, Instant(floor)).now
     finish(WriteTransaction(store, BoardRow(*row), now, skewed=False))
-    return reckoning.contents
+    return digest.contents
 
 
 def _clear(store: SqliteStore, connection: apsw.Connection, uid: str, *, replace: bool) -> int:
@@ -209,11 +206,11 @@ def activate_copy(store: SqliteStore, uid: str, word: str) -> None:
     known = {"uid": uid, "ticket": move_token_hash(word)}
     with SqliteErrorMap(store):
         connection = store.connection
-        turn = acquire_write_lock(store.lock, "arrive", store.wait, store.machine)
+        lock = acquire_write_lock(store.lock, "arrive", store.wait, store.machine)
         try:
             connection.execute(store.queries["arrive"], known)
         finally:
-            turn.end()
+            lock.end()
 
 
 def wait_until_durable(store: SqliteStore) -> None:
@@ -232,7 +229,7 @@ def check_backup(store: SqliteStore) -> None:
             store.close()
     if strangers:
         what = ", ".join(map(short, strangers[:3]))
-        raise errors.unsafe_storage(store.path, f"has something in it that is not of dibs: {what}")
+        raise errors.unsafe_storage(store.path, f"contains something that is not of dibs: {what}")
 
 
 def check_free(store: SqliteStore, uid: str) -> None:
@@ -270,7 +267,7 @@ def put_aside(store: SqliteStore) -> None:
     """Keeps a damaged file, renamed."""
     store.close()
     with SqliteErrorMap(store):
-        turn = acquire_write_lock(
+        lock = acquire_write_lock(
             store.lock, "put aside a damaged board", store.wait, store.machine
         )
         try:
@@ -279,7 +276,7 @@ def put_aside(store: SqliteStore) -> None:
                 if os.path.exists(store.path + suffix):
                     os.rename(store.path + suffix, aside + suffix)
         finally:
-            turn.end()
+            lock.end()
 
 
 def scrub(store: SqliteStore) -> str:
@@ -289,21 +286,21 @@ def scrub(store: SqliteStore) -> str:
     """
     try:
         with SqliteErrorMap(store):
-            turn = acquire_write_lock(store.lock, "note --redact", store.wait, store.machine)
+            lock = acquire_write_lock(store.lock, "note --redact", store.wait, store.machine)
             try:
                 store.connection.execute("VACUUM")
                 busy, *_ = next(store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
             finally:
-                turn.end()
+                lock.end()
     except Refused as problem:
-        return f"unused parts of {store.path} may have the text still: {problem}; run it again"
+        return f"unused parts of {store.path} may still contain the text: {problem}; run it again"
     files = f"{store.path} or {store.path}-wal"
-    left = f"somebody reads an older state: {files} has the text still; run it again later"
+    left = f"another process reads an older state, so {files} still contains the text; run it again later"
     return left if busy else ""
 
 
 def make_single(store: SqliteStore) -> None:
-    """Merges the WAL into the file, so that it stands alone."""
+    """Merges the WAL into the file, so that the file is complete by itself."""
     with SqliteErrorMap(store):
         store.connection.pragma("journal_mode", "delete")
         store.close()

@@ -28,7 +28,7 @@ class FastTransaction(ReadinessQueries):
         self.now = now
 
     def renew(self, task: Task) -> None:
-        """Extends the lease from now and changes nothing else. Only valid inside a `Renewal`."""
+        """Extends the lease from now and changes nothing else. Only valid inside a `FastRenewalContext`."""
         self._put("save_task", rows.work_columns(renew(task, self.now)))
 
     def finish(self) -> None:
@@ -37,7 +37,7 @@ class FastTransaction(ReadinessQueries):
 
 
 class FastReadContext(ReadContext):
-    """`with Look(store) as tx`: the fast path of `store.read()`, for guards."""
+    """`with FastReadContext(store) as tx`: the fast path of `store.read()`, for guards."""
 
     def _begin(self) -> FastTransaction:  # type: ignore[override]
         store = self._store
@@ -46,7 +46,7 @@ class FastReadContext(ReadContext):
 
 
 class FastRenewalContext(WriteContext):
-    """`with Renewal(store, ...) as tx`: the fast path of `store.write()`, for renewals only.
+    """`with FastRenewalContext(store, ...) as tx`: the fast path of `store.write()`, for renewals only.
 
     Does not wait for fsync: the next claim syncs it too. A power failure can only lose some time of a lease
     whose session the same failure has ended.
@@ -57,7 +57,7 @@ class FastRenewalContext(WriteContext):
 
     def _begin(self) -> FastTransaction:  # type: ignore[override]
         self._store.connection.execute("PRAGMA synchronous = NORMAL")
-        self._take_turn()
+        self._lock_and_begin()
         return begin_fast(self._store, writes=True)
 
     def _end(self, *, commit: bool) -> None:
@@ -73,9 +73,7 @@ def begin_fast(store: SqliteStore, *, writes: bool = False) -> FastTransaction:
     row, stored = store.row_and_anchor()
     _uid, _created, _epoch, floor, seq, *_counted, moved_to, _arriving, _by, _why, _ticket = row
     if moved_to:
-        from dibs.storage.transaction import BoardRow
-
-        errors.refuse_moved(BoardRow(*row), store.where)
+        errors.refuse_moved(rows.BoardRow(*row), store.where)
     reading = read_clock(store.machine, stored, floor)
     if writes and reading.anchor != stored:
         store.save_anchor(reading.anchor)

@@ -19,18 +19,18 @@ from dibs.domain.refusals import Refused, unreadable
 from dibs.machine import Machine, this_machine
 from dibs.storage import errors, owners, queries
 from dibs.storage.queries import FINGERPRINTS, NEWEST, migrations
+from dibs.storage.rows import BoardRow
 from dibs.storage.sqlite.clock import Anchor, read_clock, wall_clock_anchor
 from dibs.storage.sqlite.write_lock import WriteLock, acquire_write_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
     from typing import Any
 
     from dibs.domain.model import TaskKey
     from dibs.storage.store import Finding, Question
-    from dibs.storage.transaction import BoardRow, ReadTransaction, WriteTransaction
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
     Files = tuple[tuple[int, int] | None, ...]
 
@@ -96,12 +96,12 @@ class SqliteStore:
         """Creates the folder and the file if they are missing. Returns False if there was a board."""
         self._make_folder()
         with SqliteErrorMap(self):
-            turn = acquire_write_lock(self.lock, "init", self.wait, self.machine)
+            lock = acquire_write_lock(self.lock, "init", self.wait, self.machine)
             try:
                 return self._create(uid)
             finally:
                 self.close()
-                turn.end()
+                lock.end()
 
     def _create(self, uid: str) -> bool:
         self.make_file()
@@ -244,11 +244,11 @@ class SqliteStore:
         if found == 0:
             self.close()
             raise errors.no_board(self.folder)
-        turn = acquire_write_lock(self.lock, "migrate", self.wait, self.machine)
+        lock = acquire_write_lock(self.lock, "migrate", self.wait, self.machine)
         try:
             self._migrate(connection)
         finally:
-            turn.end()
+            lock.end()
 
     def version(self, connection: apsw.Connection) -> int:
         """The schema version of the file, refused if unsupported; 0 if it has no schema yet."""
@@ -346,8 +346,6 @@ class SqliteStore:
 
     def board_and_anchor(self) -> tuple[BoardRow, Anchor | None]:
         """The board's row and the clock anchor, which every transaction needs first, in one query."""
-        from dibs.storage.transaction import BoardRow
-
         row, known = self.row_and_anchor()
         board = BoardRow(*row)
         errors.refuse_moved(board, self.where)
@@ -369,15 +367,14 @@ class SqliteStore:
     def save_anchor(self, anchor: Anchor) -> None:
         self.change("save_anchor", anchor.but(skewed=int(anchor.skewed)).named())
 
-    def set_clock(self, transaction: WriteTransaction) -> Duration:
-        """Re-anchors to the wall clock and shifts running leases by the same amount, which it returns."""
-        anchor = wall_clock_anchor(self.machine)
-        by = Duration(anchor.anchor - transaction.now)
+    def set_clock(self, transaction: WriteTransaction, by: Duration) -> None:
+        """Re-anchors the clock, which a person trusts from now on, and shifts running leases with it."""
+        now = later(transaction.now, by)
+        machine = self.machine
         transaction.shift_leases(by)
-        self.save_anchor(anchor)
-        transaction.now = later(transaction.now, by)
+        self.save_anchor(Anchor(machine.boot(), now, machine.boottime(), skewed=False))
+        transaction.now = now
         transaction.skewed = self.skewed = False
-        return by
 
     # Health.
 
@@ -397,12 +394,7 @@ class SqliteErrorMap:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, apsw.Error | OSError | UnicodeDecodeError):
             raise refusal_of_error(error, self._path, self._wait) from error
 
@@ -422,12 +414,7 @@ class ReadContext(SqliteErrorMap):
             self.__exit__(type(error), error, None)
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             with SqliteErrorMap(self._store):
                 self._end(commit=error is None)
@@ -462,7 +449,7 @@ class WriteContext(ReadContext):
     def __init__(self, store: SqliteStore, what: str) -> None:
         super().__init__(store)
         self._what = what
-        self._turn: WriteLock | None = None
+        self._lock: WriteLock | None = None
         self._transaction: WriteTransaction | None = None
 
     def __enter__(self) -> WriteTransaction:  # type: ignore[override]
@@ -474,7 +461,7 @@ class WriteContext(ReadContext):
         from dibs.storage.transaction import WriteTransaction
 
         store = self._store
-        self._take_turn()
+        self._lock_and_begin()
         board, stored = store.board_and_anchor()
         reading = read_clock(store.machine, stored, board.floor)
         if reading.anchor != stored:
@@ -489,14 +476,14 @@ class WriteContext(ReadContext):
         )
         return self._transaction
 
-    def _take_turn(self) -> None:
+    def _lock_and_begin(self) -> None:
         store = self._store
         connection = store.connection
-        self._turn = acquire_write_lock(store.lock, self._what, store.wait, store.machine)
+        self._lock = acquire_write_lock(store.lock, self._what, store.wait, store.machine)
         while not store.is_current():  # replaced while we waited
-            self._end_turn()
+            self._unlock()
             connection = store.connection
-            self._turn = acquire_write_lock(store.lock, self._what, store.wait, store.machine)
+            self._lock = acquire_write_lock(store.lock, self._what, store.wait, store.machine)
         store.check_room()
         self._open(connection, "BEGIN IMMEDIATE")
 
@@ -507,12 +494,12 @@ class WriteContext(ReadContext):
             super()._end(commit=False)
             raise
         finally:
-            self._end_turn()
+            self._unlock()
 
-    def _end_turn(self) -> None:
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            turn.end()
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.end()
 
 
 def file_id(path: str) -> tuple[int, int] | None:

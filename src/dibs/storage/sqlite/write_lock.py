@@ -60,10 +60,10 @@ def acquire_write_lock(path: str, what: str, seconds: float, machine: Machine) -
     The lock counts only if its file is still the one at the path: later processes lock that one.
     """
     while True:
-        turn = _wait(path, what, seconds, machine)
-        if turn.is_at(path):
-            return turn
-        turn.end()
+        lock = _wait(path, what, seconds, machine)
+        if lock.is_at(path):
+            return lock
+        lock.end()
 
 
 def _wait(path: str, what: str, seconds: float, machine: Machine) -> WriteLock:
@@ -76,15 +76,15 @@ def _wait(path: str, what: str, seconds: float, machine: Machine) -> WriteLock:
     except BaseException:
         os.close(descriptor)
         raise
-    turn = WriteLock(descriptor)
+    lock = WriteLock(descriptor)
     try:
         os.pwrite(
             descriptor, f"{os.getpid()} {what}".ljust(LOCK_TEXT_MAX)[:LOCK_TEXT_MAX].encode(), 0
         )
     except BaseException:
-        turn.end()
+        lock.end()
         raise
-    return turn
+    return lock
 
 
 def _block(descriptor: int, seconds: float) -> bool:

@@ -31,30 +31,30 @@ def money(millionths: int) -> str:
 
 def head(sheet: Sheet) -> tuple[str, ...]:
     """The header lines: what the sheet covers, and the rules it was made by."""
-    asked = sheet.asked
-    days = f"{sheet.first_day} to {sheet.last_day}, {asked.zone}"
-    rules = f"bill_by = {asked.bill_by}; rounding = {asked.rule.name}"
+    query = sheet.query
+    days = f"{sheet.first_day} to {sheet.last_day}, {query.zone}"
+    rules = f"bill_by = {query.bill_by}; rounding = {query.rule.name}"
     return (
-        f"timesheet {days}, by {' and '.join(asked.by)}",
-        f"from {iso(asked.since)} to {iso(asked.until)}; {rules}",
+        f"timesheet {days}, by {' and '.join(query.by)}",
+        f"from {iso(query.since)} to {iso(query.until)}; {rules}",
         *[f"only {one}" for one in sheet.only],
     )
 
 
 def foot(sheet: Sheet) -> tuple[str, ...]:
     """The notes needed to read the numbers."""
-    total, said = sheet.total, [sheet.footer]
+    total, lines = sheet.total, [sheet.footer]
     if total.running:
-        said.append(f"not over yet, and counted until now: {total.running} of the stints")
+        lines.append(f"not over yet, and counted until now: {total.running} of the stints")
     if any(amount % SECOND for row in sheet.rows for amount in (row.effort, row.working)):
-        said.append(CUT)
-    return tuple(said)
+        lines.append(CUT)
+    return tuple(lines)
 
 
 def columns(sheet: Sheet) -> tuple[str, ...]:
     """The names of the visible columns. Columns without data are left out."""
-    names = [*sheet.asked.by, "stints", "effort", "working", "overlap"]
-    if sheet.asked.rule.rounds:
+    names = [*sheet.query.by, "stints", "effort", "working", "overlap"]
+    if sheet.query.rule.rounds:
         names.append("billed")
     if sheet.total.corrected:
         names.append("corrected")
@@ -67,9 +67,9 @@ def cells(sheet: Sheet, row: Row) -> tuple[str, ...]:
     """A row as text, one cell per column."""
     labels = [label or NO_LABEL for label in row.labels]
     if row is sheet.total:
-        labels = ["total", *[""] * (len(sheet.asked.by) - 1)]
+        labels = ["total", *[""] * (len(sheet.query.by) - 1)]
     shown = [*labels, str(row.stints), hms(row.effort), hms(row.working), hms(row.overlap)]
-    if sheet.asked.rule.rounds:
+    if sheet.query.rule.rounds:
         shown.append(hours(row.billed))
     if sheet.total.corrected:
         shown.append(str(row.corrected or ""))

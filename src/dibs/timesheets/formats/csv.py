@@ -53,21 +53,21 @@ class _Echo:
 
 
 def render(sheet: Sheet) -> str:
-    head = ["line", *sheet.asked.by, *AMOUNTS, *RULES]
+    head = ["line", *sheet.query.by, *AMOUNTS, *RULES]
     rows = [_cells(sheet, row) for row in (*sheet.rows, sheet.total)]
     return "".join(table(head, rows))
 
 
 def _cells(sheet: Sheet, row: Row) -> list[str]:
-    asked, spent = sheet.asked, row.spent
+    query, spent = sheet.query, row.spent
     total = row is sheet.total
-    labels = row.labels or ("",) * len(asked.by)
+    labels = row.labels or ("",) * len(query.by)
     return [
         "total" if total else "row",
         *map(neutral, labels),
         str(row.stints),
         *map(seconds, (row.effort, row.working, row.overlap, row.billed)),
-        hours(row.billed) if asked.rule.rounds else "",
+        hours(row.billed) if query.rule.rounds else "",
         str(row.corrected),
         str(row.running),
         *(
@@ -79,8 +79,8 @@ def _cells(sheet: Sheet, row: Row) -> list[str]:
             if spent
             else ["", "", ""]
         ),
-        *map(neutral, (iso(asked.since), iso(asked.until), asked.zone, asked.bill_by)),
-        *map(neutral, (asked.rule.name, ", ".join(sheet.only))),
+        *map(neutral, (iso(query.since), iso(query.until), query.zone, query.bill_by)),
+        *map(neutral, (query.rule.name, ", ".join(sheet.only))),
     ]
 
 

@@ -63,8 +63,8 @@ def timeline(
         found.append((start, 1, when, _stint(stint, Duration(end - start), day, titles)))
     found.sort(key=lambda one: one[:2])
     width = max([len(when) for _, _, when, _ in found], default=0)
-    said = [f"  {when:<{width}}  {words}" for _, _, when, words in found]
-    return (_head(day), *said, f"  {_total(day, worked)}")
+    lines = [f"  {when:<{width}}  {words}" for _, _, when, words in found]
+    return (_head(day), *lines, f"  {_total(day, worked)}")
 
 
 def in_it(day: Day, stints: Iterable[WorkedStint]) -> list[WorkedStint]:
@@ -83,8 +83,8 @@ def part(day: Day, stint: WorkedStint) -> tuple[Instant, Instant]:
 
 def total(day: Day, worked: Iterable[WorkedStint]) -> Row:
     """The total of the stints' parts within the day."""
-    asked = SheetQuery(day.since, day.until, day.zone)
-    return make_sheet(worked, asked, lambda start, end: [(day.label, start, end)], {}).total
+    query = SheetQuery(day.since, day.until, day.zone)
+    return make_sheet(worked, query, lambda start, end: [(day.label, start, end)], {}).total
 
 
 def _head(day: Day) -> str:

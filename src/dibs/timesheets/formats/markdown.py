@@ -25,8 +25,8 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def render(sheet: Sheet) -> str:
-    names, labels = columns(sheet), len(sheet.asked.by)
-    said = [
+    names, labels = columns(sheet), len(sheet.query.by)
+    lines = [
         *[f"{plain(line)}  " for line in head(sheet)],
         "",
         _line(map(plain, names)),
@@ -36,4 +36,4 @@ def render(sheet: Sheet) -> str:
         "",
         *[f"{plain(line)}  " for line in foot(sheet)],
     ]
-    return "".join(f"{line}\n" for line in said)
+    return "".join(f"{line}\n" for line in lines)

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 def sheet_payload(sheet: Sheet) -> dict[str, Any]:
-    asked = sheet.asked
+    query = sheet.query
     return {
-        "from": iso(asked.since),
-        "to": iso(asked.until),
+        "from": iso(query.since),
+        "to": iso(query.until),
         "first_day": sheet.first_day,
         "last_day": sheet.last_day,
-        "zone": asked.zone,
-        "by": list(asked.by),
-        "bill_by": asked.bill_by,
-        "rounding": asked.rule.name,
+        "zone": query.zone,
+        "by": list(query.by),
+        "bill_by": query.bill_by,
+        "rounding": query.rule.name,
         "only": list(sheet.only),
-        "rows": [{**dict(zip(asked.by, row.labels)), **_amounts(sheet, row)} for row in sheet.rows],
+        "rows": [{**dict(zip(query.by, row.labels)), **_amounts(sheet, row)} for row in sheet.rows],
         "total": _amounts(sheet, sheet.total),
         "footer": sheet.footer,
     }
@@ -38,7 +38,7 @@ def _amounts(sheet: Sheet, row: Row) -> dict[str, Any]:
         "working_us": row.working,
         "overlap_us": row.overlap,
         "billed_us": row.billed,
-        "billed_hours": hours(row.billed) if sheet.asked.rule.rounds else None,
+        "billed_hours": hours(row.billed) if sheet.query.rule.rounds else None,
         "corrected": row.corrected,
         "running": row.running,
         "tokens": spent.tokens if spent else None,

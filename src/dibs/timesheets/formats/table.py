@@ -17,7 +17,7 @@ def lines(sheet: Sheet) -> tuple[str, ...]:
     rows += [cells(sheet, row) for row in (*sheet.rows, sheet.total)]
     rows = [tuple(map(safe, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
-    labels = len(sheet.asked.by)
+    labels = len(sheet.query.by)
     shown = []
     for row in rows:
         padded = [

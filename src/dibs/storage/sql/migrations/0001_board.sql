@@ -105,7 +105,7 @@ CREATE TABLE task (
     reason         TEXT,
     stint          INTEGER,
     suspect        INTEGER,  -- when a sweep first saw that it had expired
-    host           TEXT,     -- where its work lies
+    host           TEXT,     -- where its work is
     worktree       TEXT,
     branch         TEXT,
     --
@@ -117,7 +117,7 @@ CREATE TABLE task (
     attempts       INTEGER NOT NULL CHECK (attempts >= 0),
     rests_until    INTEGER,  -- after a try that did not succeed
     waits_on       INTEGER NOT NULL CHECK (waits_on >= 0),  -- dependencies that are not complete
-    -- What its item file said when it was last read, if it is an item of a backlog in files.
+    -- The contents of its item file when it was last read, if it is an item of a backlog in files.
     item_said      TEXT,
     item_gate      TEXT,
     item_locked    TEXT,
@@ -171,7 +171,7 @@ CREATE TABLE dependency (
 
 CREATE INDEX dependency_by_cause ON dependency (board, on_task, task);
 
--- Leases that are over. One that is not over stands in its task's row, and only there.
+-- Ended leases. A running lease is in its task's row only.
 CREATE TABLE ended_lease (
     board        INTEGER NOT NULL,
     task         INTEGER NOT NULL,
@@ -204,7 +204,8 @@ CREATE TABLE ended_lease (
 CREATE INDEX lost_lease ON ended_lease (board, actor, session) WHERE lost = 1 AND acknowledged = 0;
 
 -- The process behind a lease: a `dibs run`, a `hold`, or the one that a claim states. By lease, since a session
--- may hold several. A row stays when its lease ends: whatever the process started is known by it.
+-- may hold several. A row stays for 30 days after its lease ended: whatever the process
+-- started is known by it.
 CREATE TABLE lease_process (
     board           INTEGER NOT NULL,
     task            INTEGER NOT NULL,
