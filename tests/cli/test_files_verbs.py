@@ -594,7 +594,7 @@ def test_a_sync_beside_checkouts_takes_in_whole_items_and_drops_none(shop):
         )  # fmt: skip
     turn = 0
     try:
-        while turn < 20 or turn % 2 or output.read_text().count(" taken in") < 10:
+        while turn < 20 or turn % 2 or output.read_text().count(" imported") < 10:
             git(shop.folder, "checkout", "-q", branches[turn % 2])
             turn += 1
     finally:
