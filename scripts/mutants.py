@@ -133,7 +133,7 @@ TABLE = [
     ("a release declines nothing", "domain/decide/tasks.py", "if facts.holds or facts.may_bind:\n        return Decision((given_back", "if facts.holds:\n        return Decision((given_back", LEASES),
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
     ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
-    ("hooks: another dibs than the one that set them up", "integrations/git/install.py", "return own if own in", "return '' if own in", "tests/integrations/git/test_git_setup.py::test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that"),
+    ("hooks: another dibs than the one that set them up", "integrations/install/git.py", "return own if own in", "return '' if own in", "tests/integrations/git/test_git_setup.py::test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that"),
     ("doctor: a file may end within a page", "storage/sqlite/health.py", 'if missing := -os.stat(path).st_size % connection.pragma("page_size"):', "if missing := 0:", "tests/faults/test_damaged_files.py::test_a_file_that_ends_within_a_page_is_told_by_the_doctor"),
     # Trust.
     ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_push_guard.py::test_a_push_that_cannot_be_checked_is_refused"),
