@@ -13,17 +13,18 @@ from pathlib import Path
 
 from measure import Figure, Report, scratch, show, spread
 
-from dibs.board.identity import HARNESSES, Identity
+from dibs.board.identity import Identity
 from dibs.board.locate import locate
 from dibs.domain import commands as c
 from dibs.domain.model import Session, Terms
+from dibs.harnesses import KNOWN
 from dibs.opening import open_at
 
 RUNS = 20
 LEASES = 1_000
 PATHS = (10, 1_000, 10_000)
 BARE = "python -I -c pass"
-MARKS = {mark for harness in HARNESSES for mark in harness.marks}
+MARKS = {mark for harness in KNOWN for mark in harness.marks}
 HIDDEN = {*MARKS, "PYTHONDONTWRITEBYTECODE", "DIBS_BOARD", "DIBS_URL", "DIBS_TASK"}
 AROUND = {name: value for name, value in os.environ.items() if name not in HIDDEN} | {
     "DIBS_AGENT": "bench", "DIBS_SESSION": "s0", "GIT_CONFIG_GLOBAL": os.devnull,

@@ -14,6 +14,11 @@ from kit.boards import STORES, Bench, new_address
 from kit.postgres_ground import MEMORY, quickest_place
 from kit.repositories import Repo, home
 
+# The tests start dibs thousands of times: each module is compiled once, also where the machine's own
+# configuration says that nothing compiled is kept. A start would cost four times as much.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Nothing of the machine's own configuration is read or written, also by what runs in this process.
 os.environ["HOME"], os.environ["XDG_CONFIG_HOME"] = home(), f"{home()}/.config"
 

@@ -1,7 +1,7 @@
 """The table of agent harnesses: everything that differs between them is data here, and nowhere else.
 
 A harness with `hooks` can be set up; of the others only the environment variables are known, by which an
-agent is told from a person. Every command reads those, so this module imports nothing but `Value`.
+agent is distinguished from a person. Every command reads those, so this module imports nothing but `Value`.
 """
 
 from __future__ import annotations

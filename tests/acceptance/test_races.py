@@ -68,7 +68,7 @@ def test_expired_work_has_one_new_owner(repo):
     keys = [repo.add() for _ in range(10)]
     for key in keys:
         repo.ok("claim", key, "--agent", "dead", "--session", "d", "--ttl", "1s")
-    wait_until_expired(repo, keys[-1])
+    repo.await_expiry(keys[-1])
     claims = [["takeover", key, "--agent", "racer-{n}", "--session", "s{n}"] for key in keys]
     rounds = race([repo, other] * 3, claims)
     judge(rounds, 6)
@@ -76,11 +76,6 @@ def test_expired_work_has_one_new_owner(repo):
         won = next(answer for _, code, answer in answers if code == 0)
         assert won["lease"]["token"] == "1.2"
         assert won["lease"]["taken_over_from"]["name"] == "dead"
-
-
-def wait_until_expired(repo: Repo, key: str) -> None:
-    while not repo.json("show", key)["task"]["expired"]:
-        pass
 
 
 def test_parallel_creates_give_as_many_tasks_with_as_many_keys(repo):

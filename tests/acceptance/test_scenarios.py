@@ -25,12 +25,6 @@ def key(repo):
     return repo.add("Fix login")
 
 
-def expire(repo: Repo, key: str) -> None:
-    """Waits until the lease is expired, as the board says."""
-    while repo.json("show", key)["task"]["expired"] is False:
-        pass
-
-
 def test_a_lost_claim_is_never_exit_0(repo, key):
     repo.ok("claim", key, *A)
     lost = repo.run("claim", key, *B)
@@ -67,7 +61,7 @@ def test_work_that_is_claimed_is_not_offered(repo, key):
 def test_a_compensating_release_does_not_erase_a_later_winner(repo, key):
     """A rolls its claim back late, after B won: A's release leaves B's claim alone."""
     token = repo.json("claim", key, *A, "--ttl", "1s")["lease"]["token"]
-    expire(repo, key)
+    repo.await_expiry(key)
     repo.ok("takeover", key, *B)
     assert repo.run("release", key, *A, "--token", token).code == 5
     repo.ok("release", key, *A)
@@ -101,7 +95,7 @@ def test_a_new_holder_never_has_an_old_time(repo, key):
         task = repo.json("show", key)["task"]
         if task["holder"]:
             assert task["lease_expires_at"] > task["assigned_at"] <= task["renewed_at"]
-            expire(repo, key)
+            repo.await_expiry(key)
     assert repo.json("log", "--verify")["ok"]
 
 
@@ -119,7 +113,7 @@ def test_a_stopped_process_that_continues_is_refused(repo, key):
         text=True,
     )
     os.waitpid(zombie.pid, os.WUNTRACED)
-    expire(repo, key)
+    repo.await_expiry(key)
     repo.ok("claim", key, *B)
     zombie.send_signal(signal.SIGCONT)
     _, err = zombie.communicate(timeout=60)
@@ -135,7 +129,7 @@ def test_a_stopped_process_that_continues_is_refused(repo, key):
 
 def test_a_zombie_that_renews_everything_learns_of_its_loss(repo, key):
     repo.ok("claim", key, *A, "--ttl", "1s")
-    expire(repo, key)
+    repo.await_expiry(key)
     repo.ok("claim", key, *B)
     assert repo.run("renew", *A).code == 5
     repo.ok("release", key, *A)
@@ -184,7 +178,7 @@ def test_a_takeover_names_worktree_branch_and_uncommitted_files(repo, key):
     topic = repo.worktree("topic")
     topic.ok("claim", key, *A, "--ttl", "1s")
     (topic.folder / "half-done.py").write_text("x = 1\n")
-    expire(repo, key)
+    repo.await_expiry(key)
     taken = repo.ok("claim", key, *B)
     assert "codex (session s1), last seen" in taken.err
     assert f'its work is in "{topic.folder}" on branch "topic"' in taken.err

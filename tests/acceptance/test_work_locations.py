@@ -102,8 +102,7 @@ def test_what_a_sweep_freed_still_says_where_its_work_is(repo, tree):
     key, other = repo.add(), repo.add()
     tree.ok("claim", key, *CODEX, "--ttl", "1s")
     repo.ok("claim", other, *CODEX)
-    while not repo.json("show", key)["task"]["expired"]:
-        pass
+    repo.await_expiry(key)
     for _ in range(2):
         repo.ok("sweep", "--grace", "0s", *ANA)
     ran = repo.ok("claim", key, *CLAUDE)

@@ -9,7 +9,7 @@ import time
 import pytest
 import ruamel.yaml
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
@@ -812,6 +812,7 @@ def read_or_refused(found: Document, key: str):
     st.sampled_from(["", "a: ", "a:\n  - ", "a: [", "a: {b: ", 'a: "', "a: '", "a: |", "a: >\n  "]),
     st.sampled_from(["", "]", "}", '"', "'", "\nb: c"]),
 )
+@example("?-", "a: [", "]")  # in brackets it begins a key
 def test_whatever_is_in_the_block_is_read_as_pyyaml_reads_it_or_refused(middle, start, end):
     data = f"---\n{start}{middle}{end}\n---\n".encode()
     try:

@@ -85,18 +85,13 @@ def topic(repo, canaries, tmp_path):
     return topic
 
 
-def expire(repo: Repo) -> None:
-    while repo.json("show", "T-1")["task"]["expired"] is False:
-        pass
-
-
 def ends(repo: Repo, place: Repo, name: str) -> None:
     """Held by a session in `place`, then ended by the named verb."""
     repo.add()
     repo.ok("actor", "set", "claude", "--kind", "agent", *ANA)
     place.ok("claim", "T-1", *HOLDER, *(("--ttl", "1s") if name in EXPIRED else ()))
     if name in EXPIRED:
-        expire(repo)
+        repo.await_expiry("T-1")
     line = (EXPIRED | LIVE)[name]
     (place if line[2:6] == HOLDER else repo).ok(*line)
     if name == "sweep":

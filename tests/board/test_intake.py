@@ -210,9 +210,9 @@ BAD = {
     "intake --email --event issues --as ana": "--event is for --github",
     "intake --map ref=a --as ana": "--map requires --channel",
     "intake --channel x --map ref --as ana": "write it like ref=data.id",
-    "intake --github --signature x --as ana": "go together",
+    "intake --github --signature x --as ana": "--signature requires --secret-file",
     "intake --from nowhere --as ana": "cannot be read",
-    "intake --from asks --title x --as ana": "not with --from",
+    "intake --from asks --title x --as ana": "not for --from",
     "intake --channel x --ref y --url javascript:x --as ana": "this request is invalid",
 }
 

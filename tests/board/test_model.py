@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -132,6 +133,15 @@ def text_of(command) -> str:
     return getattr(command, "note", "") or getattr(command, "reason", "")
 
 
+REPEATED = {kind.verb: kind for kind in (c.Complete, c.Submit, c.Fail, c.Drop, c.Release)}
+"""What a holder may give again when its answer was lost."""
+
+
+def unasked(snapshot: dict[str, list]) -> dict[str, list]:
+    """Without the answers that are kept: a server keeps one for every request, for whoever asks again."""
+    return {table: rows for table, rows in snapshot.items() if table != "request"}
+
+
 class OneOwner(RuleBasedStateMachine):
     """Every command of everybody, in any order, at any time."""
 
@@ -145,7 +155,7 @@ class OneOwner(RuleBasedStateMachine):
         self.tokens: dict[str, list[Token]] = {key: [] for key in TASKS}
         self.history: list[tuple] = []
         self.last_instant = 0
-        self.requests = 0
+        self.request_number = 0
         self.paused = False
         self.workers = 0
         self.processes: dict[tuple[str, str], int] = {}
@@ -178,8 +188,8 @@ class OneOwner(RuleBasedStateMachine):
     def attempt(self, who, command, expected: str | None) -> bool:
         """Does it, and compares. True if it was accepted."""
         before = self.bench.snapshot() if expected else None
-        self.requests += 1
-        request = f"r{self.requests}"
+        self.request_number += 1
+        request = f"r{self.request_number}"
         try:
             outcome = self.actors[who].do(command, request)
         except Refused as problem:
@@ -212,7 +222,7 @@ class OneOwner(RuleBasedStateMachine):
         assert outcome.task.state == task.state
         assert outcome.repeats is not None
         if text_of(command) in ("", task.last[2]):
-            assert self.bench.snapshot() == before
+            assert unasked(self.bench.snapshot()) == unasked(before)
         else:
             self.a_note_is_kept(command, before, late="")
 
@@ -553,8 +563,7 @@ class OneOwner(RuleBasedStateMachine):
         named = {"reason" if verb in ("fail", "drop") else "note": text}
         if stated:
             named["token"] = Token(1, self.model[key].number)
-        kinds = {kind.verb: kind for kind in (c.Complete, c.Submit, c.Fail, c.Drop, c.Release)}
-        self.repeat(self.model[key], who, kinds[verb](TaskKey(key), **named))
+        self.repeat(self.model[key], who, REPEATED[verb](TaskKey(key), **named))
 
     @rule(key=tasks, who=anybody)
     def park(self, key, who) -> None:
@@ -1007,5 +1016,23 @@ OneOwner.TestCase.settings = settings(
 OneOwnerOnAServer.TestCase.settings = settings(
     OneOwner.TestCase.settings, max_examples=soak.examples(8), stateful_step_count=30
 )
+
+
+@pytest.mark.parametrize("machine", [OneOwner, OneOwnerOnAServer])
+@pytest.mark.parametrize("verb", ["complete", "submit", "fail", "drop", "release"])
+def test_a_verb_that_is_given_again_changes_no_row(machine, verb):
+    """A soak found it: a server keeps the answer, under a request id of its own."""
+    one, bob, key = machine(), ("bob", ""), "T-2"
+    one.begin()
+    try:
+        one.claim(key=key, reserve=False, ttl=60, who=bob)
+        does = getattr(one, verb)
+        does(key=key, who=bob, **({"rest": None} if verb == "release" else {}), text="result")
+        named = {"reason" if verb in ("fail", "drop") else "note": "result"}
+        one.repeat(one.model[key], bob, REPEATED[verb](TaskKey(key), **named))
+    finally:
+        one.teardown()
+
+
 TestOneOwner = OneOwner.TestCase
 TestOneOwnerOnAServer = OneOwnerOnAServer.TestCase

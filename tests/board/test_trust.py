@@ -488,12 +488,20 @@ def test_without_a_home_there_are_defaults(shop):
 
 
 @pytest.mark.parametrize(
-    "text", ["a." * 5000 + "b = 1", "a = " + "[" * 5000 + "]" * 5000, "#" * 2**21]
+    ("text", "why"),
+    [
+        ("a." * 5000 + "b = 1", "nested too deeply"),
+        ("a." * 16 + "b = 1", "nested too deeply"),
+        ("a = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("a = " + "[" * 17 + "]" * 17, "nested too deeply"),
+        ("#" * 2**21, "bytes"),
+    ],
 )
-def test_a_settings_file_has_limits(shop, text):
+def test_a_settings_file_has_limits(shop, text, why):
     beside(shop, text)
     error = shop.fails(2, "list", "--json").error
     assert error["code"] == "bad_setting"
+    assert why in error["message"]
 
 
 # Whose it is.

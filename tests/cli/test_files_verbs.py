@@ -229,9 +229,9 @@ class Watch:
 def test_a_watch_takes_in_what_changes_and_ends_with_a_signal_without_a_traceback(repo, number):
     graph(repo, node("a"))
     with Watch(repo) as watch:
-        watch.prints("1 item in 1 file: 1 taken in")
+        watch.prints("1 item in 1 file: 1 imported")
         graph(repo, node("a"), node("b"))
-        watch.prints("2 items in 1 file: 1 taken in")
+        watch.prints("2 items in 1 file: 1 imported")
         until(lambda: titles(repo) == ["Task a", "Task b"])
         time.sleep(3 * POLL_SECONDS)  # it looks twice at least, and has nothing to tell
         assert len(watch.file.read_text().splitlines()) == 2
@@ -244,7 +244,7 @@ def test_a_watch_writes_what_somebody_without_the_file_changed(repo):
     """As when the file was read-only, or the main work tree not mounted."""
     graph(repo, node("a"))
     with Watch(repo) as watch:
-        watch.prints("1 taken in")
+        watch.prints("1 imported")
         hidden = (repo.folder / ".wg").rename(repo.folder / ".elsewhere")
         repo.ok("claim", "a", *CODEX)
         hidden.rename(repo.folder / ".wg")
@@ -256,7 +256,7 @@ def test_a_watch_whose_reader_has_gone_ends(repo):
     graph(repo, node("a"))
     process = repo.start("sync", "--watch", *ANA)
     try:
-        assert "1 taken in" in process.stdout.readline()
+        assert "1 imported" in process.stdout.readline()
         process.stdout.close()
         assert process.wait(LONG) == 0
         assert process.stderr.read() == ""
@@ -546,7 +546,7 @@ def test_an_export_is_read_from_standard_input_too(repo, shop):
         for cut in ("", "{}\n", lines[: len(lines) // 2], lines.replace("Fix", "Mix")):
             refused = shop.run("import", "-", *words, *ANA, "--json", fed=cut)
             assert (refused.code, refused.error["code"]) == (2, "bad_argument"), cut
-            assert "standard input is not an export" in refused.error["message"]
+            assert "standard input is no export" in refused.error["message"]
         assert shop.run("show", key).code == 2
     done = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
     assert done.code == 0, done.err
@@ -594,7 +594,7 @@ def test_a_sync_beside_checkouts_takes_in_whole_items_and_drops_none(shop):
         )  # fmt: skip
     turn = 0
     try:
-        while turn < 20 or turn % 2 or output.read_text().count(" taken in") < 10:
+        while turn < 20 or turn % 2 or output.read_text().count(" imported") < 10:
             git(shop.folder, "checkout", "-q", branches[turn % 2])
             turn += 1
     finally:

@@ -138,7 +138,6 @@ def test_flipped_bytes_are_found_or_make_no_difference(repo, board, part):
 @of_a_file
 def test_a_file_that_was_cut_or_emptied_is_reported(repo, board):
     whole = repo.database.read_bytes()
-    # At the end a whole page is cut off: of one byte less SQLite takes the rest of the page for zeros.
     for size in (0, 1, 99, 100, 512, 4096, 8192, len(whole) // 2, len(whole) - 4096):
         put(board, whole[:size])
         for command in (["doctor"], ["log", "--verify"], ["list"], ["claim", "T-5", *CODEX]):
@@ -146,3 +145,14 @@ def test_a_file_that_was_cut_or_emptied_is_reported(repo, board):
             assert code != 70, (size, command, output)
             if command[0] in ("doctor", "log") or size < len(whole) // 2:
                 assert code != 0, (size, command, output)
+
+
+@of_a_file
+@pytest.mark.parametrize("missing", [1, 100])
+def test_a_file_that_ends_within_a_page_is_told_by_the_doctor(repo, board, missing):
+    """SQLite reads zeros in place of what is missing: where nothing was, every question has its answer."""
+    put(board, repo.database.read_bytes()[:-missing])
+    code, output = run_here(["doctor"])
+    assert code != 0
+    found = {line["what"]: line["found"] for line in output["findings"]}
+    assert f"bytes missing at the end of the file: {missing}" in found["integrity"]

@@ -30,7 +30,11 @@ def house_in(folder: Path) -> Repo:
     settings = repo.home / ".claude" / "settings.json"
     settings.write_text(SETTINGS)
     settings.chmod(0o600)
-    repo.around = {"HOME": str(repo.home), "PATH": os.defpath}
+    repo.around = {
+        "HOME": str(repo.home),
+        "PATH": os.defpath,
+        "XDG_CONFIG_HOME": str(repo.home / ".config"),
+    }
     hook = repo.folder / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\n")

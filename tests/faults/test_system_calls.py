@@ -56,8 +56,7 @@ class Ground:
             self.repo.ok("claim", "T-1", *CODEX, **board)
         if verb == "takeover":
             self.repo.ok("claim", "T-1", *CLAUDE, "--ttl", "1s", **board)
-            while not self.repo.ok("show", "T-1", "--json", **board).json["task"]["expired"]:
-                time.sleep(0.05)
+            self.repo.await_expiry("T-1", **board)
 
     def fresh(self, verb: str) -> Path:
         board = self.folder / "struck"

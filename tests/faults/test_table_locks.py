@@ -105,7 +105,8 @@ def waited(message: str) -> float:
     return float(re.search(r"for more than ([\d.]+) s", message)[1])
 
 
-DEFAULT = {"DIBS_HOOK_SECONDS": ""}
+HASTY = {"DIBS_HOOK_SECONDS": "4"}
+"""Less than the five seconds of whoever is no hook, and enough to start on a busy machine."""
 
 
 @pytest.mark.parametrize(
@@ -117,41 +118,43 @@ def test_the_timeout_of_a_hook_can_be_stated_within_limits(stated, seconds):
     assert hook_timeout({}) == 2
 
 
-def test_a_hook_of_a_harness_waits_two_seconds_and_lets_through_with_a_warning(node, url, tmp_path):
+def test_a_hook_of_a_harness_waits_less_than_others_and_lets_through_with_a_warning(
+    node, url, tmp_path
+):
     with node.connect(name_of(url)) as connection:
         connection.execute(
             "UPDATE dibs.home SET settings = ''"
         )  # five seconds, for whoever is no hook
     repo = Repo.create(tmp_path / "repo", url)
     with locked(node, url) as pid:
-        message = context(hook(repo, edit(repo, "x.py"), **DEFAULT))
+        message = context(hook(repo, edit(repo, "x.py"), **HASTY))
     assert f"process {pid} of the server" in message
     assert "This edit is not guarded." in message
-    assert waited(message) < 2
+    assert waited(message) < 5
     closed = repo.folder / ".git" / "dibs"
     closed.mkdir(mode=0o700)
     (closed / "settings.toml").write_text('guard_failure = "refuse"\n')
     with locked(node, url) as pid:
-        assert f"process {pid} of the server" in denial(hook(repo, edit(repo, "x.py"), **DEFAULT))
+        assert f"process {pid} of the server" in denial(hook(repo, edit(repo, "x.py"), **HASTY))
 
 
-def test_a_commit_waits_two_seconds_and_obeys_guard_failure(node, url, tmp_path):
+def test_a_commit_waits_less_than_others_and_obeys_guard_failure(node, url, tmp_path):
     tree = Tree(Tree.at(tmp_path / "repo").folder, ONE, url)
     tree.git("commit", "-q", "--allow-empty", "-m", "first")
     tree.ok("setup", "git")
     (tree.folder / "x").write_text("x\n")
     tree.git("add", "x")
     with locked(node, url) as pid:
-        ran = tree.try_git("commit", "-m", "second", **DEFAULT)
+        ran = tree.try_git("commit", "-m", "second", **HASTY)
     assert ran.code == 0, ran.err
     assert f"not guarded by the board: the board is busy: process {pid} of the server" in ran.err
-    assert waited(ran.err) < 2
+    assert waited(ran.err) < 5
     (tree.folder / ".git" / "dibs").mkdir(mode=0o700, exist_ok=True)
     (tree.folder / ".git" / "dibs" / "settings.toml").write_text('guard_failure = "refuse"\n')
     (tree.folder / "x").write_text("y\n")
     tree.git("add", "x")
     with locked(node, url):
-        assert tree.try_git("commit", "-m", "third", **DEFAULT).code != 0
+        assert tree.try_git("commit", "-m", "third", **HASTY).code != 0
 
 
 # Other tables in the place of those that a client knows.

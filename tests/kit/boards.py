@@ -193,6 +193,7 @@ class Bench:
         self.store = new_store(kind, folder, self.machine, apart=apart)
         self.store.create(uid or fresh_uid())
         self.board = Board(self.store, settings or Settings(), user=USER)
+        self._by_hand = None
 
     def agent(self, name: str = "codex", session: str = "s1", harness: str = "", **place) -> Actor:
         where = Session(0, "", "testhost", **place)
@@ -256,9 +257,14 @@ class Bench:
         """All rows of a table of this board."""
         if self.kind == "sqlite":
             return self.store.connection.execute(f"SELECT * FROM {table}").fetchall()
-        with self.store.connect() as connection:
-            where = f"SELECT * FROM dibs.{table} WHERE board = {self.number}"
-            return connection.execute(where).fetchall()
+        where = f"SELECT * FROM dibs.{table} WHERE board = {self.number}"
+        return self.by_hand().execute(where).fetchall()
+
+    def by_hand(self):
+        """A connection to look and to change by hand; one for all, as each is a process of the server."""
+        if self._by_hand is None or self._by_hand.closed:
+            self._by_hand = self.store.connect()
+        return self._by_hand
 
     @property
     def number(self) -> int:
@@ -273,9 +279,8 @@ class Bench:
         if self.kind == "sqlite":
             self.store.connection.execute(sql)
             return
-        with self.store.connect() as connection:
-            connection.execute("SET search_path = dibs")
-            connection.execute(sql)
+        self.by_hand().execute("SET search_path = dibs")
+        self.by_hand().execute(sql)
 
     def tamper(self, sql: str) -> None:
         """Changes rows past every rule, as somebody could who may do anything."""
@@ -302,9 +307,10 @@ class Bench:
             " UNION ALL SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass)"
             " FROM pg_trigger WHERE NOT tgisinternal"
         )
-        with self.store.connect() as connection:
-            for (statement,) in connection.execute(rules).fetchall():
-                connection.execute(statement)
+        for (statement,) in self.by_hand().execute(rules).fetchall():
+            self.by_hand().execute(statement)
 
     def close(self) -> None:
         self.store.close()
+        if self._by_hand is not None:
+            self._by_hand.close()

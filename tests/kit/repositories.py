@@ -9,11 +9,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from dibs.harnesses import KNOWN
 from kit import forked
-from kit.forked import DIBS
+from kit.forked import DIBS, PATIENCE
 
 NOT_INHERITED = {mark for harness in KNOWN for mark in (*harness.marks, harness.home)} | {
     "DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL", "DIBS_DEBUG", "DIBS_RUN", "DIBS_TASK",
@@ -143,6 +145,17 @@ class Repo:
 
     def add(self, title: str = "work", *options: str) -> str:
         return self.json("add", title, "--as", "founder", *options)["task"]["key"]
+
+    def await_expiry(self, key: str, **environment: str) -> None:
+        """Until the lease of a task has expired, as the board says; it is asked when that is due."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            task = self.ok("show", key, "--json", **environment).json["task"]
+            if task["expired"] is not False:
+                return
+            assert time.monotonic() < deadline, f"{key} does not expire"
+            left = datetime.fromisoformat(task["lease_expires_at"]) - datetime.now(UTC)
+            time.sleep(min(max(left.total_seconds(), 0.01), 2))
 
     @property
     def database(self) -> Path:

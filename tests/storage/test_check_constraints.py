@@ -38,7 +38,7 @@ SOUND = [
                "keys": 0, "head": "", "events": 0, "moved_to": "", "paused_why": "", "arriving": 0, "ticket": ""}),
     ("actor", {"board": 1, "id": 1, "name": "a", "kind": "human", "tier": 0, "capabilities": "[]", "zone": ""}),
     ("session", {"board": 1, "actor": 1, "name": "s", "host": "", "worktree": "", "branch": "", "boot": "b",
-                 "namespace": "n", "pid": 1, "pid_started": 1, "watched": 0, "registered": 5}),
+                 "namespace": "n", "pid": 1, "pid_started": 1, "watched": 0, "background": 0, "registered": 5}),
     ("dependency", {"board": 1, "task": 1, "on_task": 2}),
     ("ended_lease", {"board": 1, "task": 1, "token_epoch": 1, "token_number": 1, "actor": 1, "acquired": 5,
                      "renewed": 5, "expires": 9, "renewals": 0, "ended": 9, "cause": "c", "lost": 0,

@@ -352,6 +352,7 @@ def test_what_an_error_kept_from_being_prepared_is_prepared_later(bench):
     session = hasty.borrow()
     assert board.execute(who, c.Claim(K)).task.lease is not None
     assert hasty.borrow() is session
+    assert session.own, "it still prepares: no statement was missing"
     hasty.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import multiprocessing
 import os
@@ -27,6 +28,7 @@ from dibs.storage.sqlite.health import SAFE_SQLITE, version_tuple
 from dibs.storage.sqlite.store import UNSAFE_FILE_SYSTEMS, SqliteStore
 from dibs.storage.store import Finding
 from kit.boards import Bench, FakeMachine
+from kit.running import until
 
 K = TaskKey("T-1")
 
@@ -242,9 +244,10 @@ def test_who_gave_up_waiting_does_not_take_the_lock_later(tmp_path):
     path, machine = str(tmp_path / "write.lock"), Linux()
     first = write_lock.acquire_write_lock(path, "first", 1, machine)
     assert code_of(lambda: write_lock.acquire_write_lock(path, "second", 0.05, machine)) == "busy"
+    waiting = _thread._count()
     first.end()
-    for _ in range(3):
-        write_lock.acquire_write_lock(path, "third", 5, machine).end()
+    until(lambda: _thread._count() < waiting, "the one that gave up has had the lock")
+    write_lock.acquire_write_lock(path, "third", 5, machine).end()
 
 
 def test_a_waiting_writer_gets_its_turn_when_the_first_is_done(tmp_path):

@@ -452,9 +452,12 @@ def test_an_agent_of_a_run_is_no_person_a_hundred_processes_further_down(repo, t
     deep.write_text(
         f"[ $1 -gt 0 ] || exec setsid -w {DIBS} claim {other} --as ana\nsh {deep} $(($1 - 1))\nexit $?\n"
     )
-    act = f"env -i PATH=$PATH XDG_CONFIG_HOME=$XDG_CONFIG_HOME DIBS_URL=$DIBS_URL sh {deep} 100"
-    with Running(repo, repo.add(), acts("as it is", act), *A) as run:
+    kept = " ".join(
+        f"{name}=${name}" for name in ("PATH", "PYTHONPATH", "XDG_CONFIG_HOME", "DIBS_URL")
+    )
+    with Running(repo, repo.add(), acts("as it is", f"env -i {kept} sh {deep} 100"), *A) as run:
         assert run.pid_of("code") == 1
+        assert "dibs run of codex-2" in (run.folder / "said").read_text()
         run.ended()
     assert shown(repo, other)["token"] == "0.0"
 

@@ -156,21 +156,18 @@ def of_git(call: Call) -> list[Any]:
     """Findings about the git hooks of this repository."""
     import sys
 
-    from dibs.integrations.git.doctor import findings
+    from dibs.integrations.install.git import doctor_findings
 
-    return findings(call.place.repository, sys.executable)
+    return doctor_findings(call.place.repository, sys.executable)
 
 
 def of_harnesses(call: Call) -> list[Any]:
     """Findings about harness setups on this machine and in this repository."""
     import os
 
-    from dibs.cli.setup_harness import board_folder, home, installed
-    from dibs.integrations.harness.doctor import findings
+    from dibs.integrations.install.harness import doctor_findings
 
-    repository = call.place.repository
-    root = repository.worktree if repository is not None else ""
-    return findings(home(), root, installed(), board_folder(call), os.environ)
+    return doctor_findings(call.place, os.environ)
 
 
 def set_clock(call: Call) -> VerbResult:

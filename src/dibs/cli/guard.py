@@ -30,9 +30,6 @@ VERDICTS = (
 """Refusals by which a guard denies the write. All others mean a problem of the board, or a bug."""
 
 OK = VerbResult({"schema": 1, "ok": True})
-UNREAD = ("no_board", "foreign_repository")
-"""Reasons not to look at a board; no warning for them, unless a board is expected here."""
-
 UNNAMED = ("no_identity", "no_session", "wrong_kind_of_name", "bad_argument")
 
 
@@ -40,16 +37,16 @@ def guard(call: Call) -> VerbResult:
     action = call["action"]
     if action not in ACTIONS:
         names = ", ".join(ACTIONS)
-        raise bad_argument(f"{quoted(action)} is nothing that is guarded; there are {names}")
-    where_git_says(call)
+        raise bad_argument(f"{quoted(action)} is not a guard; there are {names}")
+    locate_by_git_dir(call)
     return ACTIONS[action](call)
 
 
-def where_git_says(call: Call) -> None:
+def locate_by_git_dir(call: Call) -> None:
     """Locates the board by GIT_DIR: a hook may run in another directory than its repository."""
     stated = os.environ.get("GIT_DIR")
     if stated:
-        from dibs.integrations.git.hook_repository import place_of
+        from dibs.integrations.git.hook_context import place_of
 
         call.stand(place_of(stated, call.found, os.environ))
 
@@ -58,7 +55,7 @@ def words(call: Call, least: int, most: int, what: str) -> list[str]:
     """The arguments after the name of the guard, padded to `most`."""
     given: list[str] = call["rest"]
     if not least <= len(given) <= most:
-        raise bad_argument(f"it is: dibs guard {what}")
+        raise bad_argument(f"usage: dibs guard {what}")
     return given + [""] * (most - len(given))
 
 
@@ -72,15 +69,15 @@ def commit(call: Call) -> VerbResult:
 
 
 def commit_guarded(call: Call) -> VerbResult:
-    from dibs.integrations.git.commit_guard import commit as ask
+    from dibs.integrations.git.commit_guard import check_commit
 
     who = caller(call)
-    found = ask(call.board, who, call.place.repository, os.environ)
+    found = check_commit(call.board, who, call.place.repository, os.environ)
     if found.refusal is not None and found.stops:
         raise Refused(introduced(call, who, found.refusal))
-    said = found.refusal.message if found.refusal is not None else ""
+    warning = found.refusal.message if found.refusal is not None else ""
     payload = {"schema": 1, "ok": True, "paths": found.paths, "task": found.task or None}
-    return VerbResult(payload, warnings=tuple(filter(None, (said, found.warning))))
+    return VerbResult(payload, warnings=tuple(filter(None, (warning, found.warning))))
 
 
 def message(call: Call) -> VerbResult:
@@ -90,16 +87,16 @@ def message(call: Call) -> VerbResult:
     source = source or os.environ.get("PRE_COMMIT_COMMIT_MSG_SOURCE", "")
     sha = sha or os.environ.get("PRE_COMMIT_COMMIT_OBJECT_NAME", "")
     if not os.path.isfile(file):
-        raise bad_argument(f"{quoted(file)} is no file with a message")
+        raise bad_argument(f"{quoted(file)} is not a message file")
 
-    def set_trailers(call: Call) -> VerbResult:
-        from dibs.integrations.git.trailers import message as ask
+    def with_trailers(call: Call) -> VerbResult:
+        from dibs.integrations.git.trailers import set_trailers
 
         repository = call.place.repository
-        said = ask(call.board, caller(call), repository, file, source, sha, os.environ)
-        return OK.but(warnings=(said,)) if said else OK
+        warning = set_trailers(call.board, caller(call), repository, file, source, sha, os.environ)
+        return OK.but(warnings=(warning,)) if warning else OK
 
-    return guarded(call, set_trailers, first=False, closes=False)
+    return guarded(call, with_trailers, first=False, closes=False)
 
 
 def refs(call: Call) -> VerbResult:
@@ -110,11 +107,11 @@ def refs(call: Call) -> VerbResult:
         return OK
 
     def fenced(call: Call) -> VerbResult:
-        from dibs.integrations.git.ref_guard import fence
+        from dibs.integrations.git.commit_guard import check_refs
 
         if not call.board.settings.fence_refs:
             return OK
-        refusal = fence(call.board, caller(call), updates)
+        refusal = check_refs(call.board, caller(call), updates)
         if refusal is not None:
             raise Refused(refusal)
         return OK
@@ -194,8 +191,8 @@ def read_lines() -> list[str]:
     """The lines that git writes to standard input. Ref names are bytes, not always UTF-8."""
     if sys.stdin is None:
         return []
-    said = getattr(sys.stdin, "buffer", sys.stdin).read()
-    return (os.fsdecode(said) if isinstance(said, bytes) else said).split("\n")
+    data = getattr(sys.stdin, "buffer", sys.stdin).read()
+    return (os.fsdecode(data) if isinstance(data, bytes) else data).split("\n")
 
 
 # Identity, and what to do without a verdict.
@@ -238,7 +235,7 @@ def person(call: Call) -> Identity | None:
     return Identity(actor.name, True, "") if actor is not None and actor.is_human else None
 
 
-NAMELESS = "which agent commits is not known here: export DIBS_AGENT and DIBS_SESSION"
+NAMELESS = "the committing agent is not known here: export DIBS_AGENT and DIBS_SESSION"
 
 
 def introduced(call: Call, who: Identity | None, refusal: Refusal) -> Refusal:
@@ -272,12 +269,14 @@ def guarded(
     `first`: no other hook of the same commit has reported yet. `closes`: `guard_failure` applies to this
     hook.
     """
+    from dibs.integrations.unreadable import is_silent
+
     try:
         return act(call) if call.found.repository is not None else OK
     except Refused as problem:
         if problem.code in VERDICTS:
             raise
-        if problem.code in UNREAD and not board_is_expected(call):
+        if is_silent(problem, call.found, os.environ):
             return OK
         return unguarded(call, problem.refusal, first=first, closes=closes)
     except Exception as error:
@@ -287,20 +286,10 @@ def guarded(
         return unguarded(call, bug, first=first, closes=closes)
 
 
-def board_is_expected(call: Call) -> bool:
-    """Whether a board is expected here: one that was deleted must not allow what it forbade."""
-    from dibs.board.locate import is_expected
-
-    return is_hidden(call.found.folder) or is_expected(call.found, os.environ)
-
-
-def is_hidden(folder: str) -> bool:
-    """Whether the board's folder exists, but this user may not enter it."""
-    return os.path.isdir(folder) and not os.access(folder, os.X_OK)
-
-
 def unguarded(call: Call, problem: Refusal, *, first: bool, closes: bool) -> VerbResult:
-    if closes and failure(call) == "refuse":
+    from dibs.integrations.unreadable import refuses
+
+    if closes and refuses(call.found):
         why = f"this cannot be guarded, and guard_failure is refuse: {problem.message}"
         raise refused("unguarded", why, cause=problem.code)
     payload: dict[str, Any] = {"schema": 1, "ok": True, "unguarded": problem.message}
@@ -311,46 +300,11 @@ def unguarded(call: Call, problem: Refusal, *, first: bool, closes: bool) -> Ver
 
 def other_hook_warns(call: Call, *, fences: bool) -> bool:
     """Whether another hook of the same commit warns: the one before it or, if skipped, the guard of refs."""
-    from dibs.integrations.git.warn_once import already_warned
+    from dibs.integrations.git.hook_context import already_warned
+    from dibs.integrations.unreadable import settings_in
 
-    return already_warned() or (not fences and stated(call.found.folder).get("fence_refs") is True)
-
-
-def failure(call: Call) -> str:
-    """The setting `guard_failure`, from the first source that can be read.
-
-    The board's folder; the repository's own folder, though DIBS_BOARD may point elsewhere; the board
-    itself.
-    """
-    return stated_in(call.found.folder) or stated_in(own_folder(call)) or on_board(call)
-
-
-def stated_in(folder: str) -> str:
-    return str(stated(folder).get("guard_failure", ""))
-
-
-def stated(folder: str) -> dict[str, Any]:
-    """The settings in a folder, as far as they can be read."""
-    from dibs.board.settings import checked
-
-    try:
-        return dict(checked(folder)[0])
-    except Exception:  # noqa: BLE001 - the failure that is being handled already
-        return {}
-
-
-def on_board(call: Call) -> str:
-    try:
-        return call.board.settings.guard_failure
-    except Exception:  # noqa: BLE001 - the failure that is being handled already
-        return ""
-
-
-def own_folder(call: Call) -> str:
-    from dibs.board.locate import FOLDER_IN_GIT
-
-    repository = call.found.repository
-    return os.path.join(repository.common_dir, FOLDER_IN_GIT) if repository is not None else ""
+    fenced = settings_in(call.found.folder).get("fence_refs") is True
+    return already_warned() or (not fences and fenced)
 
 
 def allow(call: Call) -> VerbResult:

@@ -46,7 +46,7 @@ def hook(call: Call) -> VerbResult:
     wrong = unwritten(reply.out) if reply.out else ""
     if not wrong or reply.is_empty:
         return VerbResult({}, exit=reply.exit)
-    complain(reply.denial or f"dibs: the answer cannot be written: {wrong}")
+    complain(reply.denial or f"dibs: the reply cannot be written: {wrong}")
     return VerbResult({}, exit=BLOCKS if reply.denial else FAILS)
 
 
@@ -56,7 +56,7 @@ NAMES = {"agent": "--agent", "person": "--as", "session": "--session", "request_
 def refuse_names(call: Call) -> None:
     for dest, name in NAMES.items():
         if call[dest] is not None:
-            who = "the harness says who it is, and so may DIBS_AGENT and DIBS_SESSION"
+            who = "the harness names its session; DIBS_AGENT and DIBS_SESSION may override it"
             raise bad_argument(f"dibs hook takes no {name}: {who}")
 
 
@@ -86,7 +86,9 @@ def harness_named(name: str) -> Harness:
     from dibs.harnesses import HARNESSES
 
     if name not in HARNESSES:
-        raise bad_argument(f"{quoted(name)} is no harness that dibs knows: {', '.join(HARNESSES)}")
+        raise bad_argument(
+            f"{quoted(name)} is not a known harness; there are {', '.join(HARNESSES)}"
+        )
     return HARNESSES[name]
 
 
@@ -105,10 +107,9 @@ def advice(refusal: Refusal) -> str:
 
 def prime(call: Call) -> VerbResult:
     """Prints the context that a session gets at its start."""
-    from dibs.integrations.harness.context import prime as told
+    from dibs.integrations.harness.context import prime as context
 
-    who = who_or_nobody(call)
-    text = told(call.board, who)
+    text = context(call.board, who_or_nobody(call))
     return VerbResult({"schema": 1, "text": text}, tuple(text.splitlines()))
 
 
@@ -116,7 +117,7 @@ def statusline(call: Call) -> VerbResult:
     """Prints one line or nothing: a prompt shows no errors and must not wait."""
     from dibs.domain.instants import Duration
     from dibs.integrations.harness.context import status_line
-    from dibs.integrations.harness.hooks import may_be_board
+    from dibs.integrations.harness.events import may_be_board
 
     text, name = "", call["name"]
     harness = None if name is None else harness_named(name)
@@ -140,7 +141,7 @@ class PromptTimeout(BaseException):
 
 
 def set_timeout(seconds: float) -> None:
-    """Raises `TooLong` after so many seconds; 0 cancels it."""
+    """Raises `PromptTimeout` after so many seconds; 0 cancels it."""
     import signal
 
     def stop(*_: object) -> None:
@@ -179,7 +180,7 @@ VERBS = {
                 "name",
                 nargs="?",
                 metavar="NAME",
-                help="the harness that asks, and says its session on the standard input",
+                help="the harness that calls, and names its session on standard input",
             ),
         ),
     ),

@@ -143,6 +143,8 @@ class Session(Value):
     process: Process | None = None
     watched: bool = False
     """The hooks of a harness report each of its calls, so a gap between calls is idle time."""
+    background: bool = False
+    """Its harness reported running background work when the agent last stopped."""
 
 
 class LeaseProcess(Value):

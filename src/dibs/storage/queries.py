@@ -8,7 +8,7 @@ from os.path import dirname, join
 FOLDER = join(dirname(__file__), "sql")
 
 FINGERPRINTS = {
-    1: 0x2331C373,
+    1: 0x3E36ED01,
 }
 """Per migration: a fingerprint of all tables and constraints created up to it.
 

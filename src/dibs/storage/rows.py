@@ -113,7 +113,7 @@ def actor_columns(actor: Actor) -> Columns:
 
 def session_of(row: Row) -> Session:
     process = None if row[7] is None else Process(*row[5:9])
-    return Session(row[0], row[1], row[2], row[3], row[4], process, bool(row[9]))
+    return Session(row[0], row[1], row[2], row[3], row[4], process, bool(row[9]), bool(row[10]))
 
 
 def session_columns(session: Session) -> Columns:
@@ -124,6 +124,7 @@ def session_columns(session: Session) -> Columns:
         "pid": process and process.pid,
         "pid_started": process and process.started,
         "watched": int(session.watched),
+        "background": int(session.background),
     }
 
 

@@ -218,15 +218,27 @@ class WriteTransaction(ReadTransaction):
             self._change("add_name", folded=folded_name(name), name=name, actor=actor.id)
 
     def knows(self, session: Session) -> bool:
-        """Whether the session is stored as given. Once watched, it stays watched, whoever calls."""
+        """Whether the session is stored as given. Once watched, it stays watched, whoever calls.
+
+        Only `set_background` changes whether it has background work.
+        """
         known = self.session(session.actor, session.name)
         if known is None:
             return False
-        return session.but(watched=session.watched or known.watched) == known
+        watched = session.watched or known.watched
+        return session.but(watched=watched, background=known.background) == known
 
     def keep_session(self, session: Session) -> None:
         if not self.knows(session):
             self._change("save_session", now=self.now, **rows.session_columns(session))
+
+    def set_background(self, session: Session, *, running: bool) -> None:
+        """Records whether the session, which need not be known yet, has background work."""
+        if self.session(session.actor, session.name) is None:
+            self.keep_session(session)
+        self._change(
+            "set_background", actor=session.actor, name=session.name, background=int(running)
+        )
 
     def add_task(self, added: e.Added, caller: Caller) -> tuple[Task, Entry]:
         """Inserts a task's row and its first event."""

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from dibs.board.locate import find_repository
-from dibs.integrations.git.install import GitHooksSetup
-from dibs.integrations.git.warn_once import is_verified_commit
+from dibs.integrations.git.hook_context import is_verified_commit
+from dibs.integrations.install.git import GitHooksSetup
 from kit.guarded import ONE, PERSON, TWO, Tree, taken_over
 from kit.repositories import clean_environment
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import dibs
 from dibs.board.locate import find_repository
 from dibs.cli.guard import ACTIONS
-from dibs.integrations.git.hook_scripts import OTHERS, WORK
-from dibs.integrations.git.install import CONFIG, FILES, GitHooksSetup
+from dibs.integrations.install.git import CONFIG, FILES, GitHooksSetup
+from dibs.integrations.install.hook_scripts import OTHERS, WORK
 from kit.guarded import ONE, TWO, Tree
 from kit.repositories import clean_environment
 
@@ -88,7 +90,7 @@ def test_guards_are_put_in_once_and_checked_and_taken_out_without_a_trace(plain)
     plain.ok("setup", "git", "--remove")
     hooks, config, mode, *_ = before
     assert kept(plain)[:3] == (hooks, config, mode)
-    assert "nothing of dibs" in plain.ok("setup", "git", "--remove").out
+    assert "no hooks of dibs" in plain.ok("setup", "git", "--remove").out
 
 
 def test_what_would_be_written_is_shown_and_not_written(plain):
@@ -125,7 +127,7 @@ def test_all_work_trees_of_a_clone_share_the_guards(tree):
 
 def test_outside_of_a_repository_there_is_nothing_to_set_up(tmp_path):
     ran = Tree(tmp_path).fails(2, "setup", "git")
-    assert "there is no git repository here" in ran.err
+    assert "needs a git repository" in ran.err
 
 
 def test_a_hook_that_somebody_changed_or_made_unable_to_run_is_reported_and_repaired(plain):
@@ -176,7 +178,7 @@ def test_lines_that_somebody_added_to_a_hook_of_ours_are_kept_and_reported(plain
     path = plain.folder / ".git/hooks/pre-commit"
     whole = path.read_bytes() + OWN
     path.write_bytes(whole)
-    assert "what was added below its end is not run" in plain.ok("setup", "git", "--check").out
+    assert "the text below its end is not run" in plain.ok("setup", "git", "--check").out
     path.write_bytes(whole.replace(b"\npython=", b"\npython=/older"))
     assert states(plain, "--check", code=1)["pre-commit"] == "changed"
     assert states(plain) == ALL
@@ -184,7 +186,7 @@ def test_lines_that_somebody_added_to_a_hook_of_ours_are_kept_and_reported(plain
     assert guards(plain)
     output = plain.ok("setup", "git", "--remove").out
     kept = plain.folder / ".git/hooks/pre-commit.added-to-dibs"
-    assert f"which is kept in {kept}" in output
+    assert f"it is in {kept} now" in output
     assert kept.read_bytes() == OWN
     assert path.read_text() == "#!/bin/sh\n:\n"
 
@@ -327,6 +329,23 @@ def test_hooks_in_another_folder_all_still_run_and_the_line_comes_back_as_it_was
     assert kept(husky)[:3] == (hooks, config, mode)
     assert contents(husky.folder / ".husky") == there
     assert not (husky.folder / ".git/dibs-hooks").exists()
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_without_the_manifest_the_folder_of_hooks_that_was_set_is_set_again(
+    husky, tmp_path, everywhere
+):
+    """Our hooks name it; a folder that another file of git's configuration names needs no line of its own."""
+    if everywhere:
+        husky.git("config", "--unset", "core.hooksPath")
+        husky.around["GIT_CONFIG_GLOBAL"] = str(tmp_path / "config")
+        (tmp_path / "config").write_text("[core]\n\thooksPath = .husky/_\n")
+    before = husky.git("config", "--local", "--list")
+    assert states(husky) == ALL
+    (husky.folder / ".git/dibs-hooks.json").unlink()
+    assert states(husky, "--check") == ALL
+    husky.ok("setup", "git", "--remove")
+    assert husky.git("config", "--local", "--list") == before
 
 
 def test_lines_that_somebody_added_in_our_own_folder_are_kept_too(husky):
@@ -515,7 +534,7 @@ def test_without_the_driver_of_the_board_git_works_too(gone):
 
 def test_the_hooks_are_plain_sh():
     for name, does in (WORK | {"pre-receive": "receive", "post-merge": "pass"}).items():
-        from dibs.integrations.git.hook_scripts import shim
+        from dibs.integrations.install.hook_scripts import shim
 
         text = shim(name, does, "''", sys.executable)
         done = subprocess.run(
@@ -542,3 +561,18 @@ def test_a_repository_that_was_moved_is_still_guarded(tree):
     tree.by(TWO).ok("claim", "T-1")
     assert '"held/a" is held by claude' in tree.cannot_commit("held/a")
     assert states(tree, "--check") == ALL
+
+
+def test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that(plain, tmp_path):
+    """A hook ignores the variable: where it led to is written into the hook."""
+    source, ran = tmp_path / "source", tmp_path / "ran"
+    shutil.copytree(Path(dibs.__file__).parent, source / "dibs")
+    with (source / "dibs/cli/main.py").open("a") as file:
+        file.write(f"open({str(ran)!r}, 'w').close()\n")
+    plain.ok("init")
+    plain.ok("setup", "git", PYTHONPATH=str(source))
+    ran.unlink()
+    (plain.folder / "new").write_text("new\n")
+    plain.git("add", "new")
+    plain.git("commit", "-q", "-m", "new")
+    assert ran.exists()

@@ -353,10 +353,21 @@ def test_the_end_knows_what_went_on_when_the_agent_last_rested(claude, repo, las
     for tasks in ([], [{"id": "b0"}], last):
         ran = claude.hook(claude_event("Stop", repo, background_tasks=tasks))
         assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert claude.dibs("claim", repo.add("another")).code == 0  # a claim in between changes nothing
     finish(claude, "c1", "other")
     found = task(repo, key)
     assert (found["state"], found["session"]) == (("in_progress", "c1") if last else ("open", None))
     assert repo.ok("log", "--verify").code == 0
+
+
+@of_a_file
+def test_background_work_of_a_session_that_no_hook_registered_counts_too(repo):
+    """Its hooks were installed while it ran."""
+    key = repo.add()
+    repo.ok("claim", key, *ME, "c1")
+    hook(repo, claude_event("Stop", repo, "c1", background_tasks=[{"id": "b1"}]))
+    hook(repo, claude_event("SessionEnd", repo, "c1", reason="other"))
+    assert task(repo, key)["session"] == "c1"
 
 
 @of_a_file

@@ -24,7 +24,7 @@ def house(tmp_path):
     (programs / "gemini").write_text("#!/bin/sh\n")
     repo = Repo.create(tmp_path / "repo")
     path = f"{programs}{os.pathsep}{os.defpath}"
-    repo.around = {"HOME": str(home), "PATH": path}
+    repo.around = {"HOME": str(home), "PATH": path, "XDG_CONFIG_HOME": str(home / ".config")}
     repo.home = home
     return repo
 
@@ -34,7 +34,7 @@ def files(*folders) -> dict[str, bytes]:
         str(path): path.read_bytes()
         for folder in folders
         for path in folder.rglob("*")
-        if path.is_file() and ".git" not in path.parts
+        if path.is_file() and ".git" not in path.parts and path.name != "installed.json"
     }
 
 
@@ -62,7 +62,7 @@ def test_everything_is_taken_out_again_and_what_stays_is_named(house):
     house.ok("setup", "cursor", "--project")
     there = files(house.home, house.folder)
     dry = house.ok("uninstall", "--dry-run")
-    assert "would be gone" in dry.out and "stays: the program itself" in dry.out
+    assert "would be deleted" in dry.out and "stays: the program itself" in dry.out
     reply = house.ok("uninstall", "--dry-run", "--json").json
     assert (reply["dry_run"], reply["removed"]) == (True, [])
     assert [f"would be {one}" for one in reply["would_be_removed"]] == [
@@ -76,6 +76,7 @@ def test_everything_is_taken_out_again_and_what_stays_is_named(house):
     house.ok("uninstall", "--yes", "--as", "ana")
     assert not house.database.parent.exists()
     assert files(house.home, house.folder) == before
+    assert not (house.home / ".config" / "dibs").exists()
 
 
 @pytest.mark.parametrize("exists", ["first", "linked"])
@@ -90,13 +91,53 @@ def test_what_was_set_up_in_other_work_trees_is_taken_out_too(house, exists):
     here = house if exists == "first" else other
     ran = here.ok("uninstall", "--keep-board")
     for one in (house, other):
-        assert f"gone: {one.folder}/.claude/settings.json" in ran.out
+        assert f"deleted: {one.folder}/.claude/settings.json" in ran.out
     assert files(house.folder, other.folder) == before
+
+
+def test_what_was_set_up_for_another_project_stays_and_is_named(house, tmp_path):
+    other = Repo.create(tmp_path / "other")
+    other.around = house.around
+    other.ok("setup", "claude", "--project")
+    house.ok("setup", "claude")
+    ran = house.ok("uninstall", "--keep-board")
+    for name in (".claude/settings.json", "CLAUDE.md"):
+        assert f"stays: {other.folder}/{name}: set up for another project" in ran.out
+        assert (other.folder / name).exists()
+    other.ok("setup", "claude", "--project", "--remove")
+    assert not (house.home / ".config" / "dibs").exists()
+
+
+def test_a_lost_record_is_reported_by_check_doctor_and_removal(house):
+    house.ok("init")
+    house.ok("setup", "claude")
+    assert house.ok("setup", "claude", "--check").err == ""
+    assert "claude record" not in house.ok("doctor").out
+    (house.home / ".config" / "dibs" / "installed.json").unlink()
+    assert "no record" in house.ok("setup", "claude", "--check").err
+    assert "no record" in house.run("setup", "--check").err
+    assert "claude record" in house.ok("doctor").out
+    assert "no record" in house.ok("uninstall", "--keep-board", "--dry-run").out
+    assert "no record" in house.ok("setup", "claude", "--remove").err
+    assert json.loads((house.home / ".claude" / "settings.json").read_text())["model"] == "opus"
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"), [("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")]
+)
+def test_a_harness_whose_home_is_elsewhere_is_set_up_there(house, tmp_path, name, variable):
+    house.around[variable] = str(tmp_path / "elsewhere")
+    before = files(house.home)
+    house.ok("setup", name)
+    assert (tmp_path / "elsewhere" / HARNESSES[name].file).exists()
+    assert files(house.home) == before
+    house.ok("uninstall", "--keep-board")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_where_nothing_was_ever_set_up_nothing_is_taken_out(house):
     before = files(house.home, house.folder)
-    assert "nothing of dibs was set up" in house.ok("uninstall").out
+    assert "nothing to remove" in house.ok("uninstall").out
     assert files(house.home, house.folder) == before
 
 
@@ -142,7 +183,7 @@ def test_everything_that_would_be_written_is_shown_and_nothing_is(house):
     before = files(house.home, house.folder)
     shown = house.ok("setup", "--print")
     assert files(house.home, house.folder) == before
-    assert f"# {house.database.parent}\na board would be made here" in shown.out
+    assert f"# {house.database.parent}\na board would be created here" in shown.out
     assert not house.database.exists()
     house.ok("init")  # only then is there a folder that Codex may write
     shown, reply = (
@@ -156,7 +197,7 @@ def test_everything_that_would_be_written_is_shown_and_nothing_is(house):
             assert reply[path] == text.decode()
             assert f"# {path}\n{text.decode()}" in shown.out
     assert str(house.folder / ".git" / "hooks" / "pre-commit") in reply
-    assert "nothing is to be written" in house.ok("setup", "claude", "--print").out
+    assert "nothing to write" in house.ok("setup", "claude", "--print").out
 
 
 @pytest.mark.parametrize("target", ["claude", None])
@@ -166,7 +207,7 @@ def test_what_cannot_be_merged_is_shown_to_be_put_in_by_hand(house, target):
     words = ["setup", *([target] if target else []), "--print"]
     shown = house.ok(*words).out
     assert f"# {path} is not plain JSON (it may have comments" in shown
-    assert "to put in by hand:\n{" in shown
+    assert "add by hand:\n{" in shown
     pieces = house.ok(*words, "--json").json["by_hand"]
     assert list(pieces) == [str(path)]
     assert pieces[str(path)] in shown
@@ -201,7 +242,7 @@ def test_doctor_says_what_is_set_up_trusted_and_whole(house):
     path = house.home / ".codex" / "hooks.json"
     path.write_text(path.read_text().replace("/bin/dibs", "/gone/dibs"))
     ran = house.fails(1, "doctor")
-    assert "calls a dibs that is not there" in ran.out
+    assert "calls a dibs that does not exist" in ran.out
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -209,14 +250,17 @@ def test_doctor_says_that_a_sandbox_keeps_the_board_out(house):
     house.ok("init")
     house.database.parent.chmod(0o500)
     try:
-        assert "the sandbox keeps it out" in house.run("doctor", CODEX_SANDBOX="seatbelt").out
+        assert (
+            "the sandbox does not allow writing"
+            in house.run("doctor", CODEX_SANDBOX="seatbelt").out
+        )
     finally:
         house.database.parent.chmod(0o700)
 
 
 def test_doctor_inside_a_harness_says_that_the_board_is_within_reach(house):
     house.ok("init")
-    assert "within reach" in house.ok("doctor", CODEX_SANDBOX="seatbelt").out
+    assert "can be written to" in house.ok("doctor", CODEX_SANDBOX="seatbelt").out
 
 
 def test_what_setup_says_of_a_file_that_it_cannot_merge(house):
@@ -253,7 +297,7 @@ def test_files_that_were_never_ours_keep_nobody_from_anything(house):
     path.write_text("{ // mine\n}")
     (house.home / ".codex" / "config.toml").write_text("not toml")
     assert "none is set up" in house.ok("doctor").out
-    assert "nothing of dibs was set up" in house.ok("uninstall", "--keep-board").out
+    assert "nothing to remove" in house.ok("uninstall", "--keep-board").out
     assert path.read_text() == "{ // mine\n}"
 
 

@@ -230,7 +230,7 @@ def test_a_session_that_lost_its_task_learns_it(repo):
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
     message = context(hook(repo, edit(repo, "x.py")))
     assert f"{key} was taken from this session: stop working on it" in message
-    assert message.endswith(f"say so with dibs release {key}.")
+    assert message.endswith(f"confirm with dibs release {key}.")
     repo.ok("release", key, "--agent", "claude", "--session", "c1")
     assert denial(hook(repo, edit(repo, "x.py"))) == ""
 
@@ -354,7 +354,7 @@ def test_a_name_that_is_no_harness_blocks_nothing_and_says_so(repo):
     """Harnesses read exit code 2 as: block it."""
     ran = hook(repo, edit(repo, "x.py"), "cluade")
     assert (ran.code, ran.out) == (1, "")
-    assert "'cluade' is no harness that dibs knows: claude, codex" in ran.err
+    assert "'cluade' is not a known harness; there are claude, codex" in ran.err
 
 
 @of_a_file
@@ -433,7 +433,7 @@ def test_a_folder_that_is_gone_under_the_agent_blocks_nothing(tmp_path, monkeypa
         {"hook_event_name": "PreToolUse"},
     ):
         reply = hooks.answer(json.dumps(event))
-        assert "the board could not be asked" in reply.err + reply.out
+        assert "the board cannot be read" in reply.err + reply.out
         assert reply.exit in (0, 1)
     assert hooks.answer("{").exit == 1
 
@@ -448,7 +448,7 @@ def test_what_is_no_json_object_blocks_nothing_and_says_so(repo, name, text):
     assert (ran.code, ran.out) == (1, "")
     assert (
         ran.err
-        == f"dibs: what {HARNESSES[name].title} said is not a JSON object: nothing was checked\n"
+        == f"dibs: the event from {HARNESSES[name].title} is not a JSON object: nothing was checked\n"
     )
 
 
@@ -464,7 +464,7 @@ def test_a_board_that_cannot_be_read_warns_or_refuses_as_the_setting_says(repo):
     ran = hook(repo, edit(repo, "x.py"))
     assert "This edit is not guarded" in context(ran)
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
-    assert "the board could not be asked" in denial(hook(repo, edit(repo, "x.py")))
+    assert "the board cannot be read" in denial(hook(repo, edit(repo, "x.py")))
     other = hook(repo, claude_event("PostToolUse", repo))
     assert (other.code, other.out) == (1, "") and "Traceback" not in other.err
 
@@ -619,7 +619,7 @@ def test_what_is_only_a_warning_and_cannot_be_written_blocks_nothing(repo):
     repo.ok("takeover", key, "--force", "--reason", "urgent", "--as", "ana")
     ran = unheard(repo, edit(repo, "x.py"), out=f">{FULL}")
     assert ran.returncode == 1
-    assert "the answer cannot be written" in ran.stderr
+    assert "the reply cannot be written" in ran.stderr
 
 
 # What a patch names.

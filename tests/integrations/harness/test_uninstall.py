@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from dibs.board import manifest
+from dibs.board import board_files
 from kit.repositories import Repo
 
 PERSON = ("--as", "ana")
@@ -45,9 +45,9 @@ def test_files_of_others_in_the_boards_folder_stay_and_are_named(chosen, name):
     ran = repo.ok(*DELETE)
     assert names(place) == theirs
     for one in ("thesis.txt", "photos", "board.db.bak"):
-        assert f"stays: {place / one}: not made by dibs" in ran.out
-        assert f"stays: {place / one}: not made by dibs" in dry.out
-    assert f"gone: {place}\n" not in ran.out
+        assert f"stays: {place / one}: not created by dibs" in ran.out
+        assert f"stays: {place / one}: not created by dibs" in dry.out
+    assert f"deleted: {place}\n" not in ran.out
 
 
 def test_everything_that_dibs_makes_beside_a_board_goes_and_the_folder_with_it(chosen):
@@ -79,7 +79,7 @@ def test_everything_that_dibs_makes_beside_a_board_goes_and_the_folder_with_it(c
         assert any(one.startswith(start) for one in made), (start, made)
     ran = repo.ok(*DELETE)
     assert not place.exists(), names(place)
-    assert f"gone: {place}" in ran.out
+    assert f"deleted: {place}" in ran.out
     assert backup.exists()
 
 
@@ -145,8 +145,8 @@ def test_the_database_is_deleted_last_so_that_an_interrupted_uninstall_can_be_re
     repo, place = chosen("dibs")
     repo.ok("init")
     (place / "settings.toml").write_text("")
-    with manifest.Folder(str(place)) as folder:
-        order = manifest.contents(str(place)).ours
+    with board_files.Folder(str(place)) as folder:
+        order = board_files.contents(str(place)).ours
         assert order[-1] == "board.db"
         for name in order[:-1]:
             folder.remove(name)

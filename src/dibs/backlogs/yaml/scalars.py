@@ -363,7 +363,8 @@ def _plain(lines: list[str], *, brackets: bool = False) -> Node:
     first, final = lines[0], len(lines) - 1
     if first[0] in "&*!":
         return UnsupportedNode("an anchor, an alias or a tag")
-    if first[0] in INDICATORS or (first[0] in "-?:" and first[1:2] in " \t"):
+    alone = first[0] in "-?:" and first[1:2] in " \t"
+    if first[0] in INDICATORS or alone or (brackets and first[0] == "?"):
         raise Unreadable(f"{first[0]} cannot begin a text without quotes")
     text, breaks = "", 0
     for number, line in enumerate(lines):

@@ -38,10 +38,10 @@ class PathChange(Value):
 
 def staged() -> list[PathChange]:
     """What the next commit changes, from the index that git commits."""
-    status, said = git("diff", "--cached", *RAW)
+    status, out = git("diff", "--cached", *RAW)
     if status != 0:
-        raise GitQueryFailed("git does not say what is staged")
-    fields = iter(said.split(b"\0"))
+        raise GitQueryFailed("git cannot list the staged paths")
+    fields = iter(out.split(b"\0"))
     return list(changes(fields))
 
 

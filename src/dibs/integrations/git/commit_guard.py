@@ -1,24 +1,37 @@
-"""The pre-commit guard: checks the staged paths, and renews the lease that the commit is made under."""
+"""The guards of commits and branches.
+
+Before a commit: checks the staged paths, and renews the lease that the commit is made under. Before a branch moves:
+a session that lost its lease cannot move it to new commits of its own.
+"""
 
 from __future__ import annotations
 
 from dibs.board.path_access import check_paths
 from dibs.domain.commands import Renew
 from dibs.domain.refusals import Refused
-from dibs.domain.scopes.access import COMMIT
+from dibs.domain.scopes.access import COMMIT, work_for
+from dibs.domain.scopes.index import ScopeIndex
+from dibs.domain.scopes.overlap import TooManySteps
 from dibs.domain.values import Value
-from dibs.integrations.git.acting_lease import acting
-from dibs.integrations.git.changes import is_merge, paths_of, staged
+from dibs.git_runner import git
+from dibs.integrations.git.changes import is_merge, moved_to, paths_of, staged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.locate import Repository
     from dibs.board.path_access import PathVerdict
+    from dibs.domain.model import Task
     from dibs.domain.refusals import Refusal
+    from dibs.domain.scopes.policy import ScopePolicy
+
+TASK = "DIBS_TASK"
+"""The variable that names the current task; `dibs run` sets it."""
+
+BRANCHES = "refs/heads/"
 
 
 class CommitCheck(Value):
@@ -32,7 +45,7 @@ class CommitCheck(Value):
     warning: str = ""
 
 
-def commit(
+def check_commit(
     board: Board,
     who: Identity | None,
     repository: Repository | None,
@@ -68,3 +81,68 @@ def renewed(board: Board, who: Identity, seen: PathVerdict, key: str) -> str:
     except Refused as problem:
         return f"the lease of {task.key} was not renewed: {problem}"
     return ""
+
+
+# The acting lease: which of the session's tasks a commit is for.
+
+
+def acting(
+    mine: Sequence[Task], paths: Sequence[str], ground: ScopePolicy, environment: Mapping[str, str]
+) -> Task | None:
+    """The only task held; else the one whose scope covers all paths; else the one that DIBS_TASK names.
+
+    Else the only one without a scope, if no scope covers the paths.
+    """
+    if len(mine) == 1:
+        return mine[0]
+    fitting = covering(mine, paths, ground)
+    if len(fitting) == 1:
+        return fitting[0]
+    named = [task for task in mine if task.key == environment.get(TASK)]
+    if named:
+        return named[0]
+    free = [task for task in mine if not task.scope]
+    return free[0] if len(free) == 1 and not fitting else None
+
+
+def covering(mine: Sequence[Task], paths: Sequence[str], ground: ScopePolicy) -> list[Task]:
+    """Tasks whose scope covers every path."""
+    if not paths:
+        return []
+    scopes = (ground.patterns(task.scope) for task in mine)
+    reserved = ScopeIndex(scopes, fold=ground.fold, work=work_for(COMMIT))
+    left = set(range(len(mine)))
+    try:
+        for path in paths:
+            left &= set(reserved.of(path))
+    except TooManySteps:
+        return []  # fall back to DIBS_TASK, or none
+    return [mine[place] for place in sorted(left)]
+
+
+# Branches.
+
+
+def check_refs(board: Board, who: Identity | None, updates: Iterable[str]) -> Refusal | None:
+    """Refuses only a session that lost a lease and holds none, and only commits that are new here.
+
+    So fetch, fast-forward, reset, deletion, and everybody else's branches pass.
+    """
+    if who is None or not board.settings.fence_refs:
+        return None
+    moved = dict.fromkeys(new for new, ref in moved_to(updates) if ref.startswith(BRANCHES))
+    if not moved:
+        return None
+    seen = check_paths(board, who, (), COMMIT)
+    if not seen.verdict.lost or not any(brings_work(commit) for commit in moved):
+        return None
+    return seen.refusal
+
+
+def brings_work(commit: str) -> bool:
+    """Whether the commit is on no branch yet, local or remote.
+
+    If git cannot tell, it does not count as new.
+    """
+    status, out = git("rev-list", "-n", "1", commit, "--not", "--branches", "--remotes")
+    return status == 0 and bool(out.strip())

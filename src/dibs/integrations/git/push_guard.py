@@ -13,6 +13,8 @@ from itertools import groupby
 from dibs.board.limited_files import lines
 from dibs.board.path_access import NOBODY
 from dibs.domain import checks
+from dibs.domain.events.tasks import Allowed
+from dibs.domain.instants import DAY, Duration, later
 from dibs.domain.refusals import Refusal, Refused, areas_unknown, in_quotes, several, undecided
 from dibs.domain.scopes.access import (
     PUSH,
@@ -29,17 +31,17 @@ from dibs.domain.scopes.policy import ALLOW, OFF, WARN
 from dibs.domain.values import Value
 from dibs.domain.verbs import ended_by
 from dibs.git_runner import git, line
-from dibs.integrations.git.allowances import AllowanceCheck
 from dibs.integrations.git.changes import RAW, GitQueryFailed, moved_to
 from dibs.integrations.git.trailers import KEY, TOKEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dibs.board.execute import Board
     from dibs.domain.facts import ScopeReservation
-    from dibs.domain.model import Actor, ActorId, Allowance, Task, Token
+    from dibs.domain.instants import Instant
+    from dibs.domain.model import Actor, ActorId, Allowance, Task, TaskKey, Token
     from dibs.domain.scopes.access import Verdict
     from dibs.domain.scopes.overlap import StepBudget
     from dibs.storage.transaction import ReadTransaction
@@ -64,6 +66,18 @@ FIXED_LOG_OPTIONS = (
     "--no-mailmap",
 )
 """Fixed output whatever the caller's configuration; parents first. A merge appears once per parent."""
+
+ALLOWANCE_MAX = Duration(DAY)
+"""Maximum duration of an allowance."""
+
+TREE_OPTIONS = (
+    "-r",
+    "-z",
+    "--name-only",
+    "--no-renames",
+    "--no-ext-diff",
+    "--ignore-submodules=none",
+)
 
 SECONDS = 600
 """Timeout for listing the pushed commits."""
@@ -121,12 +135,12 @@ def replace_ref_findings(updates: Iterable[str]) -> list[CommitFinding]:
 def commits(*words: str, fed: bytes = b"") -> list[Commit]:
     """The commits of a `git log` range, oldest first. `fed`: revisions for `--stdin`; a push may bring more than a command line holds."""
     log = ("log", "--reverse", f"--format={FORMAT}", *FIXED_LOG_OPTIONS, *RAW)
-    status, said = git(*log, *words, "--", seconds=SECONDS, fed=fed)
+    status, out = git(*log, *words, "--", seconds=SECONDS, fed=fed)
     if status != 0:
         raise GitQueryFailed(f"git does not know {checks.quoted(' '.join(words))} here")
     heads: list[bytes] = []
     paths: list[list[str]] = []
-    fields = iter(said.split(b"\0"))
+    fields = iter(out.split(b"\0"))
     for field in fields:
         if field.startswith(HEAD):
             heads.append(field)
@@ -135,7 +149,7 @@ def commits(*words: str, fed: bytes = b"") -> list[Commit]:
             # A path is read only after its own `:MODE ...`, so a path that looks like a header is safe.
             paths[-1].append(os.fsdecode(next(fields)))
         elif field.strip(b"\n"):
-            raise GitQueryFailed("git says something else than which commits there are")
+            raise GitQueryFailed("git printed something else than commits")
     return [
         commit_of(head, [side for _, side in sides])
         for head, sides in groupby(zip(heads, paths), lambda each: each[0])
@@ -190,13 +204,13 @@ def findings(board: Board, arrived: Sequence[Commit]) -> list[CommitFinding]:
         known = tasks_named(tx, arrived)
         highest = highest_tokens(arrived)
         unnamed = UnnamedCommitCheck(tx, board, tasks_confirmed_above(arrived, known), work)
-        leave = AllowanceCheck(tx, fold=board.settings.rules.ground.fold)
+        allowances = AllowanceCheck(tx, fold=board.settings.rules.ground.fold)
         for commit in arrived:
             wrong = (
                 trailer_refusal(commit, known)
                 or token_refusal(tx, commit, known, highest)
                 or not_allowed(commit, known)
-                or scope_refusal(tx, board, commit, known, leave, work)
+                or scope_refusal(tx, board, commit, known, allowances, work)
             )
             if wrong is not None:
                 found.append(CommitFinding(commit.id, wrong, advice=what_helps(wrong, known)))
@@ -217,8 +231,6 @@ def check_areas(board: Board, held: Iterable[Task | ScopeReservation]) -> None:
 
 def with_left_out(commit: Commit) -> Commit:
     """The merge with the paths that it undoes. Runs git several times, so only where it matters."""
-    from dibs.integrations.git.merges import undone_paths
-
     undone = undone_paths(commit.id, commit.parents)
     return commit.but(
         paths=tuple(path for path in commit.joined if path in {*commit.paths, *undone})
@@ -416,7 +428,7 @@ def scope_refusal(
     board: Board,
     commit: Commit,
     known: dict[str, Task],
-    leave: AllowanceCheck,
+    allowances: AllowanceCheck,
     work: StepBudget,
 ) -> Refusal | None:
     """Refuses paths outside the scopes of all named tasks that no allowance covers."""
@@ -433,7 +445,9 @@ def scope_refusal(
     items = board.backlog.paths(tx, tasks) if board.backlog is not None else frozenset()
     paths = tuple(path for path in commit.paths if not (reserved.of(path) or path in items))
     leases = [(known[key], checks.token(text)) for key, text in zip(commit.keys, commit.tokens)]
-    paths = tuple(path for path in paths if not any(leave.covers(*one, path) for one in leases))
+    paths = tuple(
+        path for path in paths if not any(allowances.covers(*one, path) for one in leases)
+    )
     if not paths:
         return None
     stated = "; ".join(f"{task.key}: {in_quotes(task.scope)}" for task in tasks)
@@ -442,3 +456,82 @@ def scope_refusal(
     )
     facts = {"commit": commit.id, "task": tasks[0].key, "paths": list(paths)}
     return Refusal("outside_scope", message, facts)
+
+
+# Allowances: paths outside its scope that a person let a holder touch (`dibs guard allow`).
+#
+# A commit is checked later than it was made, when the allowance may be over, and its time cannot be proven.
+# So an allowance counts if it overlapped the lease that the commit names.
+
+
+class OwnershipInterval(Value):
+    """Ownership interval: who held a task under a token, from when until when."""
+
+    actor: ActorId
+    since: Instant
+    until: Instant
+
+
+class AllowanceCheck:
+    """Checks paths against allowances; reads them once per lease, and only if a commit would be refused."""
+
+    def __init__(self, tx: ReadTransaction, *, fold: bool) -> None:
+        self._tx = tx
+        self._fold = fold
+        self._read: dict[tuple[TaskKey, Token], ScopeIndex] = {}
+
+    def covers(self, task: Task, token: Token, path: str) -> bool:
+        known = self._read.get((task.key, token))
+        if known is None:
+            known = ScopeIndex(self._paths(task, token), fold=self._fold)
+            self._read[task.key, token] = known
+        return bool(known.of(path))
+
+    def _paths(self, task: Task, token: Token) -> Iterator[tuple[str, ...]]:
+        held = self._interval(task, token)
+        if held is None:
+            return
+        entries = self._tx.events_between(later(held.since, Duration(-ALLOWANCE_MAX)), held.until)
+        for event in (entry.event for entry in entries if entry.verb == Allowed.verb):
+            assert isinstance(event, Allowed), "by its verb"
+            if event.to == held.actor and event.until >= held.since:
+                yield event.paths
+
+    def _interval(self, task: Task, token: Token) -> OwnershipInterval | None:
+        if task.lease is not None and token == task.token:
+            return OwnershipInterval(task.lease.actor, task.lease.acquired, self._tx.now)
+        ended = (one for one in self._tx.ended_leases(task.id) if one.token == token)
+        return next((OwnershipInterval(one.actor, one.acquired, one.ended) for one in ended), None)
+
+
+# Merges: what a merge commit changes beyond joining its parents.
+
+
+def undone_paths(commit: str, parents: Sequence[str]) -> frozenset[str]:
+    """Paths that only one parent changed, and where the merge differs from that parent.
+
+    Such a merge undoes work, though each file equals that of some parent. Where several parents changed a
+    path, a merge may take any version.
+    """
+    base = line("merge-base", "--octopus", *parents)
+    changed = [changes_between(base, parent) if base else files_of(parent) for parent in parents]
+    found: set[str] = set()
+    for place, parent in enumerate(parents):
+        others = changed[:place] + changed[place + 1 :]
+        found |= changed[place].difference(*others) & changes_between(parent, commit)
+    return frozenset(found)
+
+
+def changes_between(one: str, other: str) -> frozenset[str]:
+    return names("diff-tree", *TREE_OPTIONS, one, other)
+
+
+def files_of(commit: str) -> frozenset[str]:
+    return names("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+
+
+def names(*words: str) -> frozenset[str]:
+    status, out = git(*words)
+    if status != 0:
+        raise GitQueryFailed("git cannot list what a merge changes")
+    return frozenset(os.fsdecode(out).split("\0")) - {""}

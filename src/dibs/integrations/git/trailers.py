@@ -16,8 +16,8 @@ from os.path import exists, join
 from dibs.board.path_access import check_paths
 from dibs.domain.scopes.access import COMMIT
 from dibs.git_runner import edit_trailers, setting
-from dibs.integrations.git.acting_lease import TASK, acting
 from dibs.integrations.git.changes import paths_of, staged
+from dibs.integrations.git.commit_guard import TASK, acting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ WRITTEN = "written"
 SCISSORS = b" ------------------------ >8 ------------------------"
 
 
-def message(
+def set_trailers(
     board: Board,
     who: Identity | None,
     repository: Repository | None,
@@ -59,12 +59,12 @@ def message(
     kind = kind_of(repository, source, commit)
     if not mine and (not stated or kind != NEW):
         return ""
-    wanted, said = pairs(kind, stated, {task.key: str(task.token) for task in mine}), ""
+    wanted, warning = pairs(kind, stated, {task.key: str(task.token) for task in mine}), ""
     if wanted is None:
-        wanted, said = chosen(seen, repository, environment)
+        wanted, warning = chosen(seen, repository, environment)
     if wanted != stated:
         write(file, len(stated), wanted)
-    return said
+    return warning
 
 
 def kind_of(repository: Repository | None, source: str, commit: str) -> str:
@@ -102,8 +102,8 @@ def chosen(
     if task is not None:
         return [(task.key, str(task.token))], ""
     keys = ", ".join(task.key for task in mine)
-    said = f"the commit names no task: it may be for any of {keys} (export {TASK}=KEY)"
-    return [], said if mine else ""
+    warning = f"the commit names no task: it may be for any of {keys} (export {TASK}=KEY)"
+    return [], warning if mine else ""
 
 
 # The message file.
@@ -114,9 +114,9 @@ def stated_in(file: str) -> list[Pair]:
     with open(file, "rb") as opened:
         if KEY.lower().encode() not in opened.read().lower():
             return []
-    status, said = edit_trailers("--parse", "--no-divider", file, comment=comment_char())
+    status, out = edit_trailers("--parse", "--no-divider", file, comment=comment_char())
     found: dict[str, list[str]] = {KEY.lower(): [], TOKEN.lower(): []}
-    for text in said.decode("utf-8", "replace").splitlines() if status == 0 else ():
+    for text in out.decode("utf-8", "replace").splitlines() if status == 0 else ():
         name, _, value = text.partition(":")
         found.get(name.strip().lower(), []).append(value.strip())
     keys, tokens = found.values()

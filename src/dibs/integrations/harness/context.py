@@ -31,9 +31,11 @@ USE = (
     "Before you change files: `dibs next` or `dibs claim KEY`. When done: `dibs done KEY --note TEXT`."
     " To give it back: `dibs release KEY`."
 )
-UNNAMED = "Who you are is not known here: say --agent NAME --session NAME with every dibs command."
+UNNAMED = (
+    "Your identity is not known here: use --agent NAME --session NAME with every dibs command."
+)
 
-UNKNOWN = "Your shell does not say so: use --agent {} --session {} with every dibs command."
+UNKNOWN = "Your shell does not pass it on: use --agent {} --session {} with every dibs command."
 
 
 def prime(
@@ -59,7 +61,7 @@ def prime(
         [held_line(task, now, task.key in handed) + item_of(board, task) for task in own],
     )
     lines += kept_back(came) if came is not None else []
-    lines += listed("By a person's word", [shared_line(one, actors, now) for one in shared])
+    lines += listed("Allowed by a person", [shared_line(one, actors, now) for one in shared])
     lines += listed("Taken from you, stop working on it", [lost_line(one, actors) for one in lost])
     offered = listed("Ready", [f"{task.key} {title(task)}" for task in ready])
     lines += [
@@ -69,8 +71,8 @@ def prime(
 
 
 def named(who: Identity, *, known: bool) -> str:
-    told = f"You are {who.name} (session {who.session})."
-    return told if known else f"{told} {UNKNOWN.format(who.name, who.session)}"
+    text = f"You are {who.name} (session {who.session})."
+    return text if known else f"{text} {UNKNOWN.format(who.name, who.session)}"
 
 
 def offers(tx: ReadTransaction, board: Board, who: Identity | None) -> Iterator[Task]:
@@ -96,9 +98,9 @@ def held_and_lost(
     return tx.tasks_held_by(actor, session), [task for task in lost if task is not None]
 
 
-def listed(what: str, told: list[str]) -> list[str]:
-    more = f"; and {len(told) - SHOWN} more" if len(told) > SHOWN and what != "Ready" else ""
-    return [f"{what}: {'; '.join(told[:SHOWN])}{more}"] if told else []
+def listed(what: str, parts: list[str]) -> list[str]:
+    more = f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN and what != "Ready" else ""
+    return [f"{what}: {'; '.join(parts[:SHOWN])}{more}"] if parts else []
 
 
 def kept_back(came: SessionHandover) -> list[str]:
@@ -152,8 +154,8 @@ def status_line(board: Board, who: Identity) -> str:
         own, lost = held_and_lost(tx, board, who)
         now = tx.now
     held = sorted((left(task, now) for task in own), key=lambda one: not one.endswith("!"))
-    told = [f"{task.key} lost!" for task in lost] + held
-    return " ".join(told[:SHOWN]) + (f" +{len(told) - SHOWN}" if len(told) > SHOWN else "")
+    parts = [f"{task.key} lost!" for task in lost] + held
+    return " ".join(parts[:SHOWN]) + (f" +{len(parts) - SHOWN}" if len(parts) > SHOWN else "")
 
 
 def left(task: Task, now: Instant) -> str:

@@ -1,9 +1,11 @@
-"""Session lifecycle of a harness: start, `/clear` (handing tasks to a successor), end."""
+"""Session lifecycle of a harness: start, process, `/clear` (handing tasks to a successor), background work, end."""
 
 from __future__ import annotations
 
+from os.path import basename, splitext
+
 from dibs.board.callers import caller_of
-from dibs.board.identity import CallerEnvironment
+from dibs.board.identity import CallerEnvironment, ancestors, run_above, storable
 from dibs.board.renewal import REFUSED_BY_RULES, held_by, renew
 from dibs.board.sessions import (
     SessionHandover,
@@ -15,12 +17,11 @@ from dibs.board.sessions import (
 )
 from dibs.board.settings import KEEP, STRICT
 from dibs.domain import commands as c
-from dibs.domain.model import Session
+from dibs.domain.model import ActorId, Session
 from dibs.domain.refusals import Refused
 from dibs.harnesses import CLEAR
 from dibs.integrations.harness.context import prime
 from dibs.integrations.harness.events import is_ours_to_end
-from dibs.integrations.harness.process import at_work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +30,17 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.locate import Place
-    from dibs.domain.model import TaskKey
+    from dibs.domain.model import Process, TaskKey
+    from dibs.harnesses import Harness
     from dibs.integrations.harness.events import HookEvent
+    from dibs.machine import Machine
 
 CLEARED = "the session was cleared"
 """Reason recorded when a cleared session's tasks are handed to its successor."""
+
+SHELLS = ("sh", "ash", "bash", "dash", "fish", "ksh", "zsh")
+LOOKED_AT = 3
+"""Leading words of a command line that may name the program: interpreter, option, script."""
 
 
 def start(
@@ -59,7 +66,7 @@ def start(
 def registered(board: Board, event: HookEvent, who: Identity) -> SessionHandover:
     """Registers the session, and renews what it holds; after `/clear` hands it its predecessor's tasks."""
     register_session(board, who)
-    if event.said("source") != CLEAR:
+    if event.text("source") != CLEAR:
         renew(board, who, held_by(board, who))
         return SessionHandover()
     former = predecessor(board, who)
@@ -101,33 +108,22 @@ def name_in_shell(event: HookEvent, who: Identity, environment: Mapping[str, str
 
 # Background work.
 
-BACKGROUND_SESSION, BACKGROUND_RUNNING = "background", "goes on"
-
 
 def record_background_work(board: Board, event: HookEvent, who: Identity) -> None:
-    """Records whether the session has background work: harnesses report it at `stop`, not at the end.
-
-    It is stored as a child session. Subagents are never registered, so that name is free in every store.
-    """
+    """Records whether the session has background work: harnesses report it at `stop`, not at the end."""
     from dibs.board.retry import retry_on_disconnect
 
-    if not event.subagent and had_background_work(board, who) != event.has_background_work:
-        retry_on_disconnect(board, lambda: _record_background_work(board, event, who))
+    running = event.has_background_work
+    if not event.subagent and had_background_work(board, who) != running:
+        retry_on_disconnect(board, lambda: _record_background_work(board, who, running=running))
 
 
-def _record_background_work(board: Board, event: HookEvent, who: Identity) -> None:
+def _record_background_work(board: Board, who: Identity, *, running: bool) -> None:
     with board.store.write("session") as tx:
         caller, is_new = caller_of(tx, who, board.settings)
         if is_new or tx.new_home:
             return  # an unknown actor holds nothing
-        name = f"{caller.holding_session}/{BACKGROUND_SESSION}"
-        tx.keep_session(
-            Session(
-                caller.actor.id,
-                name,
-                branch=BACKGROUND_RUNNING if event.has_background_work else "",
-            )
-        )
+        tx.set_background(Session(caller.actor.id, caller.holding_session), running=running)
         tx.finish()
 
 
@@ -135,9 +131,8 @@ def had_background_work(board: Board, who: Identity) -> bool:
     """Whether background work was running at the last `stop`."""
     with board.read() as tx:
         caller, is_new = caller_of(tx, who, board.settings)
-        name = f"{caller.holding_session}/{BACKGROUND_SESSION}"
-        known = None if is_new else tx.session(caller.actor.id, name)
-    return known is not None and known.branch == BACKGROUND_RUNNING
+        known = None if is_new else tx.session(caller.actor.id, caller.holding_session)
+    return known is not None and known.background
 
 
 def end(board: Board, event: HookEvent, who: Identity, environment: Mapping[str, str]) -> None:
@@ -146,7 +141,7 @@ def end(board: Board, event: HookEvent, who: Identity, environment: Mapping[str,
     After `/clear` the successor takes them over. A session that somebody else named continues without this
     harness.
     """
-    reason, held = event.said("reason"), held_by(board, who)
+    reason, held = event.text("reason"), held_by(board, who)
     if reason == CLEAR or event.subagent:
         renew(board, who, held)
         return
@@ -169,3 +164,47 @@ def give_back(board: Board, who: Identity, key: TaskKey, note: str) -> None:
     except Refused as problem:
         if problem.code not in REFUSED_BY_RULES:
             raise
+
+
+# The work tree of the session, and the process whose life it shares.
+
+
+def at_work(who: Identity, harness: Harness, around: CallerEnvironment) -> Identity:
+    """The identity with its place: host, work tree, branch and process."""
+    repository, machine = around.repository, around.machine
+    place = Session(
+        actor=ActorId(0),
+        name="",
+        host=machine.host(),
+        worktree=storable(repository.worktree) if repository else "",
+        branch=storable(repository.branch()) if repository and repository.worktree else "",
+        process=run_above(around) or process_of(harness, machine),
+        watched=True,
+    )
+    return who.but(session=who.session.partition("/")[0], place=place)
+
+
+def process_of(harness: Harness, machine: Machine) -> Process | None:
+    """The process of the harness: our nearest ancestor that is not a shell started for one command.
+
+    `None` unless its command line looks like the harness.
+    """
+    for process in ancestors(machine):
+        words = machine.words(process.pid)
+        if is_shell(words):
+            continue
+        return process if is_harness(words, harness) else None
+    return None
+
+
+def is_shell(words: list[str]) -> bool:
+    """Whether it is a shell that runs one command (`-c`)."""
+    return bool(words) and basename(words[0]).lstrip("-") in SHELLS and "-c" in words[1:LOOKED_AT]
+
+
+def is_harness(words: list[str], harness: Harness) -> bool:
+    for word in words[:LOOKED_AT]:
+        *folders, name = word.split("/")
+        if splitext(name)[0] in harness.binaries or set(folders) & set(harness.packages):
+            return True
+    return False

@@ -5,7 +5,7 @@ GRANT INSERT ON dibs.actor, dibs.actor_name, dibs.session, dibs.task, dibs.depen
     dibs.ended_lease, dibs.lease_process, dibs.event, dibs.stint, dibs.allowance, dibs.approval, dibs.note, dibs.request,
     dibs.refusal TO {role};
 GRANT UPDATE (name, kind, tier, capabilities, zone) ON dibs.actor TO {role};
-GRANT UPDATE (host, worktree, branch, boot, namespace, pid, pid_started, watched) ON dibs.session TO {role};
+GRANT UPDATE (host, worktree, branch, boot, namespace, pid, pid_started, watched, background) ON dibs.session TO {role};
 GRANT UPDATE (updated, title, priority, audience, tier, capabilities, constraints, max_attempts, not_before,
     billable, charge_code, scope, state, token_epoch, token_number, holder, session, acquired, renewed, ttl,
     expires, renewals, reason, host, worktree, branch, stint, suspect, assignee, author, preferred, parked_by,

@@ -19,7 +19,7 @@ seq, task, position, at, actor, session, token_epoch, token_number, verb, cause,
 actor.id, actor.name, actor.kind, actor.tier, actor.capabilities, actor.zone
 
 -- part: session
-actor, name, host, worktree, branch, boot, namespace, pid, pid_started, watched
+actor, name, host, worktree, branch, boot, namespace, pid, pid_started, watched, background
 
 -- part: lease_process
 token_epoch, token_number, boot, namespace, pid, pid_started, host, runs, command, command_started,
@@ -135,15 +135,20 @@ ORDER BY registered DESC, name
 
 -- name: save_session
 INSERT INTO session
-    (board, actor, name, host, worktree, branch, boot, namespace, pid, pid_started, watched, registered)
+    (board, actor, name, host, worktree, branch, boot, namespace, pid, pid_started, watched, background,
+     registered)
 VALUES
     (:board, :actor, :name, :host, :worktree, :branch, :boot, :namespace, :pid, :pid_started, :watched,
-     :now)
+     :background, :now)
 ON CONFLICT (board, actor, name) DO UPDATE
 SET host = excluded.host, worktree = excluded.worktree, branch = excluded.branch,
     boot = excluded.boot, namespace = excluded.namespace, pid = excluded.pid,
     pid_started = excluded.pid_started,
     watched = CASE excluded.watched WHEN 1 THEN 1 ELSE session.watched END
+
+-- name: set_background
+UPDATE session SET background = :background
+WHERE board = :board AND actor = :actor AND name = :name
 
 -- Tasks.
 

@@ -33,6 +33,8 @@ def examine(
     file_mode = stat.S_IMODE(os.stat(path).st_mode)
     exposed = (folder_mode & ~PRIVATE_FOLDER) | (file_mode & ~PRIVATE_FILE)
     integrity = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+    if missing := -os.stat(path).st_size % connection.pragma("page_size"):
+        integrity.append(f"bytes missing at the end of the file: {missing}")  # read as zeros
     damage = "; ".join(line for line in integrity if line != "ok")
     strangers = foreign_parts(connection)
     schema = str(connection.pragma("user_version"))

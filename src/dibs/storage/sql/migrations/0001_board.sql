@@ -58,6 +58,7 @@ CREATE TABLE session (
     pid         INTEGER,
     pid_started INTEGER,
     watched     INTEGER NOT NULL CHECK (watched IN (0, 1)),  -- by the hooks of a harness
+    background  INTEGER NOT NULL CHECK (background IN (0, 1)),  -- its harness runs background work
     registered  INTEGER NOT NULL,
     PRIMARY KEY (board, actor, name),
     FOREIGN KEY (board, actor) REFERENCES actor (board, id),

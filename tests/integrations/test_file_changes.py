@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dibs.board.file_changes import FileChanges, NotWritten
+from dibs.integrations.install.file_changes import FileChanges, NotWritten
 
 
 def test_a_file_that_somebody_changed_meanwhile_is_left_as_they_wrote_it(tmp_path):

@@ -39,7 +39,7 @@ Hooks whose mere presence changes git's behaviour are left out.
 """
 
 HEAD = """#!/bin/sh
-{mark} {name}: put here by `dibs setup git`, taken out by `dibs setup git --remove`
+{mark} {name}: installed by `dibs setup git`, removed by `dibs setup git --remove`
 case $0 in */*) here=${{0%/*}} ;; *) here=. ;; esac
 before={before}
 """
@@ -111,7 +111,7 @@ case $code in
   0) exit 0 ;;
   101 | 10[345] | 17[45] | 230) exit $((code - 100)) ;;
 esac
-{quiet}echo "dibs: not guarded by the board: $python does not run dibs (dibs setup git puts that right)" >&2
+{quiet}echo "dibs: not guarded by the board: $python does not run dibs (dibs setup git repairs it)" >&2
 exit 0
 """
 """Refusals get exit codes of their own, so that a broken interpreter is not mistaken for one.
@@ -121,14 +121,14 @@ Packages of the user (`pip install --user`) are still found.
 """
 
 QUIET = """
-said=
+warned=
 set -f
 set -- $(ps -o args= -p "$PPID" 2>/dev/null)
-case ${1-} in git | */git) if [ "${2-}" = commit ]; then said=1; fi ;; esac
+case ${1-} in git | */git) if [ "${2-}" = commit ]; then warned=1; fi ;; esac
 for word in "$@"; do
-  case $word in --no-v* | -n* | -[!-]*n*) said= ;; esac
+  case $word in --no-v* | -n* | -[!-]*n*) warned= ;; esac
 done
-[ -z "$said" ] || exit 0
+[ -z "$warned" ] || exit 0
 """
 """For hooks after `pre-commit`: if git certainly ran that, it has printed the same warning."""
 
@@ -232,6 +232,14 @@ def kept_by(text: str) -> str:
     """The name of the hook that ours is chained to, in the same folder; "" if none."""
     start = "before=$here/"
     return next((line[len(start) :] for line in text.splitlines() if line.startswith(start)), "")
+
+
+def forwards_to(text: str, name: str) -> str:
+    """The folder of hooks that our hook in a folder of its own forwards to; "" if none."""
+    from shlex import split
+
+    line = next((line for line in text.splitlines() if line.startswith("before=")), "")
+    return "".join(split(line)).removeprefix("before=").removesuffix(f"/{name}")
 
 
 def is_ours(text: str, name: str) -> bool:

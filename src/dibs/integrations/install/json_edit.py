@@ -1,13 +1,12 @@
 """Edits JSON files of others: inserts and removes items without changing any other byte.
 
-Our own lists and objects are recognised by a line break right after the opening bracket. In an empty
-container that was there before, our item follows the bracket directly. So removal restores the file byte
-for byte, and deletes a file that we created.
+Whether an emptied list, object or file goes with our last item is decided by the record of what was there before.
 """
 
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from json.decoder import scanstring  # type: ignore[attr-defined]  # in every Python
 
 from dibs.domain.refusals import bad_argument
@@ -18,14 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from dibs.integrations.install.manifest import Entry
+
 SPACE = " \t\r\n"
 UNIT = "  "
 MARK = "\ufeff"
-MADE_FILE, MADE_IN_BLANK, MADE_FOLDER = "", " ", "  "
-"""Spaces after the first bracket, which record what we created.
-
-The file; only its contents (it was blank); the file and its folder.
-"""
+HOOKS = "hooks"
+"""The key of the object of all events; in a group, of the list of its handlers."""
+VERSION = "version"
+"""The other key of a new file, in some layouts."""
 
 
 class Node(Value):
@@ -50,14 +50,14 @@ def parsed(text: str, path: str) -> Node:
     try:
         value = json.loads(body)
     except RecursionError:
-        raise bad_argument(f"{path} is nested too deeply; it is left as it is") from None
+        raise bad_argument(f"{path} is nested too deeply; the file is unchanged") from None
     except ValueError as error:
         hint = " (it may have comments, which would be lost)" if "//" in body else ""
         raise bad_argument(
-            f"{path} is not plain JSON{hint}: {error}; it is left as it is"
+            f"{path} is not plain JSON{hint}: {error}; the file is unchanged"
         ) from None
     if not isinstance(value, dict):
-        raise bad_argument(f"{path} holds no JSON object; it is left as it is")
+        raise bad_argument(f"{path} contains no JSON object; the file is unchanged")
     return node_at(text, skipped(text, len(text) - len(body)))
 
 
@@ -116,14 +116,12 @@ class Style(Value):
         return f"{self.line}{self.unit * depth}".join(lines)
 
 
-def made(members: dict[str, Any], before: str | None, *, in_folder: bool) -> str:
-    """The text of a new file (or of one that was blank), marked as ours."""
+def new_text(members: dict[str, Any], before: str | None) -> str:
+    """The text of a new file, or of one that was blank (its byte order mark and spaces stay)."""
     style = Style.of(before or "")
-    how = MADE_IN_BLANK if before is not None else MADE_FOLDER if in_folder else MADE_FILE
-    text = style.written(members, 0)
     mark = MARK if before is not None and before.startswith(MARK) else ""
     tail = style.line if before is None else before.removeprefix(MARK)
-    return f"{mark}{{{how}{text[1:]}{tail}"
+    return f"{mark}{style.written(members, 0)}{tail}"
 
 
 def with_item(text: str, path: str, way: tuple[str, ...], item: object, style: Style) -> str:
@@ -141,7 +139,7 @@ def with_item(text: str, path: str, way: tuple[str, ...], item: object, style: S
         kind = list if depth == len(way) else dict
         if not isinstance(node.value, kind):
             where = ".".join(way[:depth])
-            raise bad_argument(f"{path}: {where} is not what it should be; it is left as it is")
+            raise bad_argument(f"{path}: {where} has an unexpected type; the file is unchanged")
     return put_in(text, node, style.written(item, len(way) + 1))
 
 
@@ -159,33 +157,44 @@ def put_in(text: str, node: Node, piece: str) -> str:
 
 
 def without(
-    text: str, path: str, way: str, is_ours: Callable[[Any], bool], kept: tuple[str, ...] = ()
+    text: str, path: str, is_ours: Callable[[Any], bool], record: Entry | None
 ) -> str | None:
-    """Removes our handlers from the lists under `way`; `None` if the whole file is ours.
+    """Removes our handlers; `None` if that leaves nothing of a file that dibs created.
 
-    `kept`: members that do not keep a file of ours alive.
+    A list or object that becomes empty goes with them if the record shows that it was not there before.
     """
     while True:
         root = parsed(text, path)
-        spot = first_of_ours(root, way, is_ours)
+        spot = first_of_ours(root, is_ours)
         if spot is None:
             return text
         chain, place = spot
-        while len(chain[-1].items) == 1 and is_made(text, chain[-1]) and len(chain) > 1:
+        while len(chain[-1].items) == 1 and is_new(chain, record):
             inner = chain.pop()
             place = chain[-1].items.index(inner)
         node = chain[-1]
-        left = [name for at, name in enumerate(node.names) if at != place and name not in kept]
-        if len(chain) == 1 and is_made(text, root) and not left:
-            return None if not is_in_blank(text, root) else text[: root.start] + text[root.end :]
+        left = [name for at, name in enumerate(node.names) if at != place and name != VERSION]
+        if len(chain) == 1 and not left and record is not None and is_blank(record.before):
+            return record.before
         text = taken_out(text, node, place)
 
 
-def first_of_ours(
-    root: Node, way: str, is_ours: Callable[[Any], bool]
-) -> tuple[list[Node], int] | None:
+def is_new(chain: list[Node], record: Entry | None) -> bool:
+    """Whether dibs created the last node, the object of events or the list of one event."""
+    if record is None or len(chain) not in (2, 3):
+        return False
+    value = {} if is_blank(record.before) else parsed(record.before or "", record.path).value
+    for outer, inner in pairwise(chain):
+        name = outer.names[outer.items.index(inner)]
+        if name not in value:
+            return True
+        value = value[name]
+    return False
+
+
+def first_of_ours(root: Node, is_ours: Callable[[Any], bool]) -> tuple[list[Node], int] | None:
     """The nodes from the root to the first list with an item of ours, and that item's index."""
-    at = root.member(way)
+    at = root.member(HOOKS)
     lists = root.items[at] if at is not None else None
     if lists is None or not isinstance(lists.value, dict):
         return None
@@ -195,22 +204,18 @@ def first_of_ours(
             if ours and all(ours):
                 return [root, lists, each], place
             if any(ours):  # somebody added their own handler to our group
-                group = item.items[item.member(GROUP) or 0]
+                group = item.items[item.member(HOOKS) or 0]
                 return [root, lists, each, item, group], ours.index(True)
     return None
-
-
-GROUP = "hooks"
-"""The key under which a group holds its handlers."""
 
 
 def handlers_in(item: Any) -> list[Any]:
     """The handlers of a group; or the handler itself, where there are no groups."""
     if not isinstance(item, dict):
         return []
-    if GROUP not in item:
+    if HOOKS not in item:
         return [item]
-    return item[GROUP] if isinstance(item[GROUP], list) else []
+    return item[HOOKS] if isinstance(item[HOOKS], list) else []
 
 
 def taken_out(text: str, node: Node, place: int) -> str:
@@ -218,18 +223,3 @@ def taken_out(text: str, node: Node, place: int) -> str:
         return text[: node.items[place - 1].end] + text[node.items[place].end :]
     following = node.starts[1] if len(node.items) > 1 else node.items[0].end
     return text[: node.starts[0]] + text[following:]
-
-
-def is_made(text: str, node: Node) -> bool:
-    """Whether we created this list or object: a line break follows its bracket."""
-    return text[node.start + 1 :].lstrip(" ")[:1] in ("\r", "\n")
-
-
-def is_in_blank(text: str, root: Node) -> bool:
-    rest = text[root.start + 1 :]
-    return len(rest) - len(rest.lstrip(" ")) == len(MADE_IN_BLANK)
-
-
-def is_in_folder(text: str) -> bool:
-    """Whether we created the file's folder too."""
-    return text.startswith("{" + MADE_FOLDER)

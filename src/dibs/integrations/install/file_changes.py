@@ -17,6 +17,7 @@ from dibs.domain.refusals import Refused, refused
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import EllipsisType
     from typing import Self
 
 PRIVATE, BY_UMASK = 0o600, 0o666
@@ -87,11 +88,17 @@ class FileChanges:
             self._undo.append(lambda folder=folder: os.rmdir(folder))  # type: ignore[misc]
 
     def write(
-        self, path: str, data: bytes, mode: int | None = None, *, seen: bytes | None = None
+        self,
+        path: str,
+        data: bytes,
+        mode: int | None = None,
+        *,
+        seen: bytes | EllipsisType | None = ...,
     ) -> None:
         """Replaces the whole file, keeping its permissions unless `mode` is given.
 
-        `seen`: the content from which the new one was made; refuses if the file has changed since.
+        `seen`: the content from which the new one was made, `None` if there was no file; refuses if that
+        has changed since.
         """
         remove_left_behind(path)
         rights = mode if mode is not None else rights_of(path)
@@ -105,7 +112,7 @@ class FileChanges:
             if rights is not None:
                 os.fchmod(file, rights)
             os.fsync(file)
-        if seen is not None:
+        if seen is not ...:
             self._checks.append((path, seen))
         self.planned.add(path)
         self._steps.append(lambda: os.replace(own, path))

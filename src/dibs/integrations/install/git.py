@@ -1,4 +1,4 @@
-"""`dibs setup git`: installs, checks and removes the hooks of a repository.
+"""`dibs setup git`: installs, checks and removes the hooks of a repository, and reports on them to `dibs doctor`.
 
 There are three ways, and all keep existing hooks working:
 
@@ -14,27 +14,28 @@ from __future__ import annotations
 import os
 from os.path import abspath, dirname, exists, isdir, join, lexists, realpath
 
-from dibs.board.file_changes import FileChanges, is_same
+from dibs import git_runner
 from dibs.board.limited_files import lines
-from dibs.domain.refusals import bad_argument
+from dibs.domain.refusals import bad_argument, refused
 from dibs.domain.values import Value
-from dibs.git_runner import line
-from dibs.integrations.git import hook_scripts
-from dibs.integrations.git.hooks_config import Configuration
+from dibs.integrations.install import CHANGED, INSTALLED, MISSING, hook_scripts
+from dibs.integrations.install.file_changes import FileChanges, is_same
+from dibs.integrations.install.manifest import Entry, Manifest, digest, read
+from dibs.storage.store import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dibs.board.locate import Repository
 
 FILES, PATH, CONFIG = "files", "path", "config"
-INSTALLED, MISSING, CHANGED = "installed", "missing", "changed"
 CONFIGURED_HOOKS = (2, 54)
 """The first version of git with hooks in its configuration."""
 OWN = "dibs-hooks"
 """Our folder in the common git directory, for the ways `path` and `config`."""
-MADE = ".made-by-dibs"
+MANIFEST = "dibs-hooks.json"
+HOOKS_PATH = "core.hooksPath"
 MODE = 0o755
 LEGACY = ".legacy"
 """Suffix under which the `pre-commit` tool keeps and runs the hook that it found."""
@@ -61,7 +62,8 @@ class GitHooksSetup:
         self.folder = join(repository.common_dir, "hooks")
         self.own = join(repository.common_dir, OWN)
         self.hooks = hook_scripts.WORK if repository.worktree else hook_scripts.SHARED
-        self.config = Configuration(repository, self.own)
+        self.manifest = Manifest(join(repository.common_dir, MANIFEST), repository.common_dir)
+        self.config = Configuration(repository, self.own, self.manifest)
         self.stated = self.config.hooks_path()
         """The effective `core.hooksPath`; "" if unset."""
 
@@ -124,7 +126,7 @@ class GitHooksSetup:
         here = self.places(name)
         path = top if top in here else behind if behind in here and runs_legacy(top) else ""
         if not path:
-            note = "a hook is there that does not lead to it" if lexists(top) else ""
+            note = "another hook is there, and does not run it" if lexists(top) else ""
             return State(name, MISSING, note)
         if not os.access(path, os.X_OK):
             return State(name, CHANGED, f"{path} cannot be run")
@@ -140,9 +142,16 @@ class GitHooksSetup:
         if way == CONFIG:
             return self.shim(name, does, "''")
         if way == PATH:
-            before = self.config.previous() if self.is_ours(self.stated) else self.stated
+            before = self.forwards_to() if self.is_ours(self.stated) else self.stated
             return self.shim(name, does, hook_scripts.quoted(f"{before}/{name}"))
         return self.shim(name, does, hook_scripts.beside(kept) if kept else "''")
+
+    def forwards_to(self) -> str:
+        """The hooks folder that ours forwards to, as our hooks state it; "" if they are gone."""
+        texts = ((name, text_of(join(self.own, name))) for name in self.hooks)
+        return next(
+            filter(None, (hook_scripts.forwards_to(text, name) for name, text in texts)), ""
+        )
 
     def shim(self, name: str, does: str, before: str) -> str:
         return hook_scripts.shim(name, does, before, self.python, self.source)
@@ -161,8 +170,8 @@ class GitHooksSetup:
             yield self.config.file, f"core.hooksPath = {self.own}\n"
         else:
             settings = (self.config.hook(name, join(self.own, name)) for name in self.hooks)
-            said = "".join(f"{key} = {value}\n" for each in settings for key, value in each)
-            yield self.config.file, said
+            lines = (f"{key} = {value}\n" for each in settings for key, value in each)
+            yield self.config.file, "".join(lines)
 
     def names(self, way: str) -> tuple[str, ...]:
         return (*self.hooks, *(hook_scripts.OTHERS if way == PATH else ()))
@@ -195,32 +204,26 @@ class GitHooksSetup:
             self.stage(files)
 
     def stage(self, files: FileChanges) -> None:
-        """Stages what is missing or outdated."""
+        """Stages what is missing or outdated: the manifest, the hooks, then the configuration."""
         way = self.way
         if way == FILES:
-            self.make_folder(files)
+            if not isdir(self.folder):
+                self.manifest.put(Entry(self.folder, None, made_folder=True))
+                self.manifest.stage(files)
+                files.make_folder(self.folder)
             for name in self.hooks:
                 self.put(name, files)
             return
+        if way == PATH:
+            changed = self.config.with_path()
+        else:
+            changed = self.config.with_hooks({name: join(self.own, name) for name in self.hooks})
+        self.manifest.stage(files)
         files.make_folder(self.own)
-        if way == PATH and not self.is_ours(self.stated):
-            self.config.remember(self.stated, files)
-        elif way == CONFIG and not any(
-            self.config.has_hook(n, join(self.own, n)) for n in self.hooks
-        ):
-            self.config.remember("", files)
         for name in self.names(way):
             path = join(self.own, name)
             self.write(path, self.text(name, way) + hook_scripts.added_to(text_of(path)), files)
-        if way == PATH:
-            self.config.take_path(files)
-        else:
-            self.config.set_hooks({name: join(self.own, name) for name in self.hooks}, files)
-
-    def make_folder(self, files: FileChanges) -> None:
-        if not isdir(self.folder):
-            files.make_folder(self.folder)
-            files.write(join(self.folder, MADE), b"", MODE)
+        self.config.stage(changed, files)
 
     def put(self, name: str, files: FileChanges) -> None:
         path, kept = self.target(name)
@@ -232,7 +235,7 @@ class GitHooksSetup:
         self.write(path, text, files)
 
     def write(self, path: str, text: str, files: FileChanges, mode: int = MODE) -> None:
-        files.write(path, text.encode("utf-8", "surrogateescape"), mode)
+        files.write(path, encoded(text), mode)
 
     # Removal.
 
@@ -253,11 +256,11 @@ class GitHooksSetup:
                 else:
                     files.remove(path)
                 gone += [path, *saved]
-        if exists(join(self.folder, MADE)):
-            files.remove(join(self.folder, MADE))
+        if self.manifest.entry(self.folder) is not None and isdir(self.folder):
             files.remove_if_empty(self.folder)
         if isdir(self.own):
-            self.config.restore(tuple(hook_scripts.WORK) + tuple(hook_scripts.SHARED), files)
+            names = (*hook_scripts.WORK, *hook_scripts.SHARED)
+            self.config.stage(self.config.without_ours(names, self.forwards_to()), files)
             for each in sorted(os.listdir(self.own)):
                 gone += self.save_added(each, join(self.own, each), files)
                 files.remove(join(self.own, each))
@@ -265,6 +268,8 @@ class GitHooksSetup:
             gone.append(self.own)
         for mark in marks(self.repository):
             files.remove(mark)
+        self.manifest.entries.clear()
+        self.manifest.stage(files)
         return gone
 
     def save_added(self, name: str, path: str, files: FileChanges) -> list[str]:
@@ -275,12 +280,124 @@ class GitHooksSetup:
         kept = join(self.folder, self.free_name(name, hook_scripts.ADDED, files))
         files.make_folder(self.folder)
         self.write(kept, added, files, mode=0o644)
-        return [f"what was added below {path}, which is kept in {kept}"]
+        return [f"the text that was added below {path}: it is in {kept} now"]
+
+
+class Configuration:
+    """The configuration file that all work trees of a clone share. git itself edits a copy of it."""
+
+    def __init__(self, repository: Repository, own: str, manifest: Manifest) -> None:
+        self.file = join(repository.common_dir, "config")
+        self._own = own
+        self._start = repository.worktree or repository.common_dir
+        self._manifest = manifest
+
+    def _git(self, *words: str) -> tuple[int, str]:
+        """Runs `git config` as seen from the work tree, ignoring the environment of a hook."""
+        status, out = git_runner.config(*words, folder=self._start)
+        return status, os.fsdecode(out).rstrip("\n")
+
+    def hooks_path(self) -> str:
+        """The effective hooks folder, from any configuration file; "" for git's default."""
+        return self._git("--type=path", "--get", HOOKS_PATH)[1]
+
+    def _local_path(self) -> str:
+        return self._git("--local", "--get", HOOKS_PATH)[1]
+
+    def hook(self, name: str, path: str) -> tuple[tuple[str, str], ...]:
+        """The entries for one hook. Its name must not be that of an event."""
+        from shlex import quote
+
+        return ((f"hook.dibs-{name}.event", name), (f"hook.dibs-{name}.command", quote(path)))
+
+    def has_hook(self, name: str, path: str) -> bool:
+        return all(self._git("--get", key)[1] == value for key, value in self.hook(name, path))
+
+    # Each of these returns the new text of the file.
+
+    def with_path(self) -> str:
+        """Points `core.hooksPath` to our folder."""
+        there = self._local_path()
+        if there == self._own:
+            return self._text()
+        return self._recorded([(HOOKS_PATH, self._own)], (there,) if there else ())
+
+    def with_hooks(self, paths: Mapping[str, str]) -> str:
+        missing = {name: path for name, path in paths.items() if not self.has_hook(name, path)}
+        entries = [entry for name, path in missing.items() for entry in self.hook(name, path)]
+        if not entries:
+            return self._text()
+        return self._recorded([("--replace-all", *entry) for entry in entries], ())
+
+    def _recorded(self, changes: Sequence[tuple[str, ...]], previous: tuple[str, ...]) -> str:
+        """Puts the change into the manifest; the first content stays recorded until someone else edits."""
+        now, known = self._text(), self._manifest.entry(self.file)
+        after = self._edited(now, changes)
+        if known is not None and known.is_unchanged(now):
+            record = known.but(after=digest(after))
+        else:
+            record = Entry(self.file, now, digest(after), added=previous)
+        self._manifest.put(record)
+        return after
+
+    def without_ours(self, names: Iterable[str], forwards_to: str) -> str:
+        """The recorded content if nobody else changed the file since; else the file without our entries."""
+        now, known = self._text(), self._manifest.entry(self.file)
+        if known is not None and known.is_unchanged(now):
+            return known.before or ""
+        changes: list[tuple[str, ...]] = []
+        if self._local_path() == self._own:
+            previous = "".join(known.added) if known is not None else self._unrecorded(forwards_to)
+            changes.append((HOOKS_PATH, previous) if previous else ("--unset", HOOKS_PATH))
+        sections = (f"hook.dibs-{name}" for name in names)
+        changes += [("--remove-section", one) for one in sections if self._has(one)]
+        return self._edited(now, changes) if changes else now
+
+    def _unrecorded(self, forwards_to: str) -> str:
+        """The path to set if there is no record: where our hooks forward to, unless git finds that anyway."""
+        scopes = self._git("--type=path", "--show-scope", "--get-all", HOOKS_PATH)[1].splitlines()
+        others = [
+            path for scope, _, path in (one.partition("\t") for one in scopes) if scope != "local"
+        ]
+        return "" if others[-1:] == [forwards_to] else forwards_to
+
+    def _has(self, section: str) -> bool:
+        return self._git("--local", "--get", f"{section}.event")[0] == 0
+
+    def _text(self) -> str:
+        return read(self.file) or ""
+
+    def stage(self, after: str, files: FileChanges) -> None:
+        before, file = self._text(), realpath(self.file)
+        if before == after:
+            return
+        if exists(f"{file}.lock"):
+            raise refused("busy", f"{file}.lock exists: another git changes the configuration")
+        files.write(file, encoded(after), seen=encoded(before))
+
+    def _edited(self, text: str, changes: Iterable[tuple[str, ...]]) -> str:
+        """Edits a private copy with git itself; private, as the file may contain passwords."""
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="dibs-config-") as folder:
+            copy = join(folder, "config")
+            with open(copy, "wb") as file:
+                file.write(encoded(text))
+            for words in changes:
+                status, _ = self._git("--file", copy, *words)
+                if status != 0:
+                    what = f"git could not change {self.file} ({' '.join(words)}: {status})"
+                    raise refused("storage_failed", f"{what}; nothing was changed", path=self.file)
+            return read(copy) or ""
+
+
+def encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def setup_of(repository: Repository | None, python: str) -> GitHooksSetup:
     if repository is None:
-        raise bad_argument("there is no git repository here whose hooks could be set up")
+        raise bad_argument("dibs setup git needs a git repository around the current directory")
     return GitHooksSetup(repository, python)
 
 
@@ -291,19 +408,19 @@ def judged(name: str, found: str, wanted: str, note: str) -> State:
     added = hook_scripts.added_to(found)
     if not added or found != wanted + added:
         return State(name, CHANGED, note)
-    return State(name, INSTALLED, f"{note}; what was added below its end is not run")
+    return State(name, INSTALLED, f"{note}; the text below its end is not run")
 
 
 def stated_source(search: str) -> str:
     """The source folder of dibs if PYTHONPATH contains it: hooks ignore that variable, so it is recorded."""
-    own = dirname(dirname(dirname(abspath(__file__))))
+    own = dirname(dirname(abspath(git_runner.__file__)))
     return own if own in map(abspath, filter(None, search.split(os.pathsep))) else ""
 
 
 def git_version() -> tuple[int, ...]:
     """The leading numbers of `git --version`."""
     found = []
-    for word in line("--version").removeprefix("git version ").split("."):
+    for word in git_runner.line("--version").removeprefix("git version ").split("."):
         if not word.isdigit():
             break
         found.append(int(word))
@@ -326,3 +443,24 @@ def marks(repository: Repository) -> list[str]:
 
 def text_of(path: str) -> str:
     return "\n".join(lines(path))
+
+
+def doctor_findings(repository: Repository | None, python: str) -> list[Finding]:
+    """No findings outside a repository. Hooks that were never installed are a note, not an error."""
+    if repository is None:
+        return []
+    setup = GitHooksSetup(repository, python)
+    states, problem = setup.states(), setup.manifest.problem
+    lost = [Finding("git hooks manifest", problem, "wrong")] if problem else []
+    if all(each.state == INSTALLED for each in states):
+        names = ", ".join(each.hook for each in states)
+        return [Finding("git hooks", f"{INSTALLED}: {names}"), *lost]
+    if all(each == each.but(state=MISSING, note="") for each in states):
+        return [Finding("git hooks", "none is set up: dibs setup git", "note"), *lost]
+    wrong = [
+        f"{each.hook} is {each.state}" + (f" ({each.note})" if each.note else "")
+        for each in states
+        if each.state != INSTALLED
+    ]
+    text = f"{'; '.join(wrong)}; dibs setup git repairs it"
+    return [Finding("git hooks", text, "wrong"), *lost]

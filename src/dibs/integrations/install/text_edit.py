@@ -1,6 +1,6 @@
-"""Edits our sections in text files of others: model instructions, and one line of Codex's sandbox.
+"""Edits text files of others: a section in a model's instructions, and the folders of Codex's sandbox.
 
-The text around them stays byte for byte. A file that contained nothing else is deleted with them.
+The text around our part stays byte for byte.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from dibs.domain.refusals import Refused, bad_argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    from dibs.integrations.install.manifest import Entry
 
 VERSION = 1
 BEGIN, FINISH = "<!-- dibs:begin", "<!-- dibs:end -->"
@@ -29,7 +32,7 @@ def line_break(text: str) -> str:
 # Instructions.
 
 
-def with_section(text: str | None, path: str = "the file") -> str:
+def with_section(text: str | None, path: str) -> str:
     """The text with our section: replaced in place, else appended."""
     spot = None if text is None else section_in(text, path)
     if text is None:
@@ -50,18 +53,20 @@ def line_of(text: str, start: int) -> str:
     return "\r\n" if text[start:].partition("\n")[0].endswith("\r") else "\n"
 
 
-def without_section(text: str, path: str = "the file") -> str | None:
-    """The text without our section; `None` if the file was ours."""
+def without_section(text: str, path: str, record: Entry | None) -> str | None:
+    """The text without our section; `None` if nothing is left of a file that dibs created."""
     spot = section_in(text, path)
     if spot is None:
         return text
     start, end = spot
-    if start == 0:
-        return text[end:] or None
-    return text[:start].removesuffix(line_of(text, start)) + text[end:]
+    created = record is not None and record.before is None
+    head = text[:start]
+    if record is not None and not created:  # the line break that setup put before the section
+        head = head.removesuffix(line_of(text, start))
+    return head + text[end:] or (None if created else "")
 
 
-def section_in(text: str, path: str = "the file") -> tuple[int, int] | None:
+def section_in(text: str, path: str) -> tuple[int, int] | None:
     """Start and end of our section, with its last line break. Refuses if that is ambiguous.
 
     Only a marker on a line of its own counts: inside a sentence it is somebody's text about dibs.
@@ -78,19 +83,20 @@ def section_in(text: str, path: str = "the file") -> tuple[int, int] | None:
         return None
     if len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
         found = f"{len(begins)} of {BEGIN} -->, {len(ends)} of {FINISH}"
-        told = f"{path}: where the section of dibs begins and ends is not clear ({found})"
-        raise bad_argument(f"{told}; mend these lines by hand; it is left as it is")
+        raise bad_argument(
+            f"{path}: it is not clear where the section of dibs begins and ends ({found});"
+            " correct these lines by hand; the file is unchanged"
+        )
     return begins[0], ends[0]
 
 
 # Codex's sandbox: writable folders.
 
 TABLE, KEY = "sandbox_workspace_write", "writable_roots"
-OURS, OUR_FILE = "# dibs", "# dibs made this file"
 
 
 def roots_in(text: str, path: str, folder: str = "the board's folder") -> list[str]:
-    """The folders that the sandbox may write."""
+    """The folders that the sandbox may write to."""
     table = data_of(text, path).get(TABLE, {})
     found = table.get(KEY, []) if isinstance(table, dict) else None
     if not isinstance(found, list):
@@ -104,74 +110,81 @@ def data_of(text: str, path: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.replace("\r\n", "\n"))
     except ValueError as error:
-        raise bad_argument(f"{path} is not TOML: {error}; it is left as it is") from None
+        raise bad_argument(f"{path} is not TOML: {error}; the file is unchanged") from None
 
 
 def by_hand(path: str, folder: str) -> Exception:
     what = f"{path} has {TABLE} in a form that dibs does not edit"
-    return bad_argument(f"{what}; it is left as it is: add {folder} to its {KEY} by hand")
+    return bad_argument(f"{what}; the file is unchanged: add {folder} to its {KEY} by hand")
 
 
 def table_with(folder: str) -> str:
+    return f"[{TABLE}]\n{KEY} = [{quoted(folder)}]\n"
+
+
+def quoted(folder: str) -> str:
     import json
 
-    return f"[{TABLE}]\n{KEY} = [{json.dumps(folder)}]\n"
+    return json.dumps(folder, ensure_ascii=False)
 
 
-def item_of(folder: str) -> str:
-    """Written as a literal TOML string, which nobody types for a folder: so we recognise it as ours."""
-    return f"'''{folder}'''"
-
-
-def with_root(text: str | None, folder: str, path: str) -> str:
-    """The text with one more writable folder, marked as ours."""
+def with_roots(text: str | None, folders: Sequence[str], path: str) -> str:
+    """The text with more writable folders, before those that are there."""
     old = text or ""
-    before = roots_in(old, path, folder)
-    if folder in before:
-        return old
-    if "'" in folder or "\n" in folder:
-        raise by_hand(path, folder)
-    line, item = line_break(old), item_of(folder)
+    before = roots_in(old, path, folders[0])
+    line, items = line_break(old), ", ".join(map(quoted, folders))
     spot = array_in(old)
     if spot is not None:
-        new = f"{old[:spot]}{item}{', ' if before else ''}{old[spot:]}"
+        new = f"{old[:spot]}{items}{', ' if before else ''}{old[spot:]}"
     elif (end := header_in(old)) is not None:
-        new = f"{old[:end]}{line}{KEY} = [{item}] {OURS}{old[end:]}"
+        new = f"{old[:end]}{line}{KEY} = [{items}]{old[end:]}"
     else:
-        mark = OUR_FILE if text is None else OURS
         head = "" if text is None else line
-        new = f"{old}{head}[{TABLE}] {mark}{line}{KEY} = [{item}] {OURS}{line}"
-    if not has_roots(new, [folder, *before]):
-        raise by_hand(path, folder)
+        new = f"{old}{head}[{TABLE}]{line}{KEY} = [{items}]{line}"
+    if not has_roots(new, [*folders, *before]):
+        raise by_hand(path, folders[0])
     return new
 
 
 def has_roots(text: str, wanted: list[str]) -> bool:
     """Whether our edit parses to the wanted list; not so if the table is written in another form."""
     try:
+        text.encode()
         return roots_in(text, "") == wanted
-    except Refused:
+    except (Refused, UnicodeEncodeError):
         return False
 
 
-def without_roots(text: str, path: str) -> str | None:
-    """The text without our folders; `None` if the file was ours."""
-    for folder in roots_in(text, path):
-        item = item_of(folder)
-        spot = array_in(text)
-        if spot is not None and item in text[spot:]:
-            at = text.index(item, spot)
-            size = len(item) + (2 if text.startswith(", ", at + len(item)) else 0)
-            text = text[:at] + text[at + size :]
-    line = line_break(text)
-    empty = f"{KEY} = [] {OURS}"
-    for mark in (OUR_FILE, OURS):
-        whole = f"[{TABLE}] {mark}{line}{empty}{line}"
-        if whole in text:
-            before, _, after = text.partition(whole)
-            text = before.removesuffix(line if mark == OURS else "") + after
-            return text or (None if mark == OUR_FILE else text)
-    return text.replace(f"{line}{empty}", "", 1)
+def without_roots(text: str, path: str, record: Entry | None) -> str | None:
+    """The text without the folders that dibs added, and without the key and table that it created for them."""
+    if record is None:
+        return text
+    for folder in set(record.added).intersection(roots_in(text, path)):
+        text = without_item(text, (quoted(folder), f"'{folder}'"))
+    line, empty = line_break(text), f"{KEY} = []"
+    had = data_of(record.before or "", path).get(TABLE)
+    if roots_in(text, path) or (had is not None and KEY in had):
+        return text
+    whole = f"[{TABLE}]{line}{empty}{line}"
+    if had is None and whole in text and data_of(text, path)[TABLE] == {KEY: []}:
+        head, _, tail = text.partition(whole)
+        text = (head if record.before is None else head.removesuffix(line)) + tail
+    else:
+        text = text.replace(f"{line}{empty}", "", 1)
+    return text or (None if record.before is None else "")
+
+
+def without_item(text: str, forms: Sequence[str]) -> str:
+    """The text without the first of these items that is in the list of folders."""
+    spot = array_in(text)
+    for form in forms if spot is not None else ():
+        at = text.find(form, spot)
+        if at >= 0:
+            head, tail = text[:at], text[at + len(form) :]
+            if tail.startswith(", "):
+                return head + tail[2:]
+            return head.removesuffix(", ") + tail
+    return text
 
 
 def header_in(text: str) -> int | None:
@@ -213,4 +226,4 @@ def read(path: str) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise bad_argument(f"{path} cannot be read: {error}; it is left as it is") from None
+        raise bad_argument(f"{path} cannot be read: {error}; the file is unchanged") from None
