@@ -340,7 +340,7 @@ def test_what_a_stopped_run_left_at_work_is_ended_before_a_claim_of_its_task_beg
     """Its lease has expired, and nobody swept: the run that takes the task over ends the command."""
     key = repo.add()
     run = shop.run(key, "--agent", "codex", "--ttl", "1s", ticks=100_000)
-    until(lambda: shop.said(key, "tick"), "it does not begin")
+    until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
     stop(repo, key, run)
     until(lambda: shop.run(key, *HEIR).wait(60) == 0, "nobody can take it over")
     run.send_signal(signal.SIGCONT)
