@@ -377,9 +377,9 @@ TABLE = [
     # Moving.
     ("a copy is the board at once", "board/transfer/move.py", "there.arriving_from(source.where, word)", "there.is_here()", MOVING),
     ("the source is not fenced", "board/transfer/move.py", "tx.fence(target.where, word)", "pass", MOVING),
-    ("leases keep the old clock", "board/transfer/move.py", "there.shift_leases(by)", "pass", MOVING),
-    ("a restore keeps leases", "board/epochs.py", "if why == RESTORE:", "if False:", MOVING),
-    ("an epoch may be used twice", "board/epochs.py", "highest = max(tx.board.epoch, tx.highest().epoch, known)\n    epoch = max(highest + 1, tx.now // SECOND)", "epoch = tx.board.epoch", MOVING),
+    ("leases keep the old clock", "board/execute.py", "            tx.shift_leases(event.by)\n", "            pass\n", MOVING),
+    ("a restore keeps leases", "board/facts/board.py", "if why == RESTORE else ()", "if False else ()", MOVING),
+    ("an epoch may be used twice", "domain/decide/board.py", "max(facts.highest + 1, facts.now // SECOND)", "facts.epoch", MOVING),
     ("any board is replaced", "storage/sqlite/copy.py", "if there != uid or not (is_elsewhere(moved_to, arriving) or replace):", "if False:", MOVING),
     ("a backup overwrites", "board/transfer/scratch.py", "        os.link(part, path)\n", "        os.rename(part, path)\n", EXPORT + "what_is_there_by_the_time_of_its_name_is_not_overwritten"),
     # Identity.

@@ -137,7 +137,7 @@ COMMANDS = [
     kind for kind in vars(c).values()
     if isinstance(kind, type) and issubclass(kind, c.Command) and "verb" in vars(kind)
 ]  # fmt: skip
-INTERNAL = {"rest", "tried", "here", "items", "rebuilt", "asks"}
+INTERNAL = {"rest", "tried", "here", "items", "rebuilt", "asks", "settings", "why"}
 """Fields that only dibs itself sets."""
 
 

@@ -72,7 +72,7 @@ KINDS = {
     "task": f.TaskFacts, "claim": f.ClaimFacts, "depend": f.DependFacts, "drop": f.DropFacts, "redact": f.RedactFacts,
     "retry": f.RetryFacts, "reset": f.ResetFacts, "sweep": f.SweepFacts, "next": f.NextFacts, "add": f.AddFacts,
     "intake": f.IntakeFacts, "sync": f.SyncFacts, "stint": f.StintFacts, "approval": f.ApprovalFacts,
-    "actor": f.ActorFacts, "clock": f.ClockFacts, "board": f.BoardFacts,
+    "actor": f.ActorFacts, "clock": f.ClockFacts, "board": f.BoardFacts, "epoch": f.EpochFacts,
 }  # fmt: skip
 
 
@@ -460,6 +460,7 @@ CASES = {
             ("reason_missing", lambda s: s.option(reason="a mistake")),
         ],
     ),
+    "begin_epoch": (c.BeginEpoch("promotion"), []),
     "set_clock": (
         c.SetClock(),
         [

@@ -32,7 +32,7 @@ def _meet(board: Board, who: Identity) -> None:
     with board.store.write("session") as tx:
         caller, is_new = caller_of(tx, who, board.settings)
         if tx.new_home:
-            is_new = start_new_epoch(tx, caller, tx.new_home, is_new=is_new)
+            is_new = start_new_epoch(tx, caller, tx.new_home, board.settings, is_new=is_new)
         if is_new:
             register(tx, caller)
         tx.keep_session(who.place.but(actor=caller.actor.id, name=caller.holding_session))
@@ -135,7 +135,7 @@ def _hand_over(
 ) -> Outcome | Refusal:
     assert task.lease is not None, "it is held"
     handoff = c.Handoff(task.key, to=giver.actor.name, ttl=task.lease.ttl, reason=reason)
-    handed = carry_out(board, tx, giver, handoff)
+    handed = carry_out(tx, giver, handoff, board.settings)
     if isinstance(handed, Refusal):
         return handed
-    return carry_out(board, tx, heir, c.Claim(task.key, reserve=True))
+    return carry_out(tx, heir, c.Claim(task.key, reserve=True), board.settings)

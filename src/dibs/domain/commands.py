@@ -378,16 +378,27 @@ class SetActor(Command):
 
 
 class MoveBoard(Command):
+    """The board arrives in another place, with another clock."""
+
     verb = "move_board"
+    reason: str = ""
 
 
 class SetSettings(Command):
     verb = "set_settings"
+    settings: str = ""
 
 
 class RestoreBoard(Command):
     verb = "restore_board"
     reason: str = ""
+
+
+class BeginEpoch(Command):
+    """The board's own server or files show that tokens may have been lost."""
+
+    verb = "begin_epoch"
+    why: str
 
 
 class SetClock(Command):

@@ -47,3 +47,5 @@ class Decision(Value):
     """The facts of the offer that `next` claims."""
     actor: Actor | None = None
     """The actor that a command of the board is about, as it is afterwards."""
+    settings: str | None = None
+    """The new settings of a board on a server."""

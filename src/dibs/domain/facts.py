@@ -145,6 +145,10 @@ class Evidence(Value):
     """Whether the processes that the caller's own session stated for the task are alive."""
     wall: Instant | None = None
     """The machine's clock, if the board's is to be set to it."""
+    former_clock: Instant | None = None
+    """The clock of the place that the board comes from, now."""
+    known_epoch: int = 0
+    """The highest epoch that is known elsewhere: in the board that is replaced, in item files."""
 
 
 NO_EVIDENCE = Evidence()
@@ -424,7 +428,14 @@ class BoardFacts(Facts):
 
 class ClockFacts(Facts):
     by: Duration = Duration(0)
-    """How far the machine's clock is ahead of the board's."""
+    """By how much the board's clock changes."""
+
+
+class EpochFacts(Facts):
+    highest: int = 0
+    """The highest epoch known, here or elsewhere."""
+    held: tuple[Task, ...] = ()
+    """The tasks with a lease, if the board was restored."""
 
 
 class ActorFacts(Facts):

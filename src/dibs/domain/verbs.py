@@ -118,7 +118,7 @@ CLAIMS_FREE: dict[str, Any] = CLAIMS | {
     "own_guards": OWN, "ends_the_dead": True,
 }  # fmt: skip
 PEOPLE: dict[str, Any] = {"people_only": True, "needs_reason": True}
-ADMIN: dict[str, Any] = {"facts": "board", "guards": ("caller_has_the_right",), "people_only": True}
+ADMIN: dict[str, Any] = {"guards": ("caller_has_the_right",), "people_only": True}
 
 VERBS: dict[str, VerbSpec] = {
     spec.name: spec
@@ -334,7 +334,8 @@ VERBS: dict[str, VerbSpec] = {
             "config", "show every setting and its source, or change one", "board", module="config",
         ),
         VerbSpec(
-            "set_settings", "load settings into a server", typed="config --load", act="board.permitted", **ADMIN,
+            "set_settings", "load settings into a server", typed="config --load", facts="board", act="board.set_settings",
+            **ADMIN,
         ),
         VerbSpec("actor", "list or change actors", "board"),
         VerbSpec(
@@ -357,12 +358,14 @@ VERBS: dict[str, VerbSpec] = {
             "board", "list, move, back up or restore boards, and grant access", "board",
         ),
         VerbSpec(
-            "move_board", "move the board to another place", typed="board move", act="board.permitted", **ADMIN,
+            "move_board", "move the board to another place", typed="board move", facts="clock", act="board.move_board",
+            **ADMIN,
         ),
         VerbSpec(
-            "restore_board", "put a saved board in the place of this one", typed="board restore", facts="board",
-            act="board.permitted", guards=RIGHT, **PEOPLE,
+            "restore_board", "put a saved board in the place of this one", typed="board restore", facts="epoch",
+            act="board.restore_board", guards=RIGHT, **PEOPLE,
         ),
+        VerbSpec("begin_epoch", "begin an epoch above tokens that may be lost", facts="epoch", act="board.begin_epoch"),
         VerbSpec(
             "demo", "eight agents, two people, kills and a zombie, in a temporary repository", "board", module="demo",
         ),

@@ -343,6 +343,10 @@ class WriteTransaction(ReadTransaction):
     def pause(self, by: ActorId | None, why: str) -> None:
         self.board = self.board.but(paused_by=by, paused_why=why)
 
+    def save_settings(self, text: str) -> None:
+        """Stores the settings of a board on a server."""
+        self._change("save_settings", settings=text)
+
     def begin_epoch(self, epoch: int) -> None:
         self.board = self.board.but(epoch=epoch)
         if self.new_home:

@@ -40,7 +40,7 @@ def load(tx: ReadTransaction, basis: Facts, settings: Settings, evidence: Eviden
         from dibs.board.facts.stints import load_hours
 
         return load_hours(tx, basis)
-    if kind in ("board", "clock", "actor"):
+    if kind in ("board", "clock", "actor", "epoch"):
         from dibs.board.facts.board import load_board
 
         return load_board(tx, basis, settings, evidence)
