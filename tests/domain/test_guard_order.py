@@ -21,6 +21,7 @@ from dibs.domain.model import (
     Lease,
     LeaseProcess,
     Process,
+    Session,
     Task,
     TaskKey,
     Terms,
@@ -73,6 +74,7 @@ KINDS = {
     "retry": f.RetryFacts, "reset": f.ResetFacts, "sweep": f.SweepFacts, "next": f.NextFacts, "add": f.AddFacts,
     "intake": f.IntakeFacts, "sync": f.SyncFacts, "stint": f.StintFacts, "approval": f.ApprovalFacts,
     "actor": f.ActorFacts, "clock": f.ClockFacts, "board": f.BoardFacts, "epoch": f.EpochFacts,
+    "session": f.SessionFacts,
 }  # fmt: skip
 
 
@@ -460,6 +462,9 @@ CASES = {
             ("reason_missing", lambda s: s.option(reason="a mistake")),
         ],
     ),
+    "register_session": (c.RegisterSession(Session(0, "")), []),
+    "end_session": (c.EndSession(), []),
+    "set_background": (c.SetBackground(running=True), []),
     "begin_epoch": (c.BeginEpoch("promotion"), []),
     "set_clock": (
         c.SetClock(),

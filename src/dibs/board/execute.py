@@ -101,7 +101,7 @@ class Board(ReadableBoard):
         warnings = backlog.before(self, who, command) if backlog is not None else ()
         # On a server every change gets a request id, so that it can be retried safely after a lost
         # connection.
-        own = request_id is None and self.store.remote
+        own = request_id is None and self.store.remote and not command.spec.repeatable
         request = PendingRequest(os.urandom(12).hex() if own else request_id, own=own)
         outcome = retry_on_disconnect(self, lambda: self._decided(who, command, request))
         warnings += outcome.warnings
@@ -161,6 +161,7 @@ class Board(ReadableBoard):
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
                 newcomers = facts.newcomers if isinstance(facts, SyncFacts) else ()
+                is_new = is_new and (bool(decision.sessions) or not command.spec.repeatable)
                 for unknown in ((caller.actor,) if is_new else ()) + newcomers:
                     register(tx, caller, unknown)
                 outcome = self._commit(tx, who, command, facts, decision, request)
@@ -179,8 +180,10 @@ class Board(ReadableBoard):
     ) -> Outcome:
         """Writes the decision, and what is needed to replay the answer to a retry."""
         session = session_at(who, facts.caller, command, decision)
-        if session is not None:
-            tx.keep_session(session)
+        for row in (session,) if session is not None else decision.sessions:
+            tx.keep_session(row)
+        if decision.background is not None:
+            tx.set_background(decision.background)
         if request.own and leaves_trace(command, decision):
             tx.request_id = request.id
         outcome = write(tx, facts, decision, self.store)

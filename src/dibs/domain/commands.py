@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
 
-    from dibs.domain.model import Audience, Kind
+    from dibs.domain.model import Audience, Kind, Session
 
 
 class Command(Value):
@@ -399,6 +399,27 @@ class BeginEpoch(Command):
 
     verb = "begin_epoch"
     why: str
+
+
+class RegisterSession(Command):
+    """The session is there, although it holds nothing yet; `place`: where, and its process."""
+
+    verb = "register_session"
+    place: Session
+
+
+class EndSession(Command):
+    """The session is over; `siblings`: instead of it, the idle others of its process are."""
+
+    verb = "end_session"
+    siblings: bool = False
+
+
+class SetBackground(Command):
+    """Whether the session has background work."""
+
+    verb = "set_background"
+    running: bool
 
 
 class SetClock(Command):

@@ -448,6 +448,18 @@ class ActorFacts(Facts):
     """Its new names that are names of other actors."""
 
 
+class SessionFacts(Facts):
+    """A command about the caller's session, which is not in the ledger."""
+
+    is_registered: bool = False
+    """Whether the board knows the actor."""
+    known: Session | None = None
+    siblings: tuple[Session, ...] = ()
+    """The other sessions of the same actor and process."""
+    holding: frozenset[str] = frozenset()
+    """Those of them that hold something."""
+
+
 def interrupted_ones(facts: RetryFacts | SweepFacts) -> list[Task]:
     """Of many tasks, those whose live lease belongs to another and would end."""
     return [

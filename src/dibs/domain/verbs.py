@@ -79,6 +79,8 @@ class VerbSpec:
     """With it a holder reports a result: a late report is kept as a note."""
     owns_result: bool = False
     """A holder whose lease it ended remains the owner of the result."""
+    repeatable: bool = False
+    """It writes down what is so: a second time changes nothing, so that it needs no request id."""
     ends_own: bool = False
     """With it a holder ends its own lease: its commits until then count."""
 
@@ -119,6 +121,7 @@ CLAIMS_FREE: dict[str, Any] = CLAIMS | {
 }  # fmt: skip
 PEOPLE: dict[str, Any] = {"people_only": True, "needs_reason": True}
 ADMIN: dict[str, Any] = {"guards": ("caller_has_the_right",), "people_only": True}
+OF_SESSIONS: dict[str, Any] = {"typed": "session", "facts": "session", "repeatable": True}
 
 VERBS: dict[str, VerbSpec] = {
     spec.name: spec
@@ -382,6 +385,9 @@ VERBS: dict[str, VerbSpec] = {
             "hook", "called by an agent harness before an edit, and when a session starts or ends", "inner",
             module="hook",
         ),
+        VerbSpec("register_session", "a session is there", act="sessions.register_session", **OF_SESSIONS),
+        VerbSpec("end_session", "a session is over", act="sessions.end_session", **OF_SESSIONS),
+        VerbSpec("set_background", "whether background work runs", act="sessions.set_background", **OF_SESSIONS),
         VerbSpec(
             "prime", "the context of a new session: what it holds, what is ready", "inner", module="hook",
         ),

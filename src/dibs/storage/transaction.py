@@ -232,12 +232,13 @@ class WriteTransaction(ReadTransaction):
         if not self.knows(session):
             self._change("save_session", now=self.now, **rows.session_columns(session))
 
-    def set_background(self, session: Session, *, running: bool) -> None:
+    def set_background(self, session: Session) -> None:
         """Records whether the session, which need not be known yet, has background work."""
         if self.session(session.actor, session.name) is None:
             self.keep_session(session)
+        background = int(session.background)
         self._change(
-            "set_background", actor=session.actor, name=session.name, background=int(running)
+            "set_background", actor=session.actor, name=session.name, background=background
         )
 
     def add_task(self, added: e.Added, caller: Caller) -> tuple[Task, Entry]:
