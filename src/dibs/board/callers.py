@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 class CallerContext:
     """Where a caller comes from: one board, its environment, repository and terminal.
 
-    The command line, the library and the hooks identify their callers with it.
+    The command line, the library and the git hooks identify their callers with it. A harness hook states its
+    session itself, and does not know its boards yet: `identify_in_hook`.
     """
 
     def __init__(
