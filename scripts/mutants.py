@@ -686,6 +686,7 @@ TABLE = [
     ("quoting: the text of the lock file", "storage/sqlite/write_lock.py", "({quoted(what)}{stopped})", "({what}{stopped})", "tests/storage/test_sqlite.py::test_what_somebody_wrote_into_the_lock_file_is_quoted"),
     ("quoting: the program that blocks a server", "storage/postgres/transaction.py", "{quoted(program) if program else 'a program'}", "{program}", "tests/faults/test_table_locks.py::test_a_locked_table_is_busy_and_names_who_has_it"),
     ("the lock file may be a pipe", "storage/sqlite/write_lock.py", " | os.O_NONBLOCK", "", "tests/storage/test_sqlite.py::test_a_pipe_in_the_place_of_the_lock_file_blocks_nobody"),
+    ("what a killed run left outlives its expired lease", "board/evidence.py", "            kill_orphans_of_dead(board, needed.task)\n", "            pass\n", KILLED + "what_a_killed_run_left_is_ended_when_its_expired_lease_is_taken"),
     ("a sentence may be a name", "storage/rows.py", '    if text.isprintable() and " " not in text:\n', "    if True:\n", QUOTING + "a_name_that_somebody_wrote_into_the_board_is_quoted"),
     Mutant("quoting: paths", "domain/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("quoting: the label", "integrations/harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
