@@ -217,7 +217,7 @@ TABLE = [
     ("a request is not compared", "board/requests.py", "if known.digest != digest:", "if False:", LEDGER),
     ("a refusal is not logged", "board/execute.py", "if refusal is not None:\n                tx.log_refusal", "if False:\n                tx.log_refusal", LEDGER),
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
-    ("a takeover looks nowhere", "board/evidence.py", "raise EvidenceNeeded(worktree_of=ending)", "return", SCENARIOS + "::test_a_takeover_names_worktree_branch_and_uncommitted_files"),
+    ("a takeover looks nowhere", "board/evidence.py", "raise EvidenceNeeded(worktree_of=ending, task=task and task.key)", "return", SCENARIOS + "::test_a_takeover_names_worktree_branch_and_uncommitted_files"),
     ("a file that was compared with an old row counts", "domain/decide/sync.py", " if not match.outdated", "", SYNC + "the_state_of_a_file_counts_for_nothing_once_its_task_has_changed"),
     ("a token of a file is not compared again", "board/facts/sync.py", "tuple(listed.token) > known and ", "", SYNC + "the_state_of_a_file_counts_for_nothing_once_its_task_has_changed"),
     ("what changed during a sync is not compared again", "backlogs/sync.py", "            self.compare_again(dialect, fresh)\n", "", SYNC + "a_sync_compares_again_what_changed_while_it_ran"),
