@@ -15,7 +15,14 @@ from dibs.storage import errors
 from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
 from dibs.storage.rows import BoardRow, is_elsewhere, move_token_hash
 from dibs.storage.sqlite.clock import read_clock, wall_clock_anchor
-from dibs.storage.sqlite.store import BOARD, UNSAFE_FILE_SYSTEMS, SqliteErrorMap, SqliteStore
+from dibs.storage.sqlite.store import (
+    BOARD,
+    CREATED,
+    RECEIPT,
+    UNSAFE_FILE_SYSTEMS,
+    SqliteErrorMap,
+    SqliteStore,
+)
 from dibs.storage.sqlite.write_lock import acquire_write_lock
 from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
@@ -99,9 +106,11 @@ def receive(
     """Copies all rows and runs `finish` in one transaction. `replace`: an existing board may be replaced."""
     store._make_folder()  # noqa: SLF001 - the same package
     with SqliteErrorMap(store):
-        lock = acquire_write_lock(store.lock, "receive a board", store.wait, store.machine)
+        lock = acquire_write_lock(store.lock, RECEIPT, store.wait, store.machine)
         try:
-            return _receive(store, source, finish, progress, replace=replace)
+            contents = _receive(store, source, finish, progress, replace=replace)
+            lock.label(CREATED)
+            return contents
         finally:
             lock.end()
 
