@@ -388,8 +388,8 @@ def test_in_json_each_thing_that_happens_is_one_object(ground):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--tick", "0s"), "--tick '0s': it lies between 1s and 1h"),
-        (("--max", "0"), "--max '0': it is 0; it lies between 1 and 1000"),
+        (("--tick", "0s"), "--tick '0s': it must be between 1s and 1h"),
+        (("--max", "0"), "--max '0': it is 0; it must be between 1 and 1000"),
         (("--once", "--pause"), "--once and --pause do not combine"),
         (("--reason", "x"), "--reason requires --pause"),
         (("--request-id", "r1"), "--request-id requires --pause or --resume"),

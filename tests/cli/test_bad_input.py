@@ -385,7 +385,7 @@ VERBS = [
 ]
 
 LIKE_90S = "write it like 90s, 30m, 2h or 7d"
-TTL_RANGE = "it lies between 1 s and 30 d"
+TTL_RANGE = "it must be between 1 s and 30 d"
 TIMES = [
     *(
         bad(f"claim T-1 --ttl '{ttl}' {AGENT}", expected)
@@ -635,21 +635,21 @@ NUMBERS = [
     bad(f"add t --priority high {PERSON}", "the priority is 'high'"),
     bad(f"add t --priority 0x1 {PERSON}", "the priority is '0x1'"),
     bad(f"add t --priority 1_0 {PERSON}", "the priority is '1_0'"),
-    bad(f"add t --tier 10 {PERSON}", "the tier is 10; it lies between 0 and 9"),
-    bad(f"add t --max-attempts 0 {PERSON}", "is 0; it lies between 1 and 1000"),
-    bad(f"add t --max-attempts 1001 {PERSON}", "is 1001; it lies between 1 and 1000"),
-    bad("list --limit 0", "the limit is 0; it lies between 1 and 100000"),
+    bad(f"add t --tier 10 {PERSON}", "the tier is 10; it must be between 0 and 9"),
+    bad(f"add t --max-attempts 0 {PERSON}", "is 0; it must be between 1 and 1000"),
+    bad(f"add t --max-attempts 1001 {PERSON}", "is 1001; it must be between 1 and 1000"),
+    bad("list --limit 0", "the limit is 0; it must be between 1 and 100000"),
     bad("list --limit ' 5'", "the limit is ' 5'"),
     bad("log --limit 0", "the limit is 0"),
 ]
 
 CHOICES = [
-    bad(f"add t --for everyone {PERSON}", "the audience is 'everyone'; it is one of"),
-    bad(f"add t --for '' {PERSON}", "the audience is ''"),
-    bad(f"add t --for Human {PERSON}", "the audience is 'Human'"),
-    bad(f"add t --for {HUGE} {PERSON}", "the audience is 'xxx"),
-    bad(f"edit T-1 --for robots {PERSON}", "the audience is 'robots'"),
-    bad(f"intake --channel mail --ref r --for '\0' {PERSON}", "the audience is"),
+    bad(f"add t --for everyone {PERSON}", "the audience (--for) is 'everyone'; it is one of"),
+    bad(f"add t --for '' {PERSON}", "the audience (--for) is ''"),
+    bad(f"add t --for Human {PERSON}", "the audience (--for) is 'Human'"),
+    bad(f"add t --for {HUGE} {PERSON}", "the audience (--for) is 'xxx"),
+    bad(f"edit T-1 --for robots {PERSON}", "the audience (--for) is 'robots'"),
+    bad(f"intake --channel mail --ref r --for '\0' {PERSON}", "the audience (--for) is"),
     bad(f"add t --allow fly {PERSON}", "a constraint is 'fly'; it is one of edit, commit"),
     bad(f"add t --allow edit --allow edit,push {PERSON}", "a constraint is 'edit,push'"),
     bad(f"edit T-1 --allow EDIT {PERSON}", "a constraint is 'EDIT'"),
@@ -728,9 +728,9 @@ NAMES = [
         bad(f"claim T-1 --agent codex --session {session}", "cannot be a session")
         for session in ("s1/", "s1//a2", "/s1", ":s1")
     ),
-    bad("claim T-1 --agent codex --as ana", "--agent and --as are both given; who is it?"),
-    bad("renew --agent codex --as ana", "--agent and --as are both given"),
-    bad("list --mine --agent codex --as ana", "--agent and --as are both given"),
+    bad("claim T-1 --agent codex --as ana", "use either --agent or --as, not both"),
+    bad("renew --agent codex --as ana", "use either --agent or --as"),
+    bad("list --mine --agent codex --as ana", "use either --agent or --as"),
     bad(f"actor set codex --tier 2 --request-id '' {PERSON}", "a request id is empty"),
     bad(f"doctor --set-clock --reason r --request-id '' {PERSON}", "a request id is empty"),
     refused(
@@ -1243,13 +1243,13 @@ BAD_SETTINGS = [
     ("ttl_human = ''", "bad_setting", LIKE_90S),
     ("ttl_human = 2026-11-15", "bad_setting", "it is a text in quotes"),
     ("[ttl_human]\nx = 1", "bad_setting", "it is a text in quotes"),
-    ("default_tier = 10", "bad_setting", "it lies between 0 and 9"),
+    ("default_tier = 10", "bad_setting", "it must be between 0 and 9"),
     ("default_tier = -1", "bad_setting", "it is a number from 0 to 9"),
     ("default_tier = '1'", "bad_setting", "it is a number"),
     ("default_tier = 1.5", "bad_setting", "it is a number"),
     ("default_tier = nan", "bad_setting", "it is a number"),
-    ("max_attempts = 0", "bad_setting", "it lies between 1 and 1000"),
-    ("max_attempts = 1001", "bad_setting", "it lies between 1 and 1000"),
+    ("max_attempts = 0", "bad_setting", "it must be between 1 and 1000"),
+    ("max_attempts = 1001", "bad_setting", "it must be between 1 and 1000"),
     ("max_attempts = true", "bad_setting", "it is a number"),
     ("max_attempts = [3]", "bad_setting", "it is a number"),
     ("self_review = 1", "bad_setting", "it is true or false"),
@@ -1259,20 +1259,24 @@ BAD_SETTINGS = [
     ("key_prefix = 'a b'", "bad_setting", "key_prefix is 'a b'"),
     ("key_prefix = '../x'", "bad_setting", "key_prefix is '../x'"),
     ("key_prefix = '" + "K" * 62 + "'", "bad_setting", "key_prefix is"),
-    ("write_wait = '0s'", "bad_setting", "it lies between 1s and 1m"),
-    ("write_wait = '2m'", "bad_setting", "it lies between 1s and 1m"),
+    ("write_wait = '0s'", "bad_setting", "it must be between 1s and 1m"),
+    ("write_wait = '2m'", "bad_setting", "it must be between 1s and 1m"),
     ("write_wait = 5", "bad_setting", "it is a text in quotes"),
     ("dispatch = 5", "bad_setting", "dispatch is a table: [dispatch]"),
     ("dispatch_tick = '5s'", "unknown_setting", "there is no setting 'dispatch_tick'"),
     ("[dispatch]\ntock = '5s'", "unknown_setting", "there is no setting 'dispatch.tock'"),
-    ("[dispatch]\ntick = '0s'", "bad_setting", "dispatch.tick is '0s': it lies between 1s and 1h"),
-    ("[dispatch]\ntick = '2h'", "bad_setting", "it lies between 1s and 1h"),
+    (
+        "[dispatch]\ntick = '0s'",
+        "bad_setting",
+        "dispatch.tick is '0s': it must be between 1s and 1h",
+    ),
+    ("[dispatch]\ntick = '2h'", "bad_setting", "it must be between 1s and 1h"),
     (
         "[dispatch]\nmax = 0",
         "bad_setting",
-        "dispatch.max is 0: it is 0; it lies between 1 and 1000",
+        "dispatch.max is 0: it is 0; it must be between 1 and 1000",
     ),
-    ("[dispatch]\ngrace = '2h'", "bad_setting", "it lies between 0s and 1h"),
+    ("[dispatch]\ngrace = '2h'", "bad_setting", "it must be between 0s and 1h"),
     ("[dispatch]\nlog_dir = 'logs'", "bad_setting", "it is an absolute path"),
     ("[notify]\ncommand = []", "bad_setting", "notify.command is []: it names no program"),
     ("[notify]\ncommand = 'a \"b'", "bad_setting", "no closing quotation"),
@@ -1287,7 +1291,7 @@ BAD_SETTINGS = [
     ('[agents.codex]\ncommand = ["a\\u0000"]', "bad_setting", "it names no program"),
     ("[agents.codex]\ncommand = 'x'\nmodel = 'y'", "unknown_setting", "'agents.codex.model'"),
     ("[agents.codex]\ncommand = 'x'\ntier = 10", "bad_setting", "agents.codex.tier is 10"),
-    ("[agents.codex]\ncommand = 'x'\nmax = 0", "bad_setting", "it lies between 1 and 100"),
+    ("[agents.codex]\ncommand = 'x'\nmax = 0", "bad_setting", "it must be between 1 and 100"),
     ("[agents.codex]\ncommand = 'x'\ncapabilities = 'y'", "bad_setting", "it is a list of texts"),
     ("[agents.codex]\ncommand = 'x'\ncapabilities = ['a b']", "bad_setting", "'a b' cannot be"),
     ("[agents.codex]\ncommand = 'x'\nenv = {A = 1}", "bad_setting", "it is a table of texts"),

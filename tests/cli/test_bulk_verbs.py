@@ -37,7 +37,10 @@ def test_a_chain_of_tasks_from_beginning_to_end(repo):
 
 def test_depend_and_not(repo):
     first, second = add(repo), add(repo)
-    repo.ok("depend", second, "--on", first, *ANA)
+    done = repo.ok("depend", second, "--on", first, *ANA)
+    assert done.out == f"{second}: dependencies changed\n"
+    assert f"needed by    {second} (open)" in repo.ok("show", first).out
+    assert repo.ok("scope", first, "--add", "src/**", *ANA).out == f"{first}: scope changed\n"
     ran = repo.fails(1, "depend", first, "--on", second, *ANA, "--json")
     assert ran.error["facts"]["cycle"] == [first, second, first]
     repo.ok("depend", second, "--not-on", first, *ANA)

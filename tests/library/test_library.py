@@ -317,7 +317,7 @@ def test_a_ttl_is_written_or_a_timedelta(board):
     assert board.claim("T-1", ttl=timedelta(seconds=90.5)).lease.ttl == timedelta(seconds=90.5)
     for wrong, message in (
         (300, 'the ttl is 300; it is text like "5m", or a timedelta'),
-        (timedelta(days=-1), "the ttl is -1 day, 0:00:00; it lies between 1 s and 30 d"),
+        (timedelta(days=-1), "the ttl is -1 day, 0:00:00; it must be between 1 s and 30 d"),
     ):
         with pytest.raises(Refused) as problem:
             board.renew("T-1", ttl=wrong)

@@ -90,7 +90,7 @@ def ttl(given: str | timedelta) -> Duration:
         return checks.ttl(given)
     found = microseconds(given, "the ttl")
     if not TTL_MIN <= found <= TTL_MAX:
-        raise bad_argument(f"the ttl is {given}; it lies between 1 s and 30 d")
+        raise bad_argument(f"the ttl is {given}; it must be between 1 s and 30 d")
     return found
 
 

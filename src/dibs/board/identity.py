@@ -107,7 +107,7 @@ def identify(
     """
     harness = harness_of(around.environment)
     if given.agent is not None and given.person is not None:
-        raise bad_argument("--agent and --as are both given; who is it?")
+        raise bad_argument("use either --agent or --as, not both")
     if given.person is not None:
         check_no_agent(given.person, harness, around, registry)
         return _person(given.person, given.session, around)
@@ -163,7 +163,7 @@ def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity
     found = machine.may_state(pid)
     if found is None:
         what = "it must live, belong to you, and be in this pid namespace"
-        raise bad_argument(f"process {pid} cannot stand behind a lease: {what}", pid=pid)
+        raise bad_argument(f"process {pid} cannot hold a lease: {what}", pid=pid)
     return who.but(behind=LeaseProcess(found, machine.host()))
 
 

@@ -132,7 +132,7 @@ def _within(lowest: int, highest: int) -> Callable[[str], Duration]:
         duration = checks.duration(value, "it")
         if not lowest <= duration <= highest:
             limits = f"{exact(Duration(lowest))} and {exact(Duration(highest))}"
-            raise refused("bad_setting", f"it lies between {limits}")
+            raise refused("bad_setting", f"it must be between {limits}")
         return duration
 
     return checked

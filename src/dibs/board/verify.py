@@ -291,7 +291,7 @@ def findings(board: Board) -> list[Finding]:
             f"in the future: {', '.join(seen.future)}" if seen.future else "none is in the future",
             fine=not seen.future,
         ),
-        Finding("backups", "create one: dibs board backup FILE", "note"),
+        Finding("backups", "no record of them is kept; create one: dibs board backup FILE", "note"),
     ]
 
 

@@ -85,7 +85,7 @@ def allow(call: Call, typed: list[str]) -> VerbResult:
     span = checks.duration(call["span"], "--for")
     if not SHORTEST <= span <= LONGEST:
         raise bad_argument(
-            f"--for is {exact(span)}; it lies between {exact(SHORTEST)} and {exact(LONGEST)}"
+            f"--for is {exact(span)}; it must be between {exact(SHORTEST)} and {exact(LONGEST)}"
         )
     own = call.who().name
     to = own if call["to"] is None else checks.actor_name(call["to"])

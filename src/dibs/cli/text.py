@@ -46,12 +46,17 @@ def outcome(outcome: Outcome) -> tuple[str, ...]:
     if task is None:
         return ()
     if outcome.repeats is not None:
-        return (f"{task.key} {sentence(outcome, task, outcome.repeats)}",)
+        return (about(task, sentence(outcome, task, outcome.repeats)),)
     if not outcome.entries:
         return (unchanged(outcome, task),)
     own = zip(outcome.entries, outcome.events)
     phrases = [sentence(outcome, task, event) for entry, event in own if entry.task == task.id]
-    return tuple(f"{task.key} {words}" for words in phrases if words)
+    return tuple(about(task, words) for words in phrases if words)
+
+
+def about(task: Task, phrase: str) -> str:
+    """The line of a task: a phrase after its key, or after a colon if it has a subject of its own."""
+    return f"{task.key}: {phrase}" if phrase in CHANGED.values() else f"{task.key} {phrase}"
 
 
 def unchanged(outcome: Outcome, task: Task) -> str:
@@ -80,13 +85,19 @@ def sentence(outcome: Outcome, task: Task, event: e.Event) -> str:
         return f"no longer has the text of event {event.of}"
     if isinstance(event, e.Noted) and event.late:
         return "saved your text as a late note"
-    if isinstance(event, e.Noted | e.Edited | e.Scoped):
+    if isinstance(event, e.Noted | e.Edited):
         return event.verb
+    if type(event) in CHANGED:
+        return CHANGED[type(event)]
     late = " (late: the lease had expired)" if outcome.late else ""
     words = WORDS.get(type(event).__name__, shown(event.verb))
     return f"{words}{late}"
 
 
+CHANGED: dict[type[e.Event], str] = {
+    e.Depended: "dependencies changed",
+    e.Scoped: "scope changed",
+}
 WORDS = {
     "Added": "added",
     "Started": "is in progress",

@@ -198,7 +198,7 @@ def whole(value: str | int, what: str, lowest: int, highest: int) -> int:
         raise bad_argument(f"{what} is {quoted(digits)}; it is a number from {lowest} to {highest}")
     number = int(digits)
     if not lowest <= number <= highest:
-        raise bad_argument(f"{what} is {number}; it lies between {lowest} and {highest}")
+        raise bad_argument(f"{what} is {number}; it must be between {lowest} and {highest}")
     return number
 
 
@@ -239,7 +239,7 @@ def duration(value: str, what: str = "the duration") -> Duration:
 def ttl(value: str | Duration) -> Duration:
     given = value if isinstance(value, int) else duration(value, "the ttl")
     if not TTL_MIN <= given <= TTL_MAX:
-        raise bad_argument(f"the ttl is {rough_duration(given)}; it lies between 1 s and 30 d")
+        raise bad_argument(f"the ttl is {rough_duration(given)}; it must be between 1 s and 30 d")
     return given
 
 
@@ -294,7 +294,7 @@ def flag(value: bool) -> bool:
 
 
 def audience(value: str) -> Audience:
-    return one_of(value, "the audience", AUDIENCES)  # type: ignore[return-value]
+    return one_of(value, "the audience (--for)", AUDIENCES)  # type: ignore[return-value]
 
 
 def kind(value: str) -> Kind:

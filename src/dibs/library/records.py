@@ -40,7 +40,7 @@ def instant(moment: datetime) -> Instant:
     except (OverflowError, ValueError, OSError):  # near the first and the last year of datetime
         found = -1
     if not 0 <= found <= LAST_INSTANT:
-        raise bad_argument(f"the time is {moment}; it lies between 1970 and 9999, in UTC")
+        raise bad_argument(f"the time is {moment}; it must be between 1970 and 9999, in UTC")
     return Instant(found)
 
 

@@ -56,7 +56,7 @@ def here() -> str:
             return "UTC"
         raise bad_argument(
             f"TZ is {quoted(given)}, which is not the name of a time zone that is known here; "
-            "say --tz Europe/Berlin"
+            "use --tz Europe/Berlin"
         ) from None
 
 

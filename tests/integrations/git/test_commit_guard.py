@@ -268,7 +268,7 @@ def test_an_agent_in_a_harness_that_names_nobody_needs_a_task(tree):
 
 @pytest.mark.parametrize("who", [{"DIBS_AGENT": "codex"}, {"DIBS_AGENT": "agent"}])
 def test_an_agent_without_a_session_or_a_name_of_its_own_holds_nothing(tree, who):
-    assert "you hold none" in tree.by(who).cannot_commit("a")
+    assert "you hold no task" in tree.by(who).cannot_commit("a")
 
 
 def test_who_takes_a_persons_name_as_an_agent_holds_nothing(tree):
@@ -284,7 +284,7 @@ def test_whether_a_commit_needs_a_task_is_a_setting(tree, level, stops):
     tree.write("a")
     ran = tree.try_git("commit", "-m", "change")
     assert (ran.code != 0) == stops
-    assert ("one holds a task" in ran.err) == (level != "allow")
+    assert ("you hold no task" in ran.err) == (level != "allow")
 
 
 def test_a_person_is_known_by_the_address_that_git_has(tree):
@@ -325,7 +325,7 @@ def test_an_agent_that_nobody_can_name_learns_what_to_set(tree, identity):
     tree.settings(f'identity = "{identity}"\n')
     tree.ok("claim", "T-1", "--agent", "claude", "--session", "c1")
     nameless = tree.by({"CLAUDECODE": "1"})
-    for path, why in (("src/a", '"src/a" is held by claude'), ("docs/a", "you hold none")):
+    for path, why in (("src/a", '"src/a" is held by claude'), ("docs/a", "you hold no task")):
         message = nameless.cannot_commit(path)
         nameless.git("reset", "-q")
         assert why in message

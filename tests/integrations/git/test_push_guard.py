@@ -169,7 +169,7 @@ def test_whether_commits_name_a_task_is_a_setting_and_merges_need_none(shared, o
     )
     ran = two.try_git("push", "origin", "HEAD:main")
     assert (ran.code != 0) == stops, ran.err
-    assert ("one holds a task" in ran.err) == (level != "allow")
+    assert ("you hold no task" in ran.err) == (level != "allow")
 
 
 def test_a_push_that_is_right_is_not_talked_about(one):

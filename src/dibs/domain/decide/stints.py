@@ -132,7 +132,7 @@ def is_another(facts: StintFacts) -> Refusal | None:
     old = numbered(facts)
     if (old.started, old.ended) != (new.started, new.ended):
         return None
-    return bad_argument("the stint stays as it is: say --from or --to with another time").refusal
+    return bad_argument("the stint stays as it is: use --from or --to with another time").refusal
 
 
 def ends_after_it_starts(facts: StintFacts) -> Refusal | None:
@@ -174,7 +174,7 @@ def is_of_the_tasks_time(facts: StintFacts) -> Refusal | None:
     key = facts.task.key
     message = (
         f"it would start at {iso(new.started)}, before {key} existed ({iso(created)}); if the work is "
-        "older than its task, say --backdated"
+        "older than its task, use --backdated"
     )
     return Refusal(
         "bad_period", message, period_fields(new) | {"task": key, "created_at": iso(created)}

@@ -222,4 +222,4 @@ def outside_scope(paths: tuple[str, ...], mine: tuple[Task, ...]) -> Refusal:
 
 
 def needs_task(action: str) -> Refusal:
-    return Refusal("needs_task", f"to {action} here one holds a task, and you hold none", {})
+    return Refusal("needs_task", f"you hold no task: to {action} here you need one", {})
