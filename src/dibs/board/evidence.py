@@ -14,18 +14,21 @@ if TYPE_CHECKING:
     from dibs.domain.decision import Decision
     from dibs.domain.events.base import Ending
     from dibs.domain.facts import Evidence, Facts
-    from dibs.domain.model import KeptProcess
+    from dibs.domain.model import KeptProcess, TaskKey
 
 
 class EvidenceNeeded(Exception):  # noqa: N818 - not an error: the command is decided again
     """Raised to leave the transaction: a worktree or processes must be inspected first."""
 
     def __init__(
-        self, worktree_of: Ending | None = None, kept: tuple[KeptProcess, ...] = ()
+        self,
+        worktree_of: Ending | None = None,
+        task: TaskKey | None = None,
+        kept: tuple[KeptProcess, ...] = (),
     ) -> None:
         super().__init__()
-        self.worktree_of = worktree_of
-        """The lease that is about to be taken from its holder."""
+        self.worktree_of, self.task = worktree_of, task
+        """The lease that is about to be taken from its holder, and its task."""
         self.kept = kept
         """Processes that the caller's session has recorded."""
 
@@ -41,7 +44,8 @@ def require_evidence(facts: Facts, decision: Decision, evidence: Evidence) -> No
     for event in decision.events:
         ending = taken_by(event)
         if evidence.left is None and ending and ending.worktree:
-            raise EvidenceNeeded(worktree_of=ending)
+            task = getattr(decision.chosen or facts, "task", None)
+            raise EvidenceNeeded(worktree_of=ending, task=task and task.key)
 
 
 def gather(
@@ -50,7 +54,10 @@ def gather(
     """`ends_left`: also kills the orphan processes of a run that is gone, since another replaces it."""
     if needed.worktree_of is not None:
         from dibs.board.former_work import left_by
+        from dibs.board.liveness import kill_orphans_of_dead
 
+        if needed.task is not None:  # a run that is gone must not go on for its former holder
+            kill_orphans_of_dead(board, needed.task)
         left = left_by(needed.worktree_of, board.store.machine, board.repository)
         return evidence.but(left=left)
     from dibs.board.liveness import lives

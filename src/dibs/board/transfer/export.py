@@ -176,7 +176,7 @@ def set_up(copy: SqliteStore, file: str, path: str, progress: Progress | None) -
 
 
 def not_usable(path: str, problem: Exception) -> Refused:
-    return bad_argument(f"{path} is no export that can be used: {problem}")
+    return bad_argument(f"{path} is not an export that can be used: {problem}")
 
 
 def settings_at(store: Store) -> str:

@@ -270,7 +270,7 @@ def uid_of(backup: SqliteStore, path: str) -> str:
     except Refused as problem:
         if problem.code in ("newer_schema", "other_schema"):
             raise
-        raise bad_argument(f"{path} is no backup that can be used: {problem}") from None
+        raise bad_argument(f"{path} is not a backup that can be used: {problem}") from None
 
 
 def make_room(board: Board, who: Identity, reason: str, uid: str) -> None:

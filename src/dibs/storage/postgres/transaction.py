@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
+from dibs.domain.display import quoted
 from dibs.domain.instants import Instant, iso
 from dibs.domain.model import folded_key
 from dibs.domain.refusals import unreadable
@@ -19,7 +20,7 @@ from dibs.storage.copy import REPLACED_SUFFIX, id_of
 from dibs.storage.postgres import notifications
 from dibs.storage.postgres.pipeline import NOT_PREPARED, STALE, PendingResult, Pipeline
 from dibs.storage.queries import FINGERPRINTS, NEWEST
-from dibs.storage.rows import BoardRow
+from dibs.storage.rows import BoardRow, name_of
 from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
@@ -349,7 +350,8 @@ def busy(store: Server) -> Refused:
         return errors.busy(store.where, "another session of the server", waited, "a lock")
     lock, pid, role, program, since = found
     started = "" if since is None else f", since {iso(Instant(since))}"
-    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{started})"
+    by = f"{quoted(program) if program else 'a program'} of the role {name_of(role)}"
+    who = f"process {pid} of the server ({by}{started})"
     return errors.busy(store.where, who, waited, lock)
 
 
