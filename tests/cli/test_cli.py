@@ -43,7 +43,8 @@ def test_every_verb_of_the_list_is_written_and_every_written_verb_is_listed():
 
 
 def test_every_command_of_the_core_is_reached_by_a_verb():
-    assert {spec.typed.split()[0] for spec in VERBS.values()} == set(verbs.MODULES)
+    own = {"session", "begin_epoch"}  # hooks and the board itself give these, and nobody types them
+    assert {spec.typed.split()[0] for spec in VERBS.values()} == set(verbs.MODULES) | own
     given = {kind.verb for kind in vars(commands).values() if hasattr(kind, "verb")}
     assert given == {spec.name for spec in VERBS.values() if spec.facts}
 
