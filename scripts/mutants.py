@@ -691,6 +691,7 @@ TABLE = [
     ("quoting: a long place", "storage/errors.py", " and len(text) <= LONGEST", "", TRUST + "what_a_forged_record_says_is_quoted_and_cut_without_a_password"),
     ("a record shows its password", "storage/errors.py", "text = without_password(to) if is_address(to) else to", "text = to", TRUST + "what_a_forged_record_says_is_quoted_and_cut_without_a_password"),
     ("quoting: a place that cannot be used", "storage/errors.py", "    where = shown_place(path)\n", "    where = short(path, 200)\n", TRUST + "a_place_that_cannot_be_used_is_quoted_and_cut"),
+    ("quoting: why work is paused", "board/facts/queue.py", 'why = f": {quoted(board.paused_why)}"', 'why = f": {board.paused_why}"', "tests/board/test_dependencies.py"),
     ("a sentence may be a name", "storage/rows.py", '    if text.isprintable() and " " not in text:\n', "    if True:\n", QUOTING + "a_name_that_somebody_wrote_into_the_board_is_quoted"),
     Mutant("quoting: paths", "domain/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("quoting: the label", "integrations/harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),

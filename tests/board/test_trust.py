@@ -225,6 +225,7 @@ def test_a_forged_record_contacts_nobody(shop, listener, verb):
         ("x/" * 150, f'it is in "{"x/" * 98}x...", which'),
         ("postgresql://u:hidden@127.0.0.1:1/x", "it is in postgresql://u@127.0.0.1:1/x, which"),
     ],
+    ids=["quoted", "cut", "password"],
 )
 def test_what_a_forged_record_says_is_quoted_and_cut_without_a_password(shop, planted, shown):
     planted_record(shop, planted)
