@@ -17,7 +17,7 @@ from dibs.domain import checks, model
 from dibs.domain.guards import CONDITIONS, named
 from dibs.domain.instants import exact
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
-from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verbs
+from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verb, typed_verbs
 from dibs.harnesses import KNOWN
 from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP
 from dibs.storage.fingerprint import computed
@@ -92,6 +92,8 @@ def alike() -> list[list[VerbSpec]]:
     """Verbs that ask the same questions in the same order."""
     groups: dict[object, list[VerbSpec]] = {}
     for spec in commands():
+        if typed_verb(spec.typed.partition(" ")[0]) is None:
+            continue  # no verb of the command line gives it
         groups.setdefault((questions(spec), spec.own_guards), []).append(spec)
     return list(groups.values())
 

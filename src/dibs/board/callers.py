@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 class CallerContext:
     """Where a caller comes from: one board, its environment, repository and terminal.
 
-    The command line, the library and the hooks identify their callers with it.
+    The command line, the library and the git hooks identify their callers with it. A harness hook states its
+    session itself, and does not know its boards yet: `identify_in_hook`.
     """
 
     def __init__(
@@ -124,12 +125,15 @@ def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> A
 def session_at(
     who: Identity, caller: Caller, command: c.Command, decision: Decision
 ) -> Session | None:
-    """The session row to store: when the session acquires a lease, has a process, or is watched by hooks."""
+    """The session row to store: when the session acquires a lease, has a process, or is watched by hooks.
+
+    Commands about sessions decide on it themselves.
+    """
     takes_up = isinstance(command, c.Claim) or any(
         isinstance(event, (e.LeaseBegun, e.Bound)) for event in decision.events
     )
     place = who.place
-    if place is None or caller.is_child:
+    if place is None or caller.is_child or command.spec.repeatable:
         return None
     if not (takes_up or place.process is not None or place.watched):
         return None

@@ -115,7 +115,7 @@ ERROR_MAP = {
     "people_only": ErrorMapping(REFUSED, "ask a person to do it"),
     "foreign_repository": ErrorMapping(
         REFUSED,
-        "check who created it; if you trust it, add {path} to safe.directory in your git configuration",
+        "check who created it; if you trust it, add {path} to safe.directory in your own configuration of git",
     ),
     "in_harness": ErrorMapping(REFUSED, "act as an agent: --agent NAME"),
     "parent_only": ErrorMapping(REFUSED, "leave it to the session {parent}"),
@@ -127,7 +127,7 @@ ERROR_MAP = {
     "bound": ErrorMapping(REFUSED, "ask {holder} to hand it off or release it"),
     "not_assigned": ErrorMapping(REFUSED, "dibs show {task}"),
     "not_yours_to_unpark": ErrorMapping(REFUSED, "ask {parked_by}, or a person"),
-    "cycle": ErrorMapping(REFUSED, "remove one of these dependencies; see dibs why {task}"),
+    "cycle": ErrorMapping(REFUSED, "leave out one of these dependencies; see dibs why {task}"),
     "used_up": ErrorMapping(
         REFUSED, "dibs show {task} shows why it failed; ask a person to allow another attempt"
     ),
@@ -205,7 +205,7 @@ ERROR_MAP = {
     "bug": ErrorMapping(BUG, "run it again with DIBS_DEBUG=1, and report what it prints"),
     "disk_full": ErrorMapping(STORAGE, "free some disk space, then run it again"),
     "read_only": ErrorMapping(STORAGE, "make the folder writable, then run it again"),
-    "corrupt": ErrorMapping(STORAGE, "keep the file as it is, and restore a backup"),
+    "corrupt": ErrorMapping(STORAGE, "keep the file as it is, and go back to a backup"),
     "storage_failed": ErrorMapping(STORAGE, "dibs doctor"),
     "newer_schema": ErrorMapping(
         STORAGE, "upgrade dibs, and restart whatever still runs this version"
@@ -232,7 +232,7 @@ ERROR_MAP = {
         AGAIN, "if you trust it, a person runs: dibs config url {address}"
     ),
     "board_lost": ErrorMapping(
-        REFUSED, "dibs sync rebuilds it from the files; dibs board restores a backup"
+        REFUSED, "dibs sync rebuilds it from the files; dibs board can go back to a backup"
     ),
     "board_elsewhere": ErrorMapping(
         REFUSED,

@@ -40,10 +40,14 @@ def load(tx: ReadTransaction, basis: Facts, settings: Settings, evidence: Eviden
         from dibs.board.facts.stints import load_hours
 
         return load_hours(tx, basis)
-    if kind in ("board", "clock", "actor"):
+    if kind in ("board", "clock", "actor", "epoch"):
         from dibs.board.facts.board import load_board
 
         return load_board(tx, basis, settings, evidence)
+    if kind == "session":
+        from dibs.board.facts.sessions import load_session
+
+        return load_session(tx, basis)
     from dibs.board.facts.queue import load_many
 
     return load_many(tx, basis, evidence)
