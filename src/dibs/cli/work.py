@@ -21,7 +21,7 @@ from dibs.cli.call import MOST, NOTE, REASON, TTL, WAIT, Call, Verb, VerbResult
 from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.display import safe
+from dibs.domain.display import quoted, safe
 from dibs.domain.instants import iso
 from dibs.domain.refusals import Refused, bad_argument, refused, shown
 from dibs.machine import UNKNOWN
@@ -225,7 +225,7 @@ def pause(call: Call) -> VerbResult:
     who, why = (
         (outcome.caller.actor.name, call.reason.strip()) if did else matching.paused_by(call.board)
     )
-    done = f"paused by {who}" + (f": {why}" if why else "")
+    done = f"paused by {who}" + (f": {quoted(why)}" if why else "")
     lines: tuple[str, ...] = (
         done if did else f"it was {done}",
         "to continue: dibs dispatch --resume",

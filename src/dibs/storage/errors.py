@@ -51,7 +51,7 @@ def corrupt(path: str, detail: str) -> Refused:
 
 
 def storage_failed(path: str, detail: str) -> Refused:
-    where = short(path, 200)
+    where = shown_place(path)
     return refused("storage_failed", f"the board cannot be used: {where} ({detail})", path=path)
 
 
@@ -175,13 +175,23 @@ def servers_clock(where: str) -> Refused:
 
 
 def board_moved(where: str, to: str, uid: str, word: str) -> Refused:
-    message = f"the board is not in {where}; it is in {to}"
+    message = f"the board is not in {where}; it is in {shown_place(to)}"
     return BoardMoved(refused("board_moved", message, path=where, to=to, board=uid).refusal, word)
 
 
 def replaced(where: str, to: str, uid: str) -> Refused:
-    message = f"{where} was replaced and is read-only; the board is in {to}"
+    message = f"{where} was replaced and is read-only; the board is in {shown_place(to)}"
     return refused("board_moved", message, path=where, to=to, board=uid)
+
+
+def shown_place(to: str) -> str:
+    """Where a record leads, for a message: whoever can write to the board can write any text there."""
+    from dibs.domain.display import LONGEST, quoted
+    from dibs.storage.address import is_address, without_password
+
+    text = without_password(to) if is_address(to) else to
+    is_plain = text.isprintable() and " " not in text and len(text) <= LONGEST
+    return text if is_plain else quoted(text)
 
 
 def cannot_follow_move(moved: BoardMoved, why: str) -> Refused:

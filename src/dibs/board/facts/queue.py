@@ -110,7 +110,11 @@ def who_paused(tx: ReadTransaction) -> str:
     board = tx.board
     if board.paused_by is None:
         return ""
-    why = f": {board.paused_why}" if board.paused_why else ""
+    why = ""
+    if board.paused_why:
+        from dibs.domain.display import quoted
+
+        why = f": {quoted(board.paused_why)}"
     return f"{tx.actor(board.paused_by).name}{why}"
 
 
