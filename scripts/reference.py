@@ -15,8 +15,8 @@ from dibs.board.settings import AGENT, PERSONAL, SETTINGS, Agent, Settings, fiel
 from dibs.cli import verbs
 from dibs.domain import checks, model
 from dibs.domain.guards import CONDITIONS, named
-from dibs.domain.instants import exact
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
+from dibs.domain.values import exact
 from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verbs
 from dibs.harnesses import KNOWN
 from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP

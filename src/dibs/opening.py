@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.backlog import Backlog
     from dibs.board.execute import Board
-    from dibs.domain.instants import Duration
+    from dibs.domain.values import Duration
     from dibs.machine import Machine
 
     Kind = TypeVar("Kind", bound=ReadableBoard)

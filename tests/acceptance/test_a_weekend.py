@@ -20,8 +20,8 @@ from dibs.cli import verbs
 from dibs.cli.arguments import parse_arguments
 from dibs.cli.call import Call
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR
 from dibs.output.error_map import advice, mapping_of
 from kit.boards import Bench
 

@@ -7,8 +7,8 @@ import pytest
 from dibs.board.settings import Settings, from_text
 from dibs.board.stints import worked
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR, MINUTE, SECOND
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR, MINUTE, SECOND
 from kit.boards import START
 
 LATER = START + 10**15

@@ -7,9 +7,9 @@ import pytest
 from dibs.board.queries import show, who
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND
 from dibs.domain.model import Lease, Place, TaskKey, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.values import DAY, HOUR, MINUTE, SECOND
 from dibs.storage import rows
 
 K = TaskKey("T-1")

@@ -11,8 +11,8 @@ import pytest
 
 from dibs.board.verify import verified
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.model import TaskKey, Terms
+from dibs.domain.values import HOUR
 from dibs.storage.rows import BoardRow
 from dibs.storage.transaction import ReadTransaction
 

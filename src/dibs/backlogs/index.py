@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.backlogs.item import Dialect, Item
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 FILE = "backlog-index.json"
 VERSION = 2

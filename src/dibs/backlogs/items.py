@@ -10,7 +10,7 @@ from dibs.domain.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.backlogs.item import Dialect, Item
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 NOT_TEXT = "it holds characters that are not text"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.backlog import Backlog
     from dibs.backlogs.item import Item
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
     from dibs.storage.transaction import ReadTransaction
 
 GONE = "its item file is not there, or cannot be read"

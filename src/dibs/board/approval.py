@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dibs.board.retry import ReadableBoard
-    from dibs.domain.instants import Duration, Instant
     from dibs.domain.ledger import Entry
     from dibs.domain.model import Actor, ActorId
+    from dibs.domain.values import Duration, Instant
     from dibs.storage.transaction import ReadTransaction
 
 

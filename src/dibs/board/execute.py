@@ -27,7 +27,6 @@ from dibs.domain.facts import (
     SyncFacts,
     TaskFacts,
 )
-from dibs.domain.instants import Instant
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     Actor,
@@ -40,7 +39,7 @@ from dibs.domain.model import (
     folded_name,
 )
 from dibs.domain.refusals import Refusal, Refused
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value
 from dibs.storage.transaction import Request
 
 TYPE_CHECKING = False

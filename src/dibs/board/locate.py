@@ -12,9 +12,8 @@ from dibs.board.limited_files import lines
 from dibs.board.settings import Settings, from_text, load, personal
 from dibs.board.user_config import User, folder_in
 from dibs.domain.checks import quoted
-from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refused, bad_argument, refused
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Value
 from dibs.storage.errors import cannot_follow_move, driver_missing, not_accepted, unaccepted_server
 from dibs.storage.owners import foreign
 

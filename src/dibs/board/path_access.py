@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dibs.board.locate import Repository
     from dibs.board.retry import ReadableBoard, RetryingRead
     from dibs.domain.facts import ScopeReservation
-    from dibs.domain.instants import Instant
     from dibs.domain.model import Actor, Allowance, Task
+    from dibs.domain.values import Instant
     from dibs.storage.readiness import ReadinessQueries
 
 NOBODY = ActorId(0)

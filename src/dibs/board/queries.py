@@ -13,7 +13,6 @@ from dibs.domain import commands as c
 from dibs.domain import refusals
 from dibs.domain.events import tasks as e
 from dibs.domain.guards import refusal_of
-from dibs.domain.instants import Instant, iso
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     NOWHERE,
@@ -30,7 +29,7 @@ from dibs.domain.model import (
     folded_name,
 )
 from dibs.domain.refusals import Refused, bad_argument
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value, iso
 from dibs.domain.verbs import WORKABLE
 
 TYPE_CHECKING = False

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import DAY, LAST_INSTANT, Duration, Instant
 from dibs.domain.stints import WorkedStint, outside
-from dibs.domain.values import Value
+from dibs.domain.values import DAY, LAST_INSTANT, Duration, Instant, Value
 from dibs.storage.history import STINT
 from dibs.storage.rows import texts
 from dibs.timesheets.query import needed

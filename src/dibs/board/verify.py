@@ -11,11 +11,10 @@ from dibs.domain import ledger
 from dibs.domain.checks import NUMBER_DIGITS, quoted
 from dibs.domain.events import board as board_events
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import MINUTE, Duration, Instant, iso, rough_duration
 from dibs.domain.ledger import Entry
 from dibs.domain.model import Actor, ActorId, Task
 from dibs.domain.refusals import Refused, bad_argument
-from dibs.domain.values import Value
+from dibs.domain.values import MINUTE, Duration, Instant, Value, iso, rough_duration
 from dibs.storage.store import Finding, check
 
 TYPE_CHECKING = False

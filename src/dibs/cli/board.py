@@ -11,8 +11,8 @@ from dibs.cli.call import REASON, Call, Verb, VerbResult
 from dibs.cli.text import count, progress_bar
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND, iso, rough_duration
 from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.domain.values import SECOND, iso, rough_duration
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED
 

@@ -10,9 +10,8 @@ from dibs.board.identity import Identity, IdentityOptions
 from dibs.board.locate import Place, locate
 from dibs.cli.arguments import Argument, argument
 from dibs.domain import checks
-from dibs.domain.instants import SECOND, Duration
 from dibs.domain.refusals import Refused, bad_argument, refused
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Duration, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

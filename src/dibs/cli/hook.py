@@ -115,7 +115,7 @@ def prime(call: Call) -> VerbResult:
 
 def statusline(call: Call) -> VerbResult:
     """Prints one line or nothing: a prompt shows no errors and must not wait."""
-    from dibs.domain.instants import Duration
+    from dibs.domain.values import Duration
     from dibs.integrations.harness.context import status_line
     from dibs.integrations.harness.events import may_be_board
 

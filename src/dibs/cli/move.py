@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
     from dibs.cli.text import Actors
     from dibs.domain.events import tasks as e
-    from dibs.domain.instants import Instant
     from dibs.domain.model import TaskKey
+    from dibs.domain.values import Instant
 
     Changes = list[tuple[TaskKey, e.Event]]
 

@@ -18,8 +18,8 @@ from dibs.cli.call import (
     executes,
 )
 from dibs.domain import commands as c
-from dibs.domain.instants import MINUTE
 from dibs.domain.refusals import Refused, bad_argument
+from dibs.domain.values import MINUTE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dibs.domain.events import board
 from dibs.domain.events import tasks as e
 from dibs.domain.events.stints import StintAdded, StintAmended, UsageReported
 from dibs.domain.evolve import is_late
-from dibs.domain.instants import Instant, between, brief, exact, iso, rough_duration
 from dibs.domain.refusals import shown
+from dibs.domain.values import Instant, between, brief, exact, iso, rough_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import sys
 
 from dibs.domain.display import quoted, safe
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import Instant, between, brief, rough_duration
 from dibs.domain.model import Task
 from dibs.domain.refusals import holder_label, shown
+from dibs.domain.values import Instant, between, brief, rough_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.events.board import Approved
-from dibs.domain.instants import SECOND, Duration, Instant, brief, iso
 from dibs.domain.model import EndedStint
 from dibs.domain.refusals import Refusal, Refused, bad_argument
 from dibs.domain.stints import CERTAINTIES, UNKNOWN
+from dibs.domain.values import SECOND, Duration, Instant, brief, iso
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED
 from dibs.timesheets import rounding, zones

@@ -22,8 +22,8 @@ from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.display import safe
-from dibs.domain.instants import iso
 from dibs.domain.refusals import Refused, bad_argument, refused, shown
+from dibs.domain.values import iso
 from dibs.machine import UNKNOWN
 from dibs.output import payloads
 from dibs.workers.run import FAIL, ON_FAIL, Options, RunResult, ended
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from dibs.board.outcome import Outcome
     from dibs.board.queries import LogLine
-    from dibs.domain.instants import Duration
+    from dibs.domain.values import Duration
     from dibs.output.payloads import Payload
     from dibs.workers.pool import DispatchEvent, Emit
 
@@ -172,7 +172,7 @@ def sweep(call: Call) -> VerbResult:
     command = build(c.Sweep, **given)
     if call["dry_run"]:
         return plan(call, command)
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
     from dibs.workers.sweep import sweep as run_sweep
 
     who = call.who()

@@ -6,8 +6,8 @@ The same function updates the row and, folded over the ledger from the first eve
 from __future__ import annotations
 
 from dibs.domain.events.base import Ending, Event, Stint, TaskEvent, lease_of
-from dibs.domain.instants import Instant
 from dibs.domain.model import EndedLease, EndedStint, Lease, Task
+from dibs.domain.values import Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

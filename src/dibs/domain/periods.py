@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
     LocalDay = tuple[str, Instant, Instant]
     LocalDays = Callable[[Instant, Instant], Sequence[LocalDay]]

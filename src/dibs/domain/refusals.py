@@ -6,9 +6,8 @@ are in one table, `dibs.output.error_map`.
 
 from __future__ import annotations
 
-from dibs.domain.instants import Instant, between, brief, iso, rough_duration
 from dibs.domain.model import DEPENDENCIES_MAX, Actor, ActorId, Lease, Task, TaskKey, Token
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value, between, brief, iso, rough_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

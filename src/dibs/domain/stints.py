@@ -11,9 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dibs.domain.instants import Instant
     from dibs.domain.model import ActorId, TaskKey
     from dibs.domain.periods import LocalDays
+    from dibs.domain.values import Instant
 
 CLAIM, ADDED, AMENDED, OPEN = "claim", "added", "amended", "open"
 SOURCES = (CLAIM, ADDED, AMENDED, OPEN)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from dibs.domain.instants import Instant
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

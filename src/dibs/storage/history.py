@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.domain.events.base import Event
-    from dibs.domain.instants import Duration, Instant
+    from dibs.domain.values import Duration, Instant
     from dibs.storage.rows import BoardRow
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dibs.domain.facts import ScopeReservation
-from dibs.domain.instants import Instant
 from dibs.domain.model import (
     ActorId,
     Allowance,
@@ -17,7 +16,7 @@ from dibs.domain.model import (
     folded_name,
 )
 from dibs.domain.refusals import unreadable
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value
 from dibs.storage import rows
 
 TYPE_CHECKING = False

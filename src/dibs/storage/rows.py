@@ -24,9 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dibs.domain.instants import Instant
     from dibs.domain.ledger import Entry
     from dibs.domain.model import ActorId, TaskId
+    from dibs.domain.values import Instant
 
     Row = tuple[Any, ...]
     Columns = dict[str, Any]

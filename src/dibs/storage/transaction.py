@@ -10,7 +10,6 @@ from dibs.domain import ledger
 from dibs.domain.events import tasks as e
 from dibs.domain.events.base import USAGE
 from dibs.domain.evolve import ended_lease, ended_stint, evolve
-from dibs.domain.instants import DAY, HOUR, MINUTE, Duration, Instant
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     COMPLETE,
@@ -30,7 +29,7 @@ from dibs.domain.model import (
     folded_name,
 )
 from dibs.domain.refusals import unreadable
-from dibs.domain.values import Value
+from dibs.domain.values import DAY, HOUR, MINUTE, Duration, Instant, Value
 from dibs.storage import rows
 from dibs.storage.history import BATCH, LedgerQueries
 from dibs.storage.readiness import ReadinessQueries

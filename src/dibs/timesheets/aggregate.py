@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from operator import itemgetter
 
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.periods import DIMENSIONS, pieces, spans
 from dibs.domain.stints import (
     ACTUAL,
@@ -25,6 +24,7 @@ from dibs.domain.stints import (
     outside,
     share,
 )
+from dibs.domain.values import Duration, Instant
 from dibs.timesheets import rounding
 from dibs.timesheets.query import ACTOR, EFFORT, FIELDS
 

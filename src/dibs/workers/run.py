@@ -24,10 +24,9 @@ from dibs.board.outcome import Outcome, actors_named
 from dibs.board.sessions import keep_command
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.instants import HOUR, MINUTE, Duration
 from dibs.domain.model import Lease, LeaseProcess, Task, Token
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
-from dibs.domain.values import Value
+from dibs.domain.values import HOUR, MINUTE, Duration, Value
 from dibs.machine import UNKNOWN
 from dibs.workers.child import ENDING, INTERRUPTING, PASSED_ON, Child, Inbox
 from dibs.workers.keeper import TRY_AGAIN, Keeper

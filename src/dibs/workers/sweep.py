@@ -12,8 +12,8 @@ from dibs.board.orphans import end_survivors
 from dibs.domain import commands as c
 from dibs.domain.decide.recovery import lease_ends
 from dibs.domain.facts import Evidence
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import GRACE, SWEPT_AT_ONCE, Task
+from dibs.domain.values import Duration, Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

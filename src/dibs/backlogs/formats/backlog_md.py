@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from dibs.backlogs.yaml.frontmatter import Removed
-    from dibs.domain.instants import Instant
     from dibs.domain.model import State, Task
+    from dibs.domain.values import Instant
 
     Values = dict[str, str | tuple[str, ...] | Removed | None]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from dibs.backlogs.item import Item, Problem
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 
 class BaseDialect:

@@ -34,7 +34,6 @@ from dibs.backlogs.formats.workgraph_files import GRAPH, folder_of, locked, read
 from dibs.backlogs.item import Item, Lock, Problem
 from dibs.board.limited_files import DEPTH, Unreadable, shallow
 from dibs.domain.checks import REF_LENGTH, quoted, short
-from dibs.domain.instants import Instant, between
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -45,6 +44,7 @@ from dibs.domain.model import (
     IN_PROGRESS,
     OPEN,
 )
+from dibs.domain.values import Instant, between
 from dibs.machine import this_machine
 
 TYPE_CHECKING = False

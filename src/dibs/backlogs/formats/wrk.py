@@ -16,7 +16,6 @@ from dibs.backlogs.formats.words import Words, instant_of, said_yes, stamp, titl
 from dibs.backlogs.item import PERSON, UNBOUND, Item, Lock, Problem, Record
 from dibs.backlogs.yaml.frontmatter import Document
 from dibs.board.limited_files import Unreadable, json
-from dibs.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -27,6 +26,7 @@ from dibs.domain.model import (
     OPEN,
     REVIEW,
 )
+from dibs.domain.values import HOUR, MINUTE, SECOND, Duration, Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

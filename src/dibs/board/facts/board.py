@@ -7,8 +7,8 @@ from dibs.board.settings import Settings
 from dibs.domain import commands as c
 from dibs.domain.decide.board import changed_actor
 from dibs.domain.facts import ActorFacts, BoardFacts, ClockFacts, Evidence, Facts
-from dibs.domain.instants import between
 from dibs.domain.model import ActorId, folded_name
+from dibs.domain.values import between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from dibs.board.verify import verified
 from dibs.domain import commands as c
 from dibs.domain.decide import decide
 from dibs.domain.events import board as board_events
-from dibs.domain.instants import Duration
 from dibs.domain.refusals import Refused, bad_argument, refused
-from dibs.domain.values import Value
+from dibs.domain.values import Duration, Value
 from dibs.storage import errors
 from dibs.storage.copy import id_of
 from dibs.storage.sqlite.store import FILE, SqliteStore

@@ -18,8 +18,8 @@ from dibs.domain.facts import (
     held_by_another,
     is_idle,
 )
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import COMPLETE, DROPPED, EXPIRED, IN_PROGRESS, OPEN, Lease, Task
+from dibs.domain.values import Duration, Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

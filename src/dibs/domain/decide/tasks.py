@@ -15,8 +15,8 @@ from dibs.domain.facts import (
     RedactFacts,
     TaskFacts,
 )
-from dibs.domain.instants import Duration, later
 from dibs.domain.model import COMPLETE, EXPIRED, IN_PROGRESS, OPEN, Lease, TaskKey, Terms
+from dibs.domain.values import Duration, later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import IN_PROGRESS, NOWHERE, OPEN, ActorId, Lease, Place, Task, Token
-from dibs.domain.values import Value
+from dibs.domain.values import Duration, Instant, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

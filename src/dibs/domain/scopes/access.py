@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import Instant, brief, iso
 from dibs.domain.model import Actor, ActorId, Allowance, Task, TaskKey
 from dibs.domain.refusals import Refusal, in_quotes, several
 from dibs.domain.scopes.index import ScopeIndex
 from dibs.domain.scopes.overlap import STEPS, StepBudget, TooManySteps
 from dibs.domain.scopes.policy import ALLOW, REFUSE, WARN, ScopePolicy
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value, brief, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
-from dibs.domain.instants import Instant
+from dibs.domain.values import Instant
 from dibs.storage import errors
 from dibs.storage.copy import KEYS, REPLACED_SUFFIX, TABLES, RowDigest, contents_of, id_of
 from dibs.storage.dialect import SCHEMA

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors, pq, sql
 
-from dibs.domain.instants import Duration
 from dibs.domain.refusals import Refused
+from dibs.domain.values import Duration
 from dibs.machine import Machine, this_machine
 from dibs.storage import dialect, queries
 from dibs.storage import errors as faults

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from dibs.domain.instants import Instant, iso
 from dibs.domain.model import folded_key
 from dibs.domain.refusals import unreadable
+from dibs.domain.values import Instant, iso
 from dibs.storage import errors
 from dibs.storage.copy import REPLACED_SUFFIX, id_of
 from dibs.storage.postgres import notifications

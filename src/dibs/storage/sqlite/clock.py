@@ -6,8 +6,7 @@ is below the highest instant ever committed, or more than a year above it.
 
 from __future__ import annotations
 
-from dibs.domain.instants import MINUTE, YEAR, Instant
-from dibs.domain.values import Value
+from dibs.domain.values import MINUTE, YEAR, Instant, Value
 from dibs.machine import Machine, is_certain
 
 

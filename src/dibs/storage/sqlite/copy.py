@@ -9,8 +9,8 @@ from os.path import join
 import apsw
 
 from dibs.domain.checks import short
-from dibs.domain.instants import Instant
 from dibs.domain.refusals import Refused
+from dibs.domain.values import Instant
 from dibs.storage import errors
 from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
 from dibs.storage.rows import BoardRow, is_elsewhere, move_token_hash

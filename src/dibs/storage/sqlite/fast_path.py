@@ -13,8 +13,8 @@ from dibs.storage.sqlite.store import ReadContext, SqliteStore, WriteContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.domain.instants import Instant
     from dibs.domain.model import Task
+    from dibs.domain.values import Instant
 
 
 class FastTransaction(ReadinessQueries):

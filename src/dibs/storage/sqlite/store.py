@@ -14,8 +14,8 @@ from os.path import join
 
 import apsw
 
-from dibs.domain.instants import Duration, later
 from dibs.domain.refusals import Refused, unreadable
+from dibs.domain.values import Duration, later
 from dibs.machine import Machine, this_machine
 from dibs.storage import errors, owners, queries
 from dibs.storage.queries import FINGERPRINTS, NEWEST, migrations
