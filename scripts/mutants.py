@@ -50,6 +50,10 @@ DEPENDENCIES_OF_SCOPES = "tests/board/test_dependencies.py"
 LIFECYCLE = "tests/acceptance/test_lifecycle.py::test_"
 SYNC = "tests/backlogs/test_sync.py::test_"
 KANO = "tests/backlogs/test_kano.py::test_"
+WRK_ITEMS = "tests/backlogs/test_wrk.py::test_"
+FOLDERS = "tests/backlogs/test_backlog_folders.py::test_"
+READINESS = "tests/backlogs/test_graph_readiness.py::test_"
+IMPORTS = "tests/backlogs/test_import_readiness.py::test_"
 GRAPHS = "tests/backlogs/test_workgraph_sync.py::test_"
 KILLED = "tests/faults/test_killed_runs.py::test_"
 GUARDING = "tests/board/test_path_access.py::test_"
@@ -133,7 +137,7 @@ TABLE = [
     ("a release declines nothing", "domain/decide/tasks.py", "if facts.holds or facts.may_bind:\n        return Decision((given_back", "if facts.holds:\n        return Decision((given_back", LEASES),
     ("a loss is not acknowledged", "domain/decide/tasks.py", "if former is not None and former.lost and not former.acknowledged:", "if former is not None and former.lost:", LEASES),
     ("sync: an adopted claim is not named", "cli/files.py", '(report.adopted, "claim", "adopted"),', "", FILES_VERBS + "a_sync_names_the_claims_that_it_adopts_and_heals"),
-    ("hooks: another dibs than the one that set them up", "integrations/git/install.py", "return own if own in", "return '' if own in", "tests/integrations/git/test_git_setup.py::test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that"),
+    ("hooks: another dibs than the one that set them up", "integrations/install/git.py", "return own if own in", "return '' if own in", "tests/integrations/git/test_git_setup.py::test_a_hook_runs_the_dibs_that_set_it_up_also_if_a_variable_led_to_that"),
     ("doctor: a file may end within a page", "storage/sqlite/health.py", 'if missing := -os.stat(path).st_size % connection.pragma("page_size"):', "if missing := 0:", "tests/faults/test_damaged_files.py::test_a_file_that_ends_within_a_page_is_told_by_the_doctor"),
     # Trust.
     ("push: what cannot be checked passes", "cli/guard.py", 'raise refused("push_unchecked", why) from None', "raise", "tests/integrations/git/test_push_guard.py::test_a_push_that_cannot_be_checked_is_refused"),
@@ -220,7 +224,24 @@ TABLE = [
     ("files: who works by file is not kept", "backlogs/diff.py", "return next(iter(people or ([] if item.gone else known)), None)", "return None", ADOPTING + "a_persons_work_by_file_becomes_her_lease"),
     ("files: a tool's rule ends a person's work", "backlogs/diff.py", "people or ([] if item.gone else known)", "[] if item.gone else known", ADOPTING + "a_persons_work_by_file_becomes_her_lease"),
     ("files: somebody unknown is not asked about", "backlogs/diff.py", "return claimed and free and self.worker is None", "return False", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
-    ("files: a question is asked once", "backlogs/sync.py", "or item.is_claimed for", "for", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
+    ("files: what is archived is offered", "backlogs/formats/wrk.py", "            if final:\n", "            if False:\n", WRK_ITEMS + "what_is_in_a_folder_of_finished_work_is_not_offered_whatever_its_status"),
+    ("files: of two copies any counts", "backlogs/index.py", "    found.sort(key=lambda place: (not place[1].final, not place[1].pointed))\n", "", WRK_ITEMS + "of_two_copies_the_final_one_counts"),
+    ("files: two titles are one item", "backlogs/sync.py", "            self.tell_apart(dialect)\n", "", WRK_ITEMS + "another_title_under_the_same_id_is_another_item"),
+    ("files: an item never becomes due", "backlogs/index.py", "        due = 0 < self.again <= now\n", "        due = self.again == 1\n", WRK_ITEMS + "an_unchanged_file_is_read_again_when_an_item_in_it_becomes_due"),
+    ("files: any file's fault is an item's", "backlogs/backlog.py", "if fault is None and (path == known or is_named(path, task.key)):", "if True:", WRK_ITEMS + "a_fault_is_told_of_the_file_that_has_it"),
+    ("files: a block writes another open word", "backlogs/formats/words.py", "if self.shown(task.state) == OPEN and self.state(said) == OPEN:", "if task.state == OPEN and self.state(said) == OPEN:", FOLDERS + "the_file_gets_back_the_word_that_it_had"),
+    ("files: a list is restyled", "backlogs/yaml/frontmatter.py", "            if lines is not None:\n", "            if False:\n", FOLDERS + "a_claim_and_a_release_keep_the_style_of_a_list"),
+    ("files: a state without a status is forgotten", "backlogs/formats/backlog_md.py", '            return said, kept, ""\n', "            pass\n", FOLDERS + "after_a_lost_database_what_waits_for_people_is_not_offered"),
+    ("files: zeros make another id", "backlogs/formats/backlog_md.py", 'part.lstrip("0") or "0" for part', "part for part", FOLDERS + "leading_zeros_and_case_of_ids_mean_nothing"),
+    ("files: an attachment gets the key", "backlogs/sync.py", "        self.leave_out_attachments(dialect)\n", "", KANO + "the_file_whose_id_is_the_key_gets_it"),
+    ("files: a container is offered", "backlogs/formats/kano.py", "        if type_ and not offered:\n", "        if False:\n", KANO + "containers_are_never_offered"),
+    ("files: any uid is meant", "backlogs/index.py", "if ref.casefold().startswith(uid)", "if True", KANO + "a_reference_with_another_uid_names_nothing"),
+    ("files: an abandoned task holds back", "backlogs/formats/workgraph.py", "if cause is not None and cause.state == DROPPED:", "if False:", READINESS + "an_abandoned_task_holds_nobody_back"),
+    ("files: an evaluation holds nobody back", "backlogs/formats/workgraph.py", "            found.append(judge.id)\n", "            pass\n", READINESS + "an_open_evaluation_holds_back_what_waits_for_the_task"),
+    ("import: a pull request is an issue", "backlogs/importers/formats.py", 'if element.fields.get("pull_request") or', "if", IMPORTS + "issues_are_offered_that_are_open_and_not_blocked"),
+    ("import: a blocked parent blocks nobody", "backlogs/importers/formats.py", "            after |= dict.fromkeys(parent.after)\n", "", IMPORTS + "beads_are_offered_as_bd_ready_lists_them"),
+    ("import: an update takes what is held", "backlogs/importers/importing.py", "    if task.lease is not None:\n        return None, (where", "    if False:\n        return None, (where", IMPORTS + "update_closes_what_was_closed_there_and_says_so"),
+    ("files: a question is asked once", "backlogs/sync.py", "if any(item.lock is not None or item.is_claimed for item in items):", "if any(item.lock is not None for item in items):", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
     ("files: a check forgets what is new", "backlogs/sync.py", "len(self.writes | self.backlog.behind(tx, sorted(shows)))", "len(self.backlog.behind(tx, sorted(shows)))", ADOPTING + "a_check_counts_files_of_new_items_with_stale_claims"),
     ("files: another clone's lease is not told of", "backlogs/diff.py", ", warns=self.is_held_elsewhere())", ")", FILES_VERBS + "a_claim_of_what_another_clone_holds_says_so"),
     # The store.

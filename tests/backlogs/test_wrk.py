@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.backlogs.formats.wrk import locked_since, sessions_in
+from dibs.backlogs.index import File
 from dibs.backlogs.report import Options
 from dibs.domain import commands as c
 from dibs.domain.values import DAY, HOUR, MINUTE, SECOND, iso
@@ -262,5 +263,12 @@ def test_a_fault_is_told_of_the_file_that_has_it(yard):
     yard.edit(damaged, "status:", "<<<<<<< HEAD\nstatus:")
     (yard.root / gone).unlink()
     yard.advance(3700)
-    assert f"{damaged}: it is neither" in " ".join(claude.do(c.Renew("WRK-2")).said)
-    assert f"{gone}: it is not there" in " ".join(claude.do(c.Renew("WRK-3")).said)
+    assert f"{damaged}: it is neither" in " ".join(claude.do(c.Renew("WRK-2")).warnings)
+    assert f"{gone}: it is not there" in " ".join(claude.do(c.Renew("WRK-3")).warnings)
+
+
+def test_an_unchanged_file_is_read_again_when_an_item_in_it_becomes_due():
+    print_ = (1, 1, 1, 1)
+    file = File(print_, 10**12, again=50)
+    assert [file.is_as(print_, now) for now in (49, 50)] == [True, False]
+    assert file.but(again=0).is_as(print_, 50)

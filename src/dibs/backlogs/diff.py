@@ -330,7 +330,7 @@ class ItemDiff:
         missing = [id_ for id_ in self.item.after if self.ground.keys(id_) is None]
         if not missing:
             return self.item.gate
-        self.tell(f"it waits for {', '.join(missing)}, which is not there", "it cannot be begun")
+        self.tell(f"it waits for {', '.join(missing)}, which is not there", "it cannot be started")
         lost = f"it waits for {', '.join(missing)}, which is not there"
         return f"{self.item.gate}; {lost}" if self.item.gate else lost
 

@@ -77,6 +77,10 @@ def dialect(root: str, name: str, folder: str, stated: Stated) -> Dialect:
         from dibs.backlogs.formats.workgraph import Workgraph
 
         return Workgraph.at(root, folder)
+    if name == "taskmaster":
+        from dibs.backlogs.formats.taskmaster import Taskmaster
+
+        return Taskmaster(folder)
     from dibs.backlogs.formats.backlog_md import BacklogMd
 
     return BacklogMd.at(root, folder, ROOT_CONFIG)

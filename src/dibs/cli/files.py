@@ -263,8 +263,9 @@ def import_board(call: Call) -> VerbResult:
     """Imports a whole board, by the rules of a restore."""
     from dibs.board.transfer.export import import_board as run
 
-    if call["check"] or call["update"]:
-        raise bad_argument(f"--check and --update do not combine with --format {OWN}")
+    for option in ("check", "update"):
+        if call[option]:
+            raise bad_argument(f"--{option} does not combine with --format {OWN}")
     name, stream = call["file"], None
     if name == "-":
         name, stream = "standard input", standard_input()

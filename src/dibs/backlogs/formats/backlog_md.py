@@ -169,7 +169,7 @@ class BacklogMd(BaseDialect):
             problems.append(Problem(path, wrong, f"it is called {title}"))
         said, state, gate = self.state_of(document, path)
         if gate:
-            problems.append(Problem(path, gate, "it cannot be begun"))
+            problems.append(Problem(path, gate, "it cannot be started"))
         pointer = pointer_in(document, path, problems)
         item = Item(
             channel=self.channel,

@@ -99,16 +99,23 @@ class Kano(BaseDialect):
         return gate_of(document)
 
     def paths(self, root: str) -> Iterator[str]:
+        return (path for path, why in self.found(root) if not why)
+
+    def skipped(self, root: str) -> Iterator[tuple[str, str]]:
+        return ((path, why) for path, why in self.found(root) if why)
+
+    def found(self, root: str) -> Iterator[tuple[str, str]]:
+        """Every file, and why it is not read, if it is not."""
         closed: list[OSError] = []
         for folder, folders, names in os.walk(join(root, self.folder), onerror=closed.append):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             inside = relpath(folder, root)
             if "items" not in inside.split(os.sep):
                 continue
-            for name in sorted(names):
-                if name.endswith(".md") and not name.endswith(".index.md") and name != "README.md":
-                    yield join(inside, name)
-        yield from (relpath(error.filename, root) for error in closed)  # reported when it is read
+            for name in sorted(name for name in names if name.endswith(".md")):
+                index = name.endswith(".index.md") or name == "README.md"
+                yield join(inside, name), "it is an index, and no item" if index else ""
+        yield from ((relpath(one.filename, root), "") for one in closed)  # reported when it is read
 
     def read(
         self, path: str, data: bytes, now: Instant, *, strict: bool = False
@@ -122,7 +129,7 @@ class Kano(BaseDialect):
             problems.append(Problem(path, wrong, f"it is called {title}"))
         state = self.words.state(said)
         if state is None:
-            problems.append(Problem(path, f"its state is {said!r}", "it cannot be begun"))
+            problems.append(Problem(path, f"its state is {said!r}", "it cannot be started"))
         pointer = pointer_in(document, path, problems)
         item = Item(
             channel=self.channel,

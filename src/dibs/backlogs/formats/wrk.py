@@ -7,7 +7,7 @@ word was left in it. Both lock fields are `""` while the item is free, never rem
 from __future__ import annotations
 
 import os
-from os.path import dirname, join, relpath
+from os.path import basename, dirname, join, relpath
 
 from dibs.backlogs import files
 from dibs.backlogs.formats.base import BaseDialect
@@ -94,11 +94,19 @@ class Wrk(BaseDialect):
         return len(self.sessions) > 1
 
     def paths(self, root: str) -> Iterator[str]:
+        return (path for path in self.found(root) if basename(path).startswith("WRK-"))
+
+    def skipped(self, root: str) -> Iterator[tuple[str, str]]:
+        for path in self.found(root):
+            if not basename(path).startswith("WRK-"):
+                yield path, "its name does not begin with WRK-"
+
+    def found(self, root: str) -> Iterator[str]:
         for folder, folders, names in os.walk(join(root, self.folder)):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(names):
-                if name.startswith("WRK-") and name.endswith(".md"):
-                    yield join(relpath(folder, root), name)
+            yield from (
+                join(relpath(folder, root), name) for name in sorted(names) if name.endswith(".md")
+            )
 
     def read(
         self, path: str, data: bytes, now: Instant, *, strict: bool = False
