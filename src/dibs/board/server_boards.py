@@ -9,7 +9,7 @@ from dibs.board.transfer.move import authorise
 from dibs.domain import commands as c
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
-from dibs.storage.rows import ARRIVED, ARRIVING
+from dibs.storage.queries import ARRIVED, ARRIVING
 from dibs.storage.sqlite.store import SqliteStore
 
 TYPE_CHECKING = False

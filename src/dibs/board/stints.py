@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.domain.stints import WorkedStint, outside
 from dibs.domain.values import DAY, LAST_INSTANT, Duration, Instant, Value
 from dibs.storage.history import STINT
-from dibs.storage.rows import texts
+from dibs.storage.queries import texts
 from dibs.timesheets.query import needed
 
 TYPE_CHECKING = False

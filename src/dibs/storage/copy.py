@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
-    from dibs.storage.rows import BoardRow
+    from dibs.storage.queries import BoardRow
     from dibs.storage.transaction import WriteTransaction
 
     Progress = Callable[[int], None]

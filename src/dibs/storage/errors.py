@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dibs.domain.checks import short
 from dibs.domain.refusals import Refused, refused
-from dibs.storage.queries import NEWEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.domain.refusals import Refusal
-    from dibs.storage.rows import BoardRow
 
 
 class Interrupted(Refused):
@@ -66,12 +64,6 @@ def network_file_system(path: str, kind: str) -> Refused:
         path=path,
         file_system=kind,
     )
-
-
-def too_new(path: str, found: int) -> None:
-    """Refuses a schema of a newer dibs."""
-    if found > NEWEST:
-        raise newer_schema(path, found, NEWEST)
 
 
 def newer_schema(path: str, found: int, known: int) -> Refused:
@@ -238,9 +230,3 @@ def driver_missing(where: str) -> Refused:
     return refused(
         "driver_missing", f"{where} is on PostgreSQL, whose driver is not installed", path=where
     )
-
-
-def refuse_moved(board: BoardRow, where: str) -> None:
-    """Refuses a board that moved away or is not active yet; the refusal names its place."""
-    if board.is_elsewhere:
-        raise board_moved(where, board.moved_to, board.uid, board.ticket)

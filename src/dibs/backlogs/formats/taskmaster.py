@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.backlogs.item import Record
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 FOLDER = ".taskmaster"
 FILE = "tasks/tasks.json"

@@ -22,7 +22,7 @@ from dibs.domain.facts import (
 from dibs.domain.guards import refusal_of
 from dibs.domain.model import COMPLETE, FINAL, HUMAN, Actor, ActorId, Task, TaskId, TaskKey
 from dibs.domain.scopes.policy import BLOCK
-from dibs.storage import rows
+from dibs.storage import queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ class OfferFilter:
         return self._verdicts[what]
 
     def _judge(self, offer: Offer) -> bool:
-        caller, scope = self._caller, rows.texts(offer.scope)
-        if not set(rows.texts(offer.capabilities)) <= set(caller.actor.capabilities):
+        caller, scope = self._caller, queries.texts(offer.scope)
+        if not set(queries.texts(offer.capabilities)) <= set(caller.actor.capabilities):
             return False
         session = caller.holding_session
         if self._ground.conflict != BLOCK or not scope:

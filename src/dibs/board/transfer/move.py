@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dibs.domain.model import Caller
     from dibs.storage.copy import Snapshot
     from dibs.storage.postgres.store import PostgresStore
-    from dibs.storage.rows import BoardRow
+    from dibs.storage.queries import BoardRow
     from dibs.storage.store import Store
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
 

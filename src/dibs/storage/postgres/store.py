@@ -157,7 +157,7 @@ class PostgresStore:
 
     def check_schema(self, found: int, made: int) -> None:
         """Refuses an unknown schema; 0 means no schema."""
-        faults.too_new(self.where, found)
+        queries.too_new(self.where, found)
         if found and made != FINGERPRINTS[found]:
             raise faults.other_schema(self.where, found, made, FINGERPRINTS[found])
 

@@ -13,9 +13,15 @@ from dibs.domain.refusals import Refused
 from dibs.domain.values import Instant
 from dibs.storage import errors
 from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
-from dibs.storage.rows import BoardRow, is_elsewhere, move_token_hash
-from dibs.storage.sqlite.clock import read_clock, wall_clock_anchor
-from dibs.storage.sqlite.store import BOARD, UNSAFE_FILE_SYSTEMS, SqliteErrorMap, SqliteStore
+from dibs.storage.queries import BoardRow, is_elsewhere, move_token_hash
+from dibs.storage.sqlite.store import (
+    BOARD,
+    UNSAFE_FILE_SYSTEMS,
+    SqliteErrorMap,
+    SqliteStore,
+    read_clock,
+    wall_clock_anchor,
+)
 from dibs.storage.sqlite.write_lock import acquire_write_lock
 from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
