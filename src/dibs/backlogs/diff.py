@@ -11,7 +11,7 @@ from dibs.backlogs.formats.words import Words, stamp
 from dibs.backlogs.item import PERSON, UNBOUND, Item, Pointer, Problem
 from dibs.domain import checks
 from dibs.domain.events import tasks as e
-from dibs.domain.evolve import evolve
+from dibs.domain.events.base import evolve
 from dibs.domain.model import (
     AGENT,
     COMPLETE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dibs.domain.events import board
 from dibs.domain.events import tasks as e
-from dibs.domain.evolve import ending_of
+from dibs.domain.events.base import ending_of
 from dibs.domain.model import Caller
 from dibs.domain.values import SECOND
 from dibs.storage.transaction import WriteTransaction

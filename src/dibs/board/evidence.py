@@ -5,7 +5,7 @@ A transaction that lacks some is left without a trace; the evidence is gathered,
 
 from __future__ import annotations
 
-from dibs.domain.evolve import taken_by
+from dibs.domain.events.base import taken_by
 from dibs.domain.facts import ClaimFacts
 
 TYPE_CHECKING = False

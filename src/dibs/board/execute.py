@@ -15,8 +15,7 @@ from dibs.domain import commands as c
 from dibs.domain.decide import decide
 from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
-from dibs.domain.events.base import lease_of
-from dibs.domain.evolve import renew
+from dibs.domain.events.base import lease_of, renew
 from dibs.domain.facts import (
     NO_EVIDENCE,
     AddFacts,

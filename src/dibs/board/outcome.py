@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.domain.events import tasks as e
-from dibs.domain.evolve import is_late, taken_by
+from dibs.domain.events.base import is_late, taken_by
 from dibs.domain.ledger import Entry
 from dibs.domain.model import Actor, ActorId, Caller, Task, TaskId, TaskKey
 from dibs.domain.values import Instant, Value

@@ -10,9 +10,8 @@ from _json import encode_basestring, make_encoder  # `json` would load `re` at e
 
 from dibs.domain.checks import short
 from dibs.domain.events import tasks as e
-from dibs.domain.events.base import USAGE
+from dibs.domain.events.base import USAGE, ended_lease, ended_stint, evolve
 from dibs.domain.events.board import BOARD_EVENTS
-from dibs.domain.evolve import ended_lease, ended_stint, evolve
 from dibs.domain.model import (
     ActorId,
     EndedLease,

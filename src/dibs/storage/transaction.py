@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dibs.domain import ledger
 from dibs.domain.events import tasks as e
-from dibs.domain.events.base import USAGE
-from dibs.domain.evolve import ended_lease, ended_stint, evolve
+from dibs.domain.events.base import USAGE, ended_lease, ended_stint, evolve
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     COMPLETE,

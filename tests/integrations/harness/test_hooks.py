@@ -676,7 +676,7 @@ def test_what_cursor_sends_to_the_hooks_of_others_is_left_to_its_own():
 # Start-up.
 
 NOT_LOADED = {
-    "dibs.board.execute", "dibs.domain.commands", "dibs.domain.decide.tasks", "dibs.domain.events.tasks", "dibs.domain.guards", "dibs.domain.ledger",
+    "dibs.board.execute", "dibs.domain.commands", "dibs.domain.decide", "dibs.domain.events.tasks", "dibs.domain.guards", "dibs.domain.ledger",
     "dibs.storage.transaction", "argparse", "datetime", "enum", "importlib", "json", "re", "subprocess",
     "tomllib", "typing",
 }  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dibs.domain import commands as c
 from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
-from dibs.domain.evolve import ending_of
+from dibs.domain.events.base import ending_of
 from dibs.domain.facts import (
     ResetFacts,
     RetryFacts,

@@ -5,7 +5,7 @@ Both run before every edit, so they load only what they use: no events, no ledge
 
 from __future__ import annotations
 
-from dibs.domain.evolve import renew
+from dibs.domain.events.base import renew
 from dibs.storage import queries
 from dibs.storage.readiness import ReadinessQueries
 from dibs.storage.sqlite.store import ReadContext, SqliteStore, WriteContext, read_clock
