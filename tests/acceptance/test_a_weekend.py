@@ -17,8 +17,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dibs.cli import verbs
-from dibs.cli.arguments import parse_arguments
-from dibs.cli.call import Call
+from dibs.cli.call import Call, parse_arguments
 from dibs.domain import commands as c
 from dibs.domain.refusals import Refused
 from dibs.domain.values import HOUR

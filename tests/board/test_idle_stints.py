@@ -155,7 +155,7 @@ def test_the_session_is_looked_up_only_after_an_idle_time(at_work):
         with at_work.store.read() as tx:
             ask = tx._ask
             tx._ask = lambda query, ask=ask, **params: lookups.append(query) or ask(query, **params)
-            from dibs.board.facts import facts_for
+            from dibs.board.execute import facts_for
             from dibs.domain.model import Caller
 
             caller = Caller(tx.actor_named("codex"), "s1")

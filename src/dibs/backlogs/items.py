@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dibs.backlogs.item import Problem
-from dibs.board.limited_files import Unreadable
 from dibs.domain.checks import quoted
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dibs.backlogs import files
 from dibs.backlogs.items import items_in
-from dibs.board.limited_files import Unreadable
 from dibs.domain.model import FINAL, BacklogItem, Task
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

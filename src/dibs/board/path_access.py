@@ -107,7 +107,7 @@ def known_caller(tx: ReadinessQueries, board: ReadableBoard, who: Identity) -> C
         return None
     if not who.person and not actor.is_human:
         return Caller(actor, who.session, who.harness)
-    from dibs.board.callers import caller_of
+    from dibs.board.identity import caller_of
 
     return caller_of(tx, who, board.settings)[0]  # type: ignore[arg-type]  # full, for a person
 

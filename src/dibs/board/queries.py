@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dibs.board.callers import caller_of
-from dibs.board.execute import Board
-from dibs.board.facts import facts_for
+from dibs.board.execute import Board, facts_for
 from dibs.board.facts.task import found
-from dibs.board.identity import Identity
+from dibs.board.identity import Identity, caller_of
 from dibs.board.outcome import actors_named
 from dibs.board.ownership import ownership_at
 from dibs.domain import commands as c

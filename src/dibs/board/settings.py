@@ -427,9 +427,9 @@ def read_file(folder: str) -> dict[str, Any]:
     if not os.path.lexists(path):
         return {}
     from dibs.board.toml_files import read
-    from dibs.storage.owners import check
+    from dibs.safe_files import check_owner
 
-    check(folder)
+    check_owner(folder)
     return read(path)
 
 

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from errno import ENOSPC
 
-from dibs.cli.arguments import argument
-from dibs.cli.call import Call, Verb, VerbResult
+from dibs.cli.call import Call, Verb, VerbResult, argument
 from dibs.cli.text import table
 from dibs.demo.crew import AGENTS, PEOPLE, Crew, person_environment
 from dibs.demo.faults import FaultInjector

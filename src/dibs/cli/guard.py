@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.cli.arguments import argument
-from dibs.cli.call import REASON, Call, Verb, VerbResult
+from dibs.cli.call import REASON, Call, Verb, VerbResult, argument
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
 
@@ -203,8 +202,7 @@ def caller(call: Call) -> Identity | None:
 
     An agent without a name holds nothing.
     """
-    from dibs.board.callers import caller_of
-    from dibs.board.identity import Identity, harness_of
+    from dibs.board.identity import Identity, caller_of, harness_of
 
     try:
         who = call.who()

@@ -6,8 +6,7 @@ import os
 
 from dibs.board import queries
 from dibs.cli import pages
-from dibs.cli.arguments import argument
-from dibs.cli.call import KEY, LIMIT, Call, Verb, VerbResult
+from dibs.cli.call import KEY, LIMIT, Call, Verb, VerbResult, argument
 from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain.refusals import Refused, bad_argument

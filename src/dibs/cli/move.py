@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from dibs.cli.arguments import argument
-from dibs.cli.call import KEY, NOTE, REASON, TOKEN, Call, Verb, VerbResult, executes
+from dibs.cli.call import KEY, NOTE, REASON, TOKEN, Call, Verb, VerbResult, argument, executes
 from dibs.domain import commands as c
 from dibs.domain.refusals import Refused, bad_argument
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dibs.board.command_builder import ttl as parse_ttl
-from dibs.cli.arguments import argument
 from dibs.cli.call import (
     KEY,
     MOST,
@@ -15,6 +14,7 @@ from dibs.cli.call import (
     Call,
     Verb,
     VerbResult,
+    argument,
     executes,
 )
 from dibs.domain import commands as c

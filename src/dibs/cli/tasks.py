@@ -6,8 +6,7 @@ import sys
 
 from dibs.board import command_builder
 from dibs.cli import text as say
-from dibs.cli.arguments import argument
-from dibs.cli.call import KEY, LIMIT, REASON, TOKEN, Call, Verb, VerbResult
+from dibs.cli.call import KEY, LIMIT, REASON, TOKEN, Call, Verb, VerbResult, argument
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.model import HOLDABLE, NOT_FINAL, STATES, Terms

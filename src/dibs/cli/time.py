@@ -5,8 +5,7 @@ from __future__ import annotations
 from dibs.board import approval as approvals
 from dibs.board import queries, stints
 from dibs.cli import text
-from dibs.cli.arguments import argument, refuse_inapplicable
-from dibs.cli.call import REASON, Call, Verb, VerbResult
+from dibs.cli.call import REASON, Call, Verb, VerbResult, argument, refuse_inapplicable
 from dibs.cli.tasks import billable
 from dibs.cli.text import count
 from dibs.domain import checks

@@ -16,14 +16,12 @@ from dibs.board import matching, settings
 from dibs.board.command_builder import build
 from dibs.board.identity import Identity
 from dibs.cli import text
-from dibs.cli.arguments import COMMAND, argument
-from dibs.cli.call import MOST, NOTE, REASON, TTL, WAIT, Call, Verb, VerbResult
+from dibs.cli.call import COMMAND, MOST, NOTE, REASON, TTL, WAIT, Call, Verb, VerbResult, argument
 from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.display import safe
 from dibs.domain.refusals import Refused, bad_argument, refused, shown
-from dibs.domain.values import iso
+from dibs.domain.values import iso, safe
 from dibs.machine import UNKNOWN
 from dibs.output import payloads
 from dibs.workers.run import FAIL, ON_FAIL, Options, RunResult, ended

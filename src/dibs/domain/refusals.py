@@ -463,7 +463,7 @@ def several(names: Sequence[str], most: int = 5) -> str:
 
 def in_quotes(texts: Sequence[str]) -> str:
     """Scopes and paths, quoted because they are untrusted text."""
-    from dibs.domain.display import quoted
+    from dibs.domain.values import quoted
 
     return several([quoted(text) for text in texts])
 

@@ -400,12 +400,6 @@ def commands() -> Iterator[VerbSpec]:
     return (spec for spec in VERBS.values() if spec.facts)
 
 
-def typed_verb(name: str) -> VerbSpec | None:
-    """The verb that people type by this name or alias."""
-    spec = VERBS.get(name) or next((one for one in VERBS.values() if one.alias == name), None)
-    return spec if spec is not None and spec.group else None
-
-
 def typed_verbs() -> Iterator[VerbSpec]:
     """The verbs of the command line, in the order of the help."""
     return (spec for spec in VERBS.values() if spec.group)

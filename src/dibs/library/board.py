@@ -14,10 +14,9 @@ from datetime import datetime, timedelta
 
 from dibs import opening
 from dibs.board import command_builder, explain, queries, verify
-from dibs.board.callers import CallerContext
 from dibs.board.command_builder import build
 from dibs.board.execute import Board as Rules
-from dibs.board.identity import Identity, IdentityOptions, with_process
+from dibs.board.identity import CallerContext, Identity, IdentityOptions, with_process
 from dibs.board.locate import Repository, locate
 from dibs.domain import checks
 from dibs.domain import commands as c

@@ -6,10 +6,9 @@ import os
 import threading
 from contextlib import suppress
 
-from dibs.board.callers import caller_of
 from dibs.board.command_builder import build
 from dibs.board.execute import Board as Rules
-from dibs.board.identity import Identity
+from dibs.board.identity import Identity, caller_of
 from dibs.board.outcome import Outcome, actors_named
 from dibs.domain import checks, ledger, refusals
 from dibs.domain import commands as c

@@ -53,10 +53,6 @@ def storage_failed(path: str, detail: str) -> Refused:
     return refused("storage_failed", f"the board cannot be used: {where} ({detail})", path=path)
 
 
-def unsafe_storage(path: str, why: str) -> Refused:
-    return refused("unsafe_storage", f"{path} {why}", path=path)
-
-
 def network_file_system(path: str, kind: str) -> Refused:
     return refused(
         "network_file_system",

@@ -192,7 +192,7 @@ def name_of(text: str) -> str:
     """The name of an actor or a session. dibs accepts none with spaces: by SQL somebody wrote a sentence."""
     if text.isprintable() and " " not in text:
         return text
-    from dibs.domain.display import quoted
+    from dibs.domain.values import quoted
 
     return quoted(text)
 

@@ -15,10 +15,9 @@ import time
 from contextlib import suppress
 from shutil import which
 
-from dibs.board.callers import caller_of
 from dibs.board.execute import Board
 from dibs.board.facts.task import fresh_uid
-from dibs.board.identity import RUN, Identity
+from dibs.board.identity import RUN, Identity, caller_of
 from dibs.board.orphans import PATIENCE, end_survivors, mark_of
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.sessions import keep_command

@@ -708,4 +708,4 @@ def test_an_edit_loads_only_what_a_guard_needs(repo, path, is_held):
     assert repo.json("show", mine)["task"]["renewals"] == 1
     loaded = set(modules.split())
     assert loaded & NOT_LOADED == set()
-    assert sum(name.startswith("dibs.") for name in loaded) <= 43
+    assert sum(name.startswith("dibs.") for name in loaded) <= 37

@@ -16,7 +16,6 @@ from dibs.backlogs.formats.kano import pointer_in
 from dibs.backlogs.formats.words import Words, day_of, instant_of, minute_of, stamp, title_of
 from dibs.backlogs.item import UNBOUND, Item, Problem, Record
 from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
-from dibs.board.limited_files import Unreadable
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -29,6 +28,7 @@ from dibs.domain.model import (
     REVIEW,
 )
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

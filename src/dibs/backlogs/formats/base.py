@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from dibs.board.limited_files import LIMIT
+from dibs.safe_files import LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from dibs.backlogs.formats.words import (
 )
 from dibs.backlogs.item import Item, Problem, Record
 from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
-from dibs.board.limited_files import Unreadable
 from dibs.domain.model import (
     ACTIONS,
     BLOCKED,
@@ -32,6 +31,7 @@ from dibs.domain.model import (
     REVIEW,
 )
 from dibs.domain.values import exact
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,7 +32,6 @@ from dibs.backlogs.formats.workgraph_fields import (
 )
 from dibs.backlogs.formats.workgraph_files import GRAPH, folder_of, locked, read_registry
 from dibs.backlogs.item import Item, Lock, Problem
-from dibs.board.limited_files import DEPTH, Unreadable, shallow
 from dibs.domain.checks import REF_LENGTH, quoted, short
 from dibs.domain.model import (
     BLOCKED,
@@ -46,6 +45,7 @@ from dibs.domain.model import (
 )
 from dibs.domain.values import Instant, between
 from dibs.machine import this_machine
+from dibs.safe_files import DEPTH, Unreadable, shallow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

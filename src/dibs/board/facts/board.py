@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.board.callers import newcomer
+from dibs.board.identity import newcomer
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
 from dibs.domain.decide.board import changed_actor

@@ -12,10 +12,9 @@ import os
 import shutil
 from os.path import abspath, exists, join, samefile
 
-from dibs.board.callers import caller_of
 from dibs.board.epochs import RESTORE, begin_epoch
-from dibs.board.execute import register
-from dibs.board.facts import facts_for
+from dibs.board.execute import facts_for, register
+from dibs.board.identity import caller_of
 from dibs.board.locate import copier, is_folder, store_at_address, store_to
 from dibs.board.retry import ReadableBoard
 from dibs.board.transfer.scratch import new_file, scratch_directory

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from itertools import groupby
 
-from dibs.board.limited_files import lines
 from dibs.board.path_access import NOBODY
 from dibs.domain import checks
 from dibs.domain.events.tasks import Allowed
@@ -32,6 +31,7 @@ from dibs.domain.verbs import ended_by
 from dibs.git_runner import git, line
 from dibs.integrations.git.changes import RAW, GitQueryFailed, moved_to
 from dibs.integrations.git.trailers import KEY, TOKEN
+from dibs.safe_files import lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ Titles are text by others: quoted, cut, and without control characters.
 
 from __future__ import annotations
 
-from dibs.board.callers import caller_of, newcomer
-from dibs.domain.display import quoted, safe
+from dibs.board.identity import caller_of, newcomer
 from dibs.domain.model import AGENT, Caller
-from dibs.domain.values import between, brief, rough_duration
+from dibs.domain.values import between, brief, quoted, rough_duration, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

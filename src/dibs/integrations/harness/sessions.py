@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from os.path import basename, splitext
 
-from dibs.board.callers import caller_of
-from dibs.board.identity import CallerEnvironment, ancestors, run_above, storable
+from dibs.board.identity import CallerEnvironment, ancestors, caller_of, run_above, storable
 from dibs.board.renewal import REFUSED_BY_RULES, held_by, renew
 from dibs.board.sessions import (
     SessionHandover,

@@ -11,6 +11,7 @@ import apsw
 from dibs.domain.checks import short
 from dibs.domain.refusals import Refused
 from dibs.domain.values import Instant
+from dibs.safe_files import unsafe_storage
 from dibs.storage import errors
 from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
 from dibs.storage.queries import BoardRow, is_elsewhere, move_token_hash
@@ -235,7 +236,7 @@ def check_backup(store: SqliteStore) -> None:
             store.close()
     if strangers:
         what = ", ".join(map(short, strangers[:3]))
-        raise errors.unsafe_storage(store.path, f"contains something that is not of dibs: {what}")
+        raise unsafe_storage(store.path, f"contains something that is not of dibs: {what}")
 
 
 def check_free(store: SqliteStore, uid: str) -> None:

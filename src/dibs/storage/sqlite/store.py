@@ -14,10 +14,11 @@ from os.path import join
 
 import apsw
 
+from dibs import safe_files
 from dibs.domain.refusals import Refused, unreadable
 from dibs.domain.values import MINUTE, YEAR, Duration, Instant, Value, later
 from dibs.machine import Machine, is_certain, this_machine
-from dibs.storage import errors, owners, queries
+from dibs.storage import errors, queries
 from dibs.storage.queries import FINGERPRINTS, NEWEST, BoardRow, migrations
 from dibs.storage.sqlite.write_lock import WriteLock, acquire_write_lock
 
@@ -148,14 +149,14 @@ class SqliteStore:
         try:
             there = os.lstat(self.folder)
             if not stat.S_ISDIR(there.st_mode):
-                raise errors.unsafe_storage(
+                raise safe_files.unsafe_storage(
                     self.folder, "is not a folder, or a symbolic link to one"
                 )
-            owners.check(self.folder)
-            owners.check(self.path)
+            safe_files.check_owner(self.folder)
+            safe_files.check_owner(self.path)
             for name in (FILE, LOCK, f"{FILE}-wal", f"{FILE}-shm"):
                 if os.path.islink(join(self.folder, name)):
-                    raise errors.unsafe_storage(join(self.folder, name), "is a symbolic link")
+                    raise safe_files.unsafe_storage(join(self.folder, name), "is a symbolic link")
         except FileNotFoundError:
             raise errors.no_board(self.folder) from None
         kind = self.machine.file_system(self.folder)
