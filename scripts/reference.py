@@ -20,7 +20,7 @@ from dibs.domain.values import exact
 from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verbs
 from dibs.harnesses import KNOWN
 from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP
-from dibs.storage.fingerprint import computed
+from dibs.storage.queries import computed
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 QUERIES = Path(__file__).parent.parent / "src/dibs/storage/queries.py"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.board import approval as approving
+from dibs.board import stints as approving
 from dibs.domain import commands as c
 from dibs.domain.decide.approval import closed, period_totals
 from dibs.domain.model import Approval

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from dibs.board.orphans import end_survivors
+from dibs.board.liveness import end_survivors
 from dibs.domain.model import LeaseProcess
 from dibs.domain.values import HOUR, MINUTE
 from dibs.machine import this_machine

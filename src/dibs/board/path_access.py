@@ -11,8 +11,14 @@ from os.path import abspath, dirname, isabs, join, lexists, normpath, realpath, 
 from dibs.board.locate import find_repository
 from dibs.domain.model import ActorId, Caller
 from dibs.domain.refusals import Refusal, Refused, areas_unknown, in_quotes, undecided
-from dibs.domain.scopes.access import AccessFacts, Verdict, check_access, refusal_of, shared_at
-from dibs.domain.scopes.index import ScopeIndex
+from dibs.domain.scopes.access import (
+    AccessFacts,
+    ScopeIndex,
+    Verdict,
+    check_access,
+    refusal_of,
+    shared_at,
+)
 from dibs.domain.scopes.overlap import TooManySteps
 from dibs.domain.scopes.policy import ALLOW, OFF, REFUSE
 from dibs.domain.values import Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from dibs.board import approval
+from dibs.board import stints
 from dibs.board.execute import Board
 from dibs.board.facts.task import found
 from dibs.domain import ledger
@@ -84,7 +84,7 @@ def verified(tx: ReadTransaction) -> Verification:
     faults += counter_faults(tx, epoch_in(own))
     faults += [f"{key}: its open dependencies are miscounted" for key in tx.wrong_waits()]
     faults += readable(lambda: pause_faults(own, tx), "the board: its pause")
-    faults += readable(lambda: approval.faults(own, tx), "the board: its approved periods")
+    faults += readable(lambda: stints.faults(own, tx), "the board: its approved periods")
     faults += time_faults(tx.events())
     faults += tx.strays()
     faults += [f"the stint {number} has no task" for number in tx.stray_stints()]

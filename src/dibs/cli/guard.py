@@ -147,7 +147,7 @@ def receive(call: Call) -> VerbResult:
 def range_(call: Call) -> VerbResult:
     """Checks a range of commits, for instance in CI: here it is an error if git cannot list them."""
     [wanted] = words(call, 1, 1, "range A..B")
-    from dibs.integrations.git.changes import GitQueryFailed
+    from dibs.integrations.git.commit_guard import GitQueryFailed
     from dibs.integrations.git.push_guard import check_is_whole, commits, judged
 
     if wanted.startswith("-"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.board import approval as approvals
 from dibs.board import queries, stints
+from dibs.board import stints as approvals
 from dibs.cli import text
 from dibs.cli.call import REASON, Call, Verb, VerbResult, argument, refuse_inapplicable
 from dibs.cli.tasks import billable
@@ -23,9 +23,8 @@ from dibs.timesheets.query import ACTOR, BY, EFFORT, WORKING, SheetQuery, chosen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.board.approval import Checked
     from dibs.board.outcome import Outcome
-    from dibs.board.stints import Before, Record, Touched
+    from dibs.board.stints import Before, Checked, Record, Touched
     from dibs.domain.stints import WorkedStint
     from dibs.timesheets.sheet import Sheet
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.domain.periods import DIMENSIONS
 from dibs.domain.refusals import bad_argument
+from dibs.domain.stints import DIMENSIONS
 from dibs.domain.values import Instant, Value
 from dibs.timesheets.rounding import NONE, Rule
 

@@ -18,7 +18,7 @@ from shutil import which
 from dibs.board.execute import Board
 from dibs.board.facts.task import fresh_uid
 from dibs.board.identity import RUN, Identity, caller_of
-from dibs.board.orphans import PATIENCE, end_survivors, mark_of
+from dibs.board.liveness import PATIENCE, end_survivors, mark_of
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.sessions import keep_command
 from dibs.domain import commands as c

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.board.liveness import evidence_for, leases_of
-from dibs.board.orphans import end_survivors
+from dibs.board.liveness import end_survivors, evidence_for, leases_of
 from dibs.domain import commands as c
 from dibs.domain.decide.recovery import lease_ends
 from dibs.domain.facts import Evidence

@@ -17,19 +17,19 @@ from dibs.domain.refusals import Refusal, Refused, areas_unknown, in_quotes, sev
 from dibs.domain.scopes.access import (
     PUSH,
     AccessFacts,
+    ScopeIndex,
     allows,
     check_access,
     needs_task,
     path_held,
     work_for,
 )
-from dibs.domain.scopes.index import ScopeIndex
 from dibs.domain.scopes.overlap import TooManySteps
 from dibs.domain.scopes.policy import ALLOW, OFF, WARN
 from dibs.domain.values import DAY, Duration, Value, later
 from dibs.domain.verbs import ended_by
 from dibs.git_runner import git, line
-from dibs.integrations.git.changes import RAW, GitQueryFailed, moved_to
+from dibs.integrations.git.commit_guard import RAW, GitQueryFailed, moved_to
 from dibs.integrations.git.trailers import KEY, TOKEN
 from dibs.safe_files import lines
 
