@@ -64,6 +64,7 @@ FENCE = "tests/integrations/git/test_ref_guard.py::test_"
 TABLE_LOCKS = "tests/faults/test_table_locks.py::test_"
 ROLES = "tests/storage/test_roles.py::test_"
 FOREIGN = "tests/storage/test_foreign_schema.py::test_"
+REGISTRY = "tests/board/test_session_registry.py::test_"
 HOOKS = "tests/integrations/harness/test_hooks.py::test_"
 STATED = "tests/cli/test_stated_process.py::test_"
 CONFINED = "tests/faults/test_namespaces.py::test_"
@@ -216,7 +217,7 @@ TABLE = [
     ("a request is not compared", "board/requests.py", "if known.digest != digest:", "if False:", LEDGER),
     ("a refusal is not logged", "board/execute.py", "if refusal is not None:\n                tx.log_refusal", "if False:\n                tx.log_refusal", LEDGER),
     ("a refused caller is registered", "board/execute.py", "if refusal is None or decision.events:", "if is_new:\n                register(tx, caller)\n                tx.finish()\n                is_new = False\n            if refusal is None or decision.events:", LEDGER),
-    ("a takeover looks nowhere", "board/facts/task.py", "raise EvidenceNeeded(worktree_of=ending)", "return", SCENARIOS + "::test_a_takeover_names_worktree_branch_and_uncommitted_files"),
+    ("a takeover looks nowhere", "board/facts/task.py", "raise EvidenceNeeded(worktree_of=ending, task=task and task.key)", "return", SCENARIOS + "::test_a_takeover_names_worktree_branch_and_uncommitted_files"),
     ("a file that was compared with an old row counts", "domain/decide/sync.py", " if not match.outdated", "", SYNC + "the_state_of_a_file_counts_for_nothing_once_its_task_has_changed"),
     ("a token of a file is not compared again", "board/facts/sync.py", "tuple(listed.token) > known and ", "", SYNC + "the_state_of_a_file_counts_for_nothing_once_its_task_has_changed"),
     ("what changed during a sync is not compared again", "backlogs/sync.py", "            self.compare_again(dialect, fresh)\n", "", SYNC + "a_sync_compares_again_what_changed_while_it_ran"),
@@ -398,14 +399,20 @@ TABLE = [
     # Moving.
     ("a copy is the board at once", "board/transfer/move.py", "there.arriving_from(source.where, word)", "there.is_here()", MOVING),
     ("the source is not fenced", "board/transfer/move.py", "tx.fence(target.where, word)", "pass", MOVING),
-    ("leases keep the old clock", "board/transfer/move.py", "there.shift_leases(by)", "pass", MOVING),
-    ("a restore keeps leases", "board/epochs.py", "if why == RESTORE:", "if False:", MOVING),
-    ("an epoch may be used twice", "board/epochs.py", "highest = max(tx.board.epoch, tx.highest().epoch, known)\n    epoch = max(highest + 1, tx.now // SECOND)", "epoch = tx.board.epoch", MOVING),
+    ("leases keep the old clock", "board/execute.py", "            tx.shift_leases(event.by)\n", "            pass\n", MOVING),
+    ("a restore keeps leases", "board/facts/board.py", "if why == RESTORE else ()", "if False else ()", MOVING),
+    ("an epoch may be used twice", "domain/decide/board.py", "max(facts.highest + 1, facts.now // SECOND)", "facts.epoch", MOVING),
     ("any board is replaced", "storage/sqlite/copy.py", "if there != uid or not (is_elsewhere(moved_to, arriving) or replace):", "if False:", MOVING),
     ("a backup overwrites", "board/transfer/scratch.py", "        os.link(part, path)\n", "        os.rename(part, path)\n", EXPORT + "what_is_there_by_the_time_of_its_name_is_not_overwritten"),
     # Identity.
     ("a harness makes no agent", "board/identity.py", "    if harness:\n        what =", "    if False:\n        what =", IDENTITY),
     ("placeholders are names", "domain/checks.py", "in PLACEHOLDERS:", "in ():", IDENTITY),
+    ("an end registers who is unknown", "board/execute.py", "is_new = is_new and (bool(decision.sessions) or not command.spec.repeatable)", "pass", REGISTRY + "the_end_of_an_unknown_actors_session_registers_nobody"),
+    ("background work registers who is unknown", "domain/decide/sessions.py", "if not facts.is_registered:", "if False:", REGISTRY + "the_end_of_an_unknown_actors_session_registers_nobody"),
+    ("a session of a server keeps answers", "board/execute.py", "self.store.remote and not command.spec.repeatable", "self.store.remote", REGISTRY + "the_registry_needs_no_request_ids[postgres]"),
+    ("an ended session gets its process back", "board/execute.py", " or command.spec.repeatable:", ":", REGISTRY + "a_session_that_is_over_is_not_judged_by_its_process"),
+    ("a sibling that holds something ends", "domain/decide/sessions.py", "if one.name not in facts.holding)", ")", REGISTRY + "after_a_succession_only_the_last_session_is_the_processs"),
+    ("a subagent is registered for itself", "domain/decide/sessions.py", "met = command.place.but(actor=caller.actor.id, name=caller.holding_session)", "met = command.place.but(actor=caller.actor.id, name=caller.session)", REGISTRY + "a_subagent_is_met_as_its_parent"),
     ("a kind of name is not compared", "board/identity.py", "if actor.is_human != who.person:", "if False:", IDENTITY),
     ("a case makes another actor", "domain/model.py", "return name.lower()", "return name", IDENTITY),
     ("strict is not strict", "board/identity.py", "    if not strict:\n", "    if True:\n", IDENTITY),
@@ -704,6 +711,10 @@ TABLE = [
     Mutant("limits: unknown areas count as overlapping", "board/facts/task.py", "            if unknown:\n", "            if not ground:\n", f"{FILE_LIMITS}nobody_knows_what_an_area_means_that_cannot_be_read"),
     Mutant("quoting: variation selectors", "domain/values.py", "character.isprintable() and character not in UNSEEN", "character.isprintable()", f"{DISPLAY}no_character_of_format_or_control_passes_by_itself"),
     Mutant("quoting: quotes inside", "domain/values.py", """.replace('"', '\\\\"')""", "", f"{DISPLAY}in_a_sentence_it_is_quoted_and_cut"),
+    ("quoting: the text of the lock file", "storage/sqlite/write_lock.py", "({quoted(what)}{stopped})", "({what}{stopped})", "tests/storage/test_sqlite.py::test_what_somebody_wrote_into_the_lock_file_is_quoted"),
+    ("quoting: the program that blocks a server", "storage/postgres/transaction.py", "{quoted(program) if program else 'a program'}", "{program}", "tests/faults/test_table_locks.py::test_a_locked_table_is_busy_and_names_who_has_it"),
+    ("the lock file may be a pipe", "storage/sqlite/write_lock.py", " | os.O_NONBLOCK", "", "tests/storage/test_sqlite.py::test_a_pipe_in_the_place_of_the_lock_file_blocks_nobody"),
+    ("what a killed run left outlives its expired lease", "board/facts/task.py", "            kill_orphans_of_dead(board, needed.task)\n", "            pass\n", KILLED + "what_a_killed_run_left_is_ended_when_its_expired_lease_is_taken"),
     ("a sentence may be a name", "storage/queries.py", '    if text.isprintable() and " " not in text:\n', "    if True:\n", QUOTING + "a_name_that_somebody_wrote_into_the_board_is_quoted"),
     Mutant("quoting: paths", "domain/refusals.py", "return several([quoted(text) for text in texts])", "return several(texts)", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),
     Mutant("quoting: the label", "integrations/harness/hooks.py", "return f\"{seen} {LABEL}\" if '\"' in seen else seen", "return seen", f"{QUOTING}a_denial_quotes_the_path_and_says_that_it_is_data"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dibs.board.settings import AGENT, PERSONAL, SETTINGS, Agent, Settings, field_of
 from dibs.cli import verbs
+from dibs.cli.main import typed_verb
 from dibs.domain import checks, model
 from dibs.domain.guards import CONDITIONS, named
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
@@ -92,6 +93,8 @@ def alike() -> list[list[VerbSpec]]:
     """Verbs that ask the same questions in the same order."""
     groups: dict[object, list[VerbSpec]] = {}
     for spec in commands():
+        if typed_verb(spec.typed.partition(" ")[0]) is None:
+            continue  # no verb of the command line gives it
         groups.setdefault((questions(spec), spec.own_guards), []).append(spec)
     return list(groups.values())
 

@@ -444,12 +444,19 @@ def test_review_archives_and_releases(hub):
 
 
 @pytest.mark.parametrize(
-    ("word", "state"), [("archived", "complete"), ("blocked", "blocked"), ("pending", "open")]
+    ("word", "folder", "state"),
+    [
+        ("archived", "archive", "complete"),
+        ("blocked", "waiting", "blocked"),
+        ("pending", "later", "open"),
+    ],
 )
-def test_the_status_that_the_holder_wrote_counts_once_the_lock_is_released(hub, word, state):
+def test_the_status_that_the_holder_wrote_counts_once_the_lock_is_released(
+    hub, word, folder, state
+):
     """The order of the plan: an old script writes and moves the item first, and releases then."""
     path = hub.folder / QUEUE / "pending" / "WRK-157.md"
-    moved = path.parent.parent / "archive" / path.name
+    moved = path.parent.parent / folder / path.name
     moved.parent.mkdir()
     hub.sh("claim_wrk WRK-157")
     path.write_text(replaced(path.read_text(), "status", word))
@@ -457,6 +464,20 @@ def test_the_status_that_the_holder_wrote_counts_once_the_lock_is_released(hub, 
     assert hub.sh("release_wrk WRK-157").code == 0
     assert (field(moved, "status"), lock(moved)) == (word, ("", ""))
     assert hub.json("show", "WRK-157")["task"]["state"] == state
+
+
+@pytest.mark.parametrize("word", ["working", "blocked", "pending"])
+def test_an_item_that_its_holder_moved_to_the_archive_is_complete_whatever_its_status(hub, word):
+    path = hub.folder / QUEUE / "pending" / "WRK-157.md"
+    moved = path.parent.parent / "archive" / path.name
+    moved.parent.mkdir()
+    hub.sh("claim_wrk WRK-157")
+    path.write_text(replaced(path.read_text(), "status", word))
+    path.rename(moved)
+    assert hub.sh("release_wrk WRK-157").code == 0
+    assert (field(moved, "status"), lock(moved)) == ("done", ("", ""))
+    assert hub.json("show", "WRK-157")["task"]["state"] == "complete"
+    assert hub.sh("claim_wrk WRK-157").code == 1
 
 
 def test_a_release_of_begun_work_gives_it_back_as_pending(hub):

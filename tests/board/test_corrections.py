@@ -369,11 +369,16 @@ def test_what_was_amended_to_nothing_is_in_nobodys_way_and_can_be_put_right_agai
 @pytest.mark.parametrize(
     ("until", "shown", "listed", "more"),
     [
-        ("2025-03-03 00:00", "2025-03-02 15:00:00 (now 0:00:00); nothing", 1, 0),
-        ("2025-03-06 00:00", "2025-03-04 24:00:00 (now 0:00:00), and 1 more day; nothing", 4, 0),
-        ("2025-04-02 00:00", ", and 28 more days; nothing", 31, 0),
-        ("2025-04-02 01:00", ", and 29 more days; nothing", 31, 1),
-        ("2025-06-10 12:00", ", and 98 more days; nothing", 31, 70),
+        ("2025-03-03 00:00", "2025-03-02 15:00:00 (now 0:00:00); write it with --yes", 1, 0),
+        (
+            "2025-03-06 00:00",
+            "2025-03-04 24:00:00 (now 0:00:00), and 1 more day; write it with --yes",
+            4,
+            0,
+        ),
+        ("2025-04-02 00:00", ", and 28 more days; write it with --yes", 31, 0),
+        ("2025-04-02 01:00", ", and 29 more days; write it with --yes", 31, 1),
+        ("2025-06-10 12:00", ", and 98 more days; write it with --yes", 31, 70),
     ],
 )
 def test_a_correction_counts_every_day_that_it_touches(done, until, shown, listed, more):

@@ -555,7 +555,7 @@ def test_a_file_that_is_no_whole_export_is_refused_and_makes_nothing(busy, tmp_p
         brought(busy, store, path)
     assert problem.value.code == "bad_argument"
     message = problem.value.refusal.message
-    assert f"{path} is no export that can be used" in message and why in message
+    assert f"{path} is not an export that can be used" in message and why in message
     assert not (tmp_path / "there").exists()
 
 

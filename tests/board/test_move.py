@@ -13,6 +13,7 @@ import pytest
 import dibs
 from dibs.board.execute import Board
 from dibs.board.locate import copier
+from dibs.board.server_boards import load_settings
 from dibs.board.settings import Settings
 from dibs.board.transfer import move
 from dibs.board.verify import verify
@@ -275,7 +276,7 @@ def test_settings_go_with_the_board_there_and_back(tmp_path, monkeypatch):
     home, away = bench.store, new_store("postgres", tmp_path / "x", bench.machine, apart=True)
     carry(bench, away, monkeypatch)
     assert away.another().stated_settings() == 'ttl_agent = "30m"\n'
-    away.save_settings('identity = "strict"\n')
+    load_settings(at(away), 'identity = "strict"\n', bench.person().identity, "a file")
     follow_with(monkeypatch, away, home)
     bench.board = at(away.another())
     carry(bench, home.another(), monkeypatch)

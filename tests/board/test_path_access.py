@@ -127,7 +127,7 @@ def test_a_board_may_only_warn_of_overlaps_or_not_look(bench, codex, claude):
     codex.claim(A)
     bench.board.settings = bench.board.settings.but(scope_conflict=WARN)
     outcome = claude.claim(B)
-    assert 'T-1 of codex (session s1) has "src/**"' in outcome.warnings[0]
+    assert 'codex (session s1) holds "src/**" with T-1' in outcome.warnings[0]
     other = bench.agent("other", "s3")
     found = path_access.check_paths(bench.board, other.identity, ["src/a.py"], EDIT)
     assert found.refusal.code == "path_held"

@@ -7,8 +7,10 @@ import pytest
 from dibs.board.sessions import (
     end_session,
     end_sibling_sessions,
+    had_background_work,
     hand_over_session,
     predecessor,
+    record_background_work,
     register_session,
 )
 from dibs.domain import commands as c
@@ -137,3 +139,40 @@ def test_after_a_succession_only_the_last_session_is_the_processs(bench):
     assert session_of(bench, "idle").process is None
     assert session_of(bench, "busy").process == session_of(bench, "c3").process == PROCESS
     assert bench.faults() == ()
+
+
+def test_the_end_of_an_unknown_actors_session_registers_nobody(bench):
+    """Neither does its background work: an unknown actor holds nothing."""
+    nobody = bench.agent("claude", "c1", process=PROCESS).identity
+    before = bench.snapshot()
+    end_session(bench.board, nobody)
+    end_sibling_sessions(bench.board, nobody)
+    record_background_work(bench.board, nobody, running=True)
+    assert bench.snapshot() == before
+    with bench.store.read() as tx:
+        assert tx.actor_named("claude") is None
+
+
+def test_background_work_is_recorded_for_a_session_that_no_hook_announced(bench):
+    bench.add()
+    claude = bench.agent("claude", "c1")
+    claude.do(c.Note(TaskKey("T-1"), note="here"))
+    for running in (True, False):
+        record_background_work(bench.board, claude.identity, running=running)
+        assert had_background_work(bench.board, claude.identity) is running
+    assert bench.faults() == ()
+
+
+def test_an_end_keeps_background_work_and_place(bench):
+    claude = session(bench, "c1")
+    record_background_work(bench.board, claude.identity, running=True)
+    met = session_of(bench, "c1")
+    end_session(bench.board, claude.identity)
+    assert session_of(bench, "c1") == met.but(process=None)
+    assert met.background
+
+
+def test_the_registry_needs_no_request_ids(bench):
+    """To register or end a session twice changes nothing: no answer is kept for a retry."""
+    end_session(bench.board, session(bench, "c1").identity)
+    assert bench.rows("request") == []

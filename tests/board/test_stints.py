@@ -217,9 +217,9 @@ BAD = {
     "timesheet --format toggl --round 15m-up-day": "--round is for --format table",
     "timesheet --format ics --by day": "--by is for --format table",
     "timesheet --format ics --bill-by working": "--bill-by is for --format table",
-    "stint burn": "say list",
+    "stint burn": "use list",
     "day nobody-known": "nobody-known",
-    "day": "say --agent",
+    "day": "use --agent",
 }
 
 

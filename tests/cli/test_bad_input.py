@@ -1260,7 +1260,10 @@ def users_file(repo):
 def test_settings_that_are_a_folder_cannot_be_read(fresh):
     """A folder in the place of the file is named."""
     (fresh.repo.database.parent / "settings.toml").mkdir()
-    check_text(refused("list", 2, "bad_setting", "settings.toml is not a file"), fresh.run("list"))
+    check_text(
+        refused("list", 2, "bad_setting", "settings.toml cannot be read: it is not a file"),
+        fresh.run("list"),
+    )
 
 
 @pytest.mark.parametrize("text", ["colour = 1", "max_attempts = 0", "not toml"])

@@ -137,7 +137,19 @@ COMMANDS = [
     kind for kind in vars(c).values()
     if isinstance(kind, type) and issubclass(kind, c.Command) and "verb" in vars(kind)
 ]  # fmt: skip
-INTERNAL = {"rest", "tried", "here", "items", "rebuilt", "asks"}
+INTERNAL = {
+    "rest",
+    "tried",
+    "here",
+    "items",
+    "rebuilt",
+    "asks",
+    "settings",
+    "why",
+    "place",
+    "siblings",
+    "running",
+}
 """Fields that only dibs itself sets."""
 
 

@@ -326,7 +326,7 @@ def test_a_change_whose_output_cannot_be_written_is_73_and_was_made(repo, monkey
         assert code == 73, (words, code, message)
         error = json.loads(message.splitlines()[-1])["error"]
         assert error["code"] == "output_lost"
-        assert "was carried out, but its output cannot be written" in error["message"]
+        assert "the command succeeded, but its output cannot be written" in error["message"]
         now = len(repo.json("log", "--limit", "1000")["events"])
         assert now > seen or words.split()[0] in ("renew", "sweep", "doctor"), words
         seen = now

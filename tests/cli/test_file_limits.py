@@ -102,13 +102,13 @@ def test_nobody_knows_what_an_area_means_that_cannot_be_read(repo):
     assert "is held by gemini" in denial(hook(repo, edit(repo, "docs/a.md")))
     (repo.folder / "dibs.toml").write_text("areas" + ".a" * 990 + " = 1\n")
     message = context(hook(repo, edit(repo, "docs/a.md")))
-    assert 'nobody knows what "@docs" stands for' in message
+    assert 'cannot resolve "@docs"' in message
     assert DEEP in message
     repo.ok("add", "Docs too", "--scope", "docs/**", *ANA)
     ran = repo.fails(4, "claim", "T-3", "--agent", "claude", "--session", "c1")
-    assert 'nobody knows what "@docs" stands for, so they count as overlapping' in ran.err
+    assert 'cannot resolve "@docs", so they count as overlapping' in ran.err
     (repo.folder / ".git/dibs/settings.toml").write_text('guard_failure = "refuse"\n')
-    assert 'nobody knows what "@docs" stands for' in denial(hook(repo, edit(repo, "docs/a.md")))
+    assert 'cannot resolve "@docs"' in denial(hook(repo, edit(repo, "docs/a.md")))
 
 
 @pytest.mark.parametrize(

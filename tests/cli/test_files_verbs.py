@@ -546,7 +546,7 @@ def test_an_export_is_read_from_standard_input_too(repo, shop):
         for cut in ("", "{}\n", lines[: len(lines) // 2], lines.replace("Fix", "Mix")):
             refused = shop.run("import", "-", *words, *ANA, "--json", fed=cut)
             assert (refused.code, refused.error["code"]) == (2, "bad_argument"), cut
-            assert "standard input is no export" in refused.error["message"]
+            assert "standard input is not an export" in refused.error["message"]
         assert shop.run("show", key).code == 2
     done = shop.run("import", "-", "--format", "dibs", *ANA, "--json", fed=lines)
     assert done.code == 0, done.err

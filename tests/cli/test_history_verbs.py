@@ -38,7 +38,7 @@ def test_a_head_is_one_line_and_fits_the_ledger_from_which_it_came(busy):
     assert reply["board"] == busy.json("status")["board"]
     busy.add()
     ran = busy.ok("log", "--verify", "--against", kept.strip())
-    assert ran.out.strip().endswith("1 kept head fits")
+    assert ran.out.strip().endswith("1 saved head matches")
 
 
 def test_heads_are_read_from_a_file_that_was_appended_to(busy):
@@ -54,7 +54,7 @@ def test_heads_are_read_from_a_file_that_was_appended_to(busy):
             [DIBS, "log", "--verify", "--against", "-"], cwd=busy.folder, stdin=kept,
             env=busy.environment(), capture_output=True, text=True, check=True,
         )  # fmt: skip
-    assert done.stdout.strip().endswith("2 kept heads fit")
+    assert done.stdout.strip().endswith("2 saved heads match")
 
 
 def test_a_head_that_does_not_fit_ends_with_1_and_says_which(busy):

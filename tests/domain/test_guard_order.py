@@ -21,6 +21,7 @@ from dibs.domain.model import (
     Lease,
     LeaseProcess,
     Process,
+    Session,
     Task,
     TaskKey,
     Terms,
@@ -72,7 +73,8 @@ KINDS = {
     "task": f.TaskFacts, "claim": f.ClaimFacts, "depend": f.DependFacts, "drop": f.DropFacts, "redact": f.RedactFacts,
     "retry": f.RetryFacts, "reset": f.ResetFacts, "sweep": f.SweepFacts, "next": f.NextFacts, "add": f.AddFacts,
     "intake": f.IntakeFacts, "sync": f.SyncFacts, "stint": f.StintFacts, "approval": f.ApprovalFacts,
-    "actor": f.ActorFacts, "clock": f.ClockFacts, "board": f.BoardFacts,
+    "actor": f.ActorFacts, "clock": f.ClockFacts, "board": f.BoardFacts, "epoch": f.EpochFacts,
+    "session": f.SessionFacts,
 }  # fmt: skip
 
 
@@ -460,6 +462,10 @@ CASES = {
             ("reason_missing", lambda s: s.option(reason="a mistake")),
         ],
     ),
+    "register_session": (c.RegisterSession(Session(0, "")), []),
+    "end_session": (c.EndSession(), []),
+    "set_background": (c.SetBackground(running=True), []),
+    "begin_epoch": (c.BeginEpoch("promotion"), []),
     "set_clock": (
         c.SetClock(),
         [

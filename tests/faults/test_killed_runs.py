@@ -252,6 +252,23 @@ def test_what_a_killed_run_left_is_ended_before_the_same_holder_runs_again(repo,
     assert shown(repo, key)["token"] == "1.1"
 
 
+@pytest.mark.parametrize("verb", [("claim", *HEIR), ("drop", "--as", "ana", "--reason", "over")])
+def test_what_a_killed_run_left_is_ended_when_its_expired_lease_is_taken(repo, shop, verb):
+    """Nobody swept, and whoever takes the task starts no command in its place."""
+    key = repo.add()
+    first = shop.run(
+        key, "--agent", "codex", "--ttl", "1s", ticks=100_000, script=WITH_A_HIDDEN_CHILD
+    )
+    until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
+    run = until(lambda: command_of(repo, key), "the board does not know its command")
+    first.kill()
+    first.wait()
+    repo.await_expiry(key)
+    assert left_of(run), "nothing was left: the test shows nothing"
+    repo.ok(verb[0], key, *verb[1:])
+    assert left_of(run) == []
+
+
 def test_nothing_is_ended_that_is_not_provably_of_the_run(repo, shop):
     """Its number may have been given again: another start, or too many processes since."""
     key = repo.add()
@@ -340,7 +357,7 @@ def test_what_a_stopped_run_left_at_work_is_ended_before_a_claim_of_its_task_beg
     """Its lease has expired, and nobody swept: the run that takes the task over ends the command."""
     key = repo.add()
     run = shop.run(key, "--agent", "codex", "--ttl", "1s", ticks=100_000)
-    until(lambda: shop.said(key, "tick"), "it does not begin")
+    until(lambda: shop.tokens_of(key, "tick"), "it does not begin")
     stop(repo, key, run)
     until(lambda: shop.run(key, *HEIR).wait(60) == 0, "nobody can take it over")
     run.send_signal(signal.SIGCONT)

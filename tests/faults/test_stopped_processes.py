@@ -78,7 +78,7 @@ def test_a_writer_stopped_inside_its_transaction_delays_others_once_and_is_named
         refused = repo.run(*claim, "--json")
         waited = time.monotonic() - begun
         assert (refused.code, refused.error["code"]) == (75, "busy")
-        assert f"process {stopped.pid} (complete T-9, stopped)" in refused.error["message"]
+        assert f'process {stopped.pid} ("complete T-9", stopped)' in refused.error["message"]
         assert refused.error["message"].endswith("for more than 1 s")
         assert 1 <= waited < 30
         assert repo.json("show", key)["task"]["state"] == "open"

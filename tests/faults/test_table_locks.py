@@ -56,7 +56,7 @@ def test_a_locked_table_is_busy_and_names_who_has_it(node, url, tmp_path, verb, 
     assert time.monotonic() - since < LONGEST
     assert ran.error["code"] == "busy"
     assert (
-        f"process {pid} of the server (nightly vacuum of the role postgres, since "
+        f'process {pid} of the server ("nightly vacuum" of the role postgres, since '
         in ran.error["message"]
     )
     assert f"has held a lock on dibs.{table}" in ran.error["message"]
@@ -69,7 +69,7 @@ def test_behind_a_pooler_it_is_the_same(node, url, tmp_path):
         repo.ok("list")
         with locked(node, url) as pid:
             ran = repo.fails(75, "list")
-        assert f"process {pid} of the server (nightly vacuum" in ran.err
+        assert f'process {pid} of the server ("nightly vacuum"' in ran.err
         repo.ok("list")
     with node.connect(name_of(url)) as connection:
         [(left,)] = connection.execute("SHOW lock_timeout")
@@ -82,7 +82,7 @@ def test_who_keeps_the_boards_lock_is_named(node, url):
         with node.connect(name_of(url), application_name="stopped") as other, other.transaction():
             other.execute("SELECT pg_advisory_xact_lock(1684628083, 1)")
             with pytest.raises(
-                Refused, match=r"\(stopped of the role postgres, .*\) has held its lock"
+                Refused, match=r'\("stopped" of the role postgres, .*\) has held its lock'
             ):
                 two.claim("T-2")
         two.claim("T-2")

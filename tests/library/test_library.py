@@ -574,7 +574,7 @@ def test_what_is_done_in_this_process_is_known_at_once(board, ana):
 
 
 def test_news_that_is_older_than_the_lease_does_not_end_it(board):
-    old = board._do(c.Note(TaskKey("T-1"), note="before"))._outcome
+    old = board._do(c.Note, None, task="T-1", note="before")._outcome
     with board.hold("T-1") as lease:
         notify_leases(old)
         lease.check()

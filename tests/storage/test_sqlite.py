@@ -220,7 +220,7 @@ def test_a_stopped_writer_delays_others_by_one_timeout_and_its_pid_is_named(tmp_
         with pytest.raises(Refused) as problem:
             write_lock.acquire_write_lock(path, "claim T-1", 0.2, Linux())
         assert problem.value.code == "busy"
-        assert f"process {holder.pid} (claim T-7, stopped)" in problem.value.refusal.message
+        assert f'process {holder.pid} ("claim T-7", stopped)' in problem.value.refusal.message
     finally:
         holder.kill()
         holder.communicate()
@@ -238,6 +238,45 @@ def test_a_writer_that_is_gone_is_not_blamed(tmp_path):
         with pytest.raises(Refused) as problem:
             write_lock.acquire_write_lock(str(path), "claim T-1", 0.05, Linux())
     assert "another process has held its write lock" in problem.value.refusal.message
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            '{pid} x) has gone.\x1b[2J "Run this',
+            r'process {pid} ("x) has gone.\\x1b[2J \"Run this") has',
+        ),
+        ("\u00b2 claim T-7", "another process has held"),
+    ],
+)
+def test_what_somebody_wrote_into_the_lock_file_is_quoted(tmp_path, text, shown):
+    path = tmp_path / "write.lock"
+    path.write_text(text.format(pid=os.getpid()))
+    with path.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(Refused) as problem:
+            write_lock.acquire_write_lock(str(path), "claim T-1", 0.05, Linux())
+    assert shown.format(pid=os.getpid()) in problem.value.refusal.message
+
+
+def test_a_pipe_in_the_place_of_the_lock_file_blocks_nobody(tmp_path):
+    path = tmp_path / "write.lock"
+    os.mkfifo(path)
+    script = (
+        "import sys; from dibs.machine import Linux; from dibs.storage.sqlite.write_lock import acquire_write_lock;"
+        "acquire_write_lock(sys.argv[1], 'claim T-1', 0.05, Linux())"
+    )
+    with open(os.open(path, os.O_RDWR), "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        ran = subprocess.run(
+            [sys.executable, "-c", script, path],
+            check=False,
+            timeout=60,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert "another process has held" in ran.stderr
 
 
 def test_who_gave_up_waiting_does_not_take_the_lock_later(tmp_path):

@@ -297,7 +297,7 @@ def test_a_person_runs_a_task_once_at_a_time_and_learns_which_process_it_is(repo
         run.pid_of("it")
         ran = repo.run("run", key, *ANA, "--", "touch", str(run.folder / "second"))
         assert ran.code == 4
-        assert f"ana runs {key} already: process {run.pid} on " in ran.err
+        assert f"ana is already running {key}: process {run.pid} on " in ran.err
         assert ", since " in ran.err and ", token 1.1\n" in ran.err
         assert f"next: wait for it: dibs wait {key} --for free" in ran.err
         assert repo.ok("claim", key, *ANA, "--json").json["lease"]["token"] == "1.1"
@@ -314,7 +314,7 @@ def test_a_session_that_holds_another_task_runs_each_of_them_once_at_a_time(repo
         run.pid_of("it")
         ran = repo.run("run", key, *A, "--", "touch", str(run.folder / "second"))
         assert ran.code == 4
-        assert f"codex-2 (session s1) runs {key} already: process {run.pid} on " in ran.err
+        assert f"codex-2 (session s1) is already running {key}: process {run.pid} on " in ran.err
         assert repo.ok("run", other, *A, "--", "true").code == 0
         run.signal_word("word")
         assert run.ended().code == 0

@@ -40,7 +40,6 @@ from dibs.domain.model import (
 )
 from dibs.domain.refusals import Refusal, Refused
 from dibs.domain.values import Instant, Value
-from dibs.storage.transaction import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class Board(ReadableBoard):
         warnings = backlog.before(self, who, command) if backlog is not None else ()
         # On a server every change gets a request id, so that it can be retried safely after a lost
         # connection.
-        own = request_id is None and self.store.remote
+        own = request_id is None and self.store.remote and not command.spec.repeatable
         request = PendingRequest(os.urandom(12).hex() if own else request_id, own=own)
         outcome = retry_on_disconnect(self, lambda: self._decided(who, command, request))
         warnings += outcome.warnings
@@ -137,7 +136,7 @@ class Board(ReadableBoard):
             caller, is_new = caller_of(tx, who, self.settings)
             self._met[who.name] = caller.actor.id
             if tx.new_home:
-                start_new_epoch(tx, caller, tx.new_home, is_new=is_new)
+                start_new_epoch(tx, caller, tx.new_home, self.settings, is_new=is_new)
                 tx.finish()
                 return None
             known = replayed(tx, caller, command, request)
@@ -159,6 +158,7 @@ class Board(ReadableBoard):
                 tx.log_refusal(logged(tx.now, who, command, refusal))
             if refusal is None or decision.events:
                 newcomers = facts.newcomers if isinstance(facts, SyncFacts) else ()
+                is_new = is_new and (bool(decision.sessions) or not command.spec.repeatable)
                 for unknown in ((caller.actor,) if is_new else ()) + newcomers:
                     register(tx, caller, unknown)
                 outcome = self._commit(tx, who, command, facts, decision, request)
@@ -177,12 +177,16 @@ class Board(ReadableBoard):
     ) -> Outcome:
         """Writes the decision, and what is needed to replay the answer to a retry."""
         session = session_at(who, facts.caller, command, decision)
-        if session is not None:
-            tx.keep_session(session)
+        for row in (session,) if session is not None else decision.sessions:
+            tx.keep_session(row)
+        if decision.background is not None:
+            tx.set_background(decision.background)
         if request.own and leaves_trace(command, decision):
             tx.request_id = request.id
         outcome = write(tx, facts, decision, self.store)
         if request.id is not None and tx.request_id is None:
+            from dibs.board.requests import keep_answer
+
             keep_answer(tx, command, request.id, outcome, decision.refusal)
         keep_processes(tx, facts, decision, outcome.task)
         tx.finish(changed=bool(decision.renews or request.id))
@@ -260,7 +264,10 @@ class Board(ReadableBoard):
         from dibs.board.facts.sync import epoch_in_files
 
         known = epoch_in_files(tx, command)
-        return start_new_epoch(tx, caller, REBUILT, known, is_new=is_new) if known else is_new
+        if not known:
+            return is_new
+        evidence = Evidence(known_epoch=known)
+        return start_new_epoch(tx, caller, REBUILT, self.settings, evidence, is_new=is_new)
 
 
 # Reading.
@@ -293,10 +300,14 @@ def load(tx: ReadTransaction, basis: Facts, settings: Settings, evidence: Eviden
         from dibs.board.facts.stints import load_hours
 
         return load_hours(tx, basis)
-    if kind in ("board", "clock", "actor"):
+    if kind in ("board", "clock", "actor", "epoch"):
         from dibs.board.facts.board import load_board
 
         return load_board(tx, basis, settings, evidence)
+    if kind == "session":
+        from dibs.board.facts.sessions import load_session
+
+        return load_session(tx, basis)
     from dibs.board.facts.queue import load_many
 
     return load_many(tx, basis, evidence)
@@ -332,23 +343,31 @@ def prefetch_queries(
 
 
 def carry_out(
-    board: Board, tx: WriteTransaction, caller: Caller, command: c.Command
+    tx: WriteTransaction,
+    caller: Caller,
+    command: c.Command,
+    settings: Settings,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> Outcome | Refusal:
-    """One of several commands in one transaction: facts, decision, writes."""
-    facts = facts_for(tx, caller, command, board.settings)
+    """One of several steps of a transaction: facts, decision, writes."""
+    facts = facts_for(tx, caller, command, settings, evidence)
     decision = decide(facts)
     if decision.refusal is not None:
         return decision.refusal
-    return write(tx, facts, decision, board.store)
+    return write(tx, facts, decision)
 
 
-def write(tx: WriteTransaction, facts: Facts, decision: Decision, store: Store) -> Outcome:
+def write(
+    tx: WriteTransaction, facts: Facts, decision: Decision, store: Store | None = None
+) -> Outcome:
     """Writes the events and the rows that they change, in the same transaction."""
     caller, before = facts.caller, task_of(facts)
     own = Change(before, decision.events)
     task, entries = write_events(tx, own, caller, store)
     changed = [write_change(tx, change, caller, entries, store) for change in decision.others]
     give_out_keys(tx, facts, task)
+    if decision.settings is not None:
+        tx.save_settings(decision.settings)
     if decision.renews:
         assert task is not None, "only a task's lease is renewed"
         task = renew(task, tx.now)
@@ -377,7 +396,7 @@ def write(tx: WriteTransaction, facts: Facts, decision: Decision, store: Store) 
 
 
 def write_events(
-    tx: WriteTransaction, change: Change, caller: Caller, store: Store
+    tx: WriteTransaction, change: Change, caller: Caller, store: Store | None
 ) -> tuple[Task | None, list[Entry]]:
     """Appends the events; the task after them, whose row is not written yet, and their ledger entries."""
     task, entries = change.task, []
@@ -396,7 +415,10 @@ def write_events(
 def append_board_event(
     tx: WriteTransaction, caller: Caller, event: Event, store: Store | None = None
 ) -> Entry:
-    """Appends an event of the board itself, and changes its rows. `store`: it alone can set its clock."""
+    """Appends an event of the board itself, and changes its rows.
+
+    `store`: whose clock is set; without one the board came to another clock, and only its leases shift.
+    """
     from dibs.domain.events import board as b
 
     if isinstance(event, b.ActorRegistered):
@@ -410,13 +432,17 @@ def append_board_event(
     elif isinstance(event, b.Unpaused):
         tx.pause(None, "")
     elif isinstance(event, b.ClockSet):
-        assert store is not None, "only a command sets the clock"
-        store.set_clock(tx, event.by)
+        if store is None:
+            tx.shift_leases(event.by)
+        else:
+            store.set_clock(tx, event.by)
     entry = tx.append_to_board(event, caller)
     if isinstance(event, b.Approved):
         tx.add_approval(entry.seq, event)
     elif isinstance(event, b.Reopened):
         tx.reopen(event.approval, entry.seq)
+    elif isinstance(event, b.EpochRaised):
+        tx.begin_epoch(event.epoch)
     return entry
 
 
@@ -429,7 +455,7 @@ def register(tx: WriteTransaction, caller: Caller, actor: Actor | None = None) -
 
 
 def write_change(
-    tx: WriteTransaction, change: Change, caller: Caller, entries: list[Entry], store: Store
+    tx: WriteTransaction, change: Change, caller: Caller, entries: list[Entry], store: Store | None
 ) -> Task:
     """Writes one of many changed tasks: its events and its row, or only that its lease is suspect."""
     task, own = write_events(tx, change, caller, store)
@@ -478,12 +504,15 @@ def overlapping(facts: Facts, now: Instant) -> tuple[str, ...]:
 def session_at(
     who: Identity, caller: Caller, command: c.Command, decision: Decision
 ) -> Session | None:
-    """The session row to store: when the session acquires a lease, has a process, or is watched by hooks."""
+    """The session row to store: when the session acquires a lease, has a process, or is watched by hooks.
+
+    Commands about sessions decide on it themselves.
+    """
     takes_up = isinstance(command, c.Claim) or any(
         isinstance(event, (e.LeaseBegun, e.Bound)) for event in decision.events
     )
     place = who.place
-    if place is None or caller.is_child:
+    if place is None or caller.is_child or command.spec.repeatable:
         return None
     if not (takes_up or place.process is not None or place.watched):
         return None
@@ -510,14 +539,18 @@ def keep_processes(
 
 
 def start_new_epoch(
-    tx: WriteTransaction, caller: Caller, why: str, known: int = 0, *, is_new: bool
+    tx: WriteTransaction,
+    caller: Caller,
+    why: str,
+    settings: Settings,
+    evidence: Evidence = NO_EVIDENCE,
+    *,
+    is_new: bool,
 ) -> bool:
     """Begins a new epoch, so that new tokens exceed any that are known elsewhere and not here."""
-    from dibs.board.epochs import begin_epoch
-
     if is_new:
         register(tx, caller)
-    begin_epoch(tx, caller, why, known)
+    carry_out(tx, caller, c.BeginEpoch(why), settings, evidence)
     return False
 
 
@@ -546,20 +579,6 @@ def leaves_trace(command: c.Command, decision: Decision) -> bool:
         and not decision.others
         and decision.refusal is None
     )
-
-
-def keep_answer(
-    tx: WriteTransaction,
-    command: c.Command,
-    request_id: str,
-    outcome: Outcome,
-    refusal: Refusal | None,
-) -> None:
-    from dibs.board.requests import digest_of, encode_answer
-
-    caller = outcome.caller
-    request = Request(digest_of(caller, command), encode_answer(outcome, refusal))
-    tx.keep_request(caller.actor.id, request_id, request)
 
 
 def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) -> LoggedRefusal:

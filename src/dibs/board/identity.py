@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from dibs.domain.model import KeptProcess
+    from dibs.harnesses import Harness
     from dibs.storage.store import Store
     from dibs.storage.transaction import ReadTransaction
 
@@ -136,6 +137,29 @@ def identify(
     if email:
         return _person(email, given.session, around)
     raise refused("no_identity", "no identity given", harness=harness or None)
+
+
+def identify_in_hook(
+    harness: Harness, session: str, subagent: str, environment: Mapping[str, str]
+) -> Identity | None:
+    """Who acts in a hook: DIBS_AGENT and DIBS_SESSION, else the harness and its session. `None` if unclear.
+
+    A subagent acts under its parent's session. The harness states its own session, so this is no guess: it
+    counts under strict identity too. No board is read for it: which one it is depends on the edited file.
+    """
+    name = environment.get("DIBS_AGENT")
+    session = environment.get("DIBS_SESSION") or session
+    if subagent and "/" not in session:
+        session = f"{session}/{subagent}"
+    try:
+        return Identity(
+            checks.actor_name(harness.name if name is None else name),
+            False,
+            checks.session_name(session),
+            harness_of(environment) or harness.title,
+        )
+    except Refused:
+        return None
 
 
 def with_process(who: Identity, stated: str | int, machine: Machine) -> Identity:
@@ -425,7 +449,8 @@ def as_run(tx: ReadTransaction, kept: KeptProcess) -> KnownRun:
 class CallerContext:
     """Where a caller comes from: one board, its environment, repository and terminal.
 
-    The command line, the library and the hooks identify their callers with it.
+    The command line, the library and the git hooks identify their callers with it. A harness hook states its
+    session itself, and does not know its boards yet: `identify_in_hook`.
     """
 
     def __init__(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dibs.board.execute import Board
 from dibs.board.settings import check_one, from_text, is_personal, leaves
 from dibs.board.toml_files import parse
-from dibs.board.transfer.move import authorise
 from dibs.domain import commands as c
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
@@ -62,12 +61,10 @@ def grant(board: Board, role: str) -> None:
 
 def load_settings(board: Board, text: str, who: Identity, file: str) -> None:
     """Stores the settings of a board on a server, for all machines; `file` is where they were read from."""
-    store = server(board)
+    server(board)  # refuses if the board is not on one
     settings = from_text(text, file)
     check_proposals(text, file)
-    with store.write("config") as tx:
-        authorise(tx, board, who, c.SetSettings())
-    store.save_settings(text)
+    board.execute(who, c.SetSettings(text))
     board.settings = settings
 
 

@@ -6,7 +6,7 @@ ledger; a handoff from one session to the next is.
 
 from __future__ import annotations
 
-from dibs.board.execute import carry_out, register, start_new_epoch
+from dibs.board.execute import carry_out
 from dibs.board.identity import caller_of
 from dibs.board.retry import retry_on_disconnect
 from dibs.domain import commands as c
@@ -24,44 +24,32 @@ if TYPE_CHECKING:
 
 def register_session(board: Board, who: Identity) -> None:
     """Registers this session, although it holds nothing yet."""
-    retry_on_disconnect(board, lambda: _meet(board, who))
-
-
-def _meet(board: Board, who: Identity) -> None:
-    assert who.place is not None, "a session that is met is somewhere"
-    with board.store.write("session") as tx:
-        caller, is_new = caller_of(tx, who, board.settings)
-        if tx.new_home:
-            is_new = start_new_epoch(tx, caller, tx.new_home, is_new=is_new)
-        if is_new:
-            register(tx, caller)
-        tx.keep_session(who.place.but(actor=caller.actor.id, name=caller.holding_session))
-        tx.finish()
+    assert who.place is not None, "a session that is registered is somewhere"
+    board.execute(who, c.RegisterSession(who.place))
 
 
 def end_session(board: Board, who: Identity) -> None:
     """Ends the session: its process no longer counts as its sign of life. What it holds only expires."""
-    retry_on_disconnect(board, lambda: _untie(board, who, own=True))
+    board.execute(who, c.EndSession())
 
 
 def end_sibling_sessions(board: Board, who: Identity) -> None:
     """Ends the other sessions of the same process, unless they still hold something."""
-    retry_on_disconnect(board, lambda: _untie(board, who, own=False))
+    board.execute(who, c.EndSession(siblings=True))
 
 
-def _untie(board: Board, who: Identity, *, own: bool) -> None:
-    with board.store.write("session") as tx:
+def record_background_work(board: Board, who: Identity, *, running: bool) -> None:
+    """Records whether the session has background work, if that has changed."""
+    if had_background_work(board, who) != running:
+        board.execute(who, c.SetBackground(running))
+
+
+def had_background_work(board: Board, who: Identity) -> bool:
+    """Whether background work was running at the last report."""
+    with board.read() as tx:
         caller, is_new = caller_of(tx, who, board.settings)
         known = None if is_new else tx.session(caller.actor.id, caller.holding_session)
-        process = None if known is None else known.process
-        if known is None or process is None or tx.new_home:
-            return
-        beside = tx.sessions_of_process(process.boot, process.namespace, process.pid)
-        for one in (known,) if own else beside:
-            held = one != known and tx.tasks_held_by(one.actor, one.name)
-            if one.actor == known.actor and own == (one == known) and not held:
-                tx.keep_session(one.but(process=None))
-        tx.finish()
+    return known is not None and known.background
 
 
 def keep_command(board: Board, task: Task, behind: LeaseProcess) -> None:
@@ -135,7 +123,7 @@ def _hand_over(
 ) -> Outcome | Refusal:
     assert task.lease is not None, "it is held"
     handoff = c.Handoff(task.key, to=giver.actor.name, ttl=task.lease.ttl, reason=reason)
-    handed = carry_out(board, tx, giver, handoff)
+    handed = carry_out(tx, giver, handoff, board.settings)
     if isinstance(handed, Refusal):
         return handed
-    return carry_out(board, tx, heir, c.Claim(task.key, reserve=True))
+    return carry_out(tx, heir, c.Claim(task.key, reserve=True), board.settings)

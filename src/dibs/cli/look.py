@@ -137,8 +137,8 @@ def verify(call: Call) -> VerbResult:
             *faults,
         )
         return VerbResult(payload, lines, exit=REFUSED)
-    fits = f", {count(len(against), 'saved head')} match" if against else ""
-    fits += "s" if len(against) == 1 else ""
+    matches = "matches" if len(against) == 1 else "match"
+    fits = f", {count(len(against), 'saved head')} {matches}" if against else ""
     return VerbResult(payload, (f"the ledger is sound: {summary}{fits}",))
 
 

@@ -70,7 +70,7 @@ def run(given: list[str]) -> int:
 
 def typed_verb(name: str) -> VerbSpec | None:
     """The verb that people type by this name or alias."""
-    spec = VERBS.get(name) or next((one for one in VERBS.values() if one.alias == name), None)
+    spec = VERBS.get(name) or next((one for one in VERBS.values() if one.alias == name != ""), None)
     return spec if spec is not None and spec.group else None
 
 

@@ -24,7 +24,7 @@ from dibs.domain.refusals import Refused, bad_argument, refused, shown
 from dibs.domain.values import iso, safe
 from dibs.machine import UNKNOWN
 from dibs.output import payloads
-from dibs.workers.run import FAIL, ON_FAIL, Options, RunResult, ended
+from dibs.workers.run import ON_FAIL, Options, RunResult, ended
 from dibs.workers.run import run as run_under
 
 TYPE_CHECKING = False
@@ -137,7 +137,7 @@ def summary_lines(ran: RunResult) -> tuple[str, ...]:
 def exit_of(ran: RunResult) -> int:
     if ran.stopped_by:
         return OF_SIGNAL + ran.stopped_by
-    return FAILED if ran.status or ran.verb == FAIL else 0
+    return FAILED if ran.status or ran.verb == c.Fail.verb else 0
 
 
 def payload(ran: RunResult) -> Payload:
@@ -343,7 +343,7 @@ VERBS = {
             argument(
                 "--on-fail",
                 metavar="WHAT",
-                default=FAIL,
+                default=c.Fail.verb,
                 help="what to do on a non-zero exit: fail (the default), release or block",
             ),
             argument(

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
 
-    from dibs.domain.model import Audience, Kind
+    from dibs.domain.model import Audience, Kind, Session
 
 
 class Command(Value):
@@ -377,16 +377,48 @@ class SetActor(Command):
 
 
 class MoveBoard(Command):
+    """The board arrives in another place, with another clock."""
+
     verb = "move_board"
+    reason: str = ""
 
 
 class SetSettings(Command):
     verb = "set_settings"
+    settings: str = ""
 
 
 class RestoreBoard(Command):
     verb = "restore_board"
     reason: str = ""
+
+
+class BeginEpoch(Command):
+    """The board's own server or files show that tokens may have been lost."""
+
+    verb = "begin_epoch"
+    why: str
+
+
+class RegisterSession(Command):
+    """The session is there, although it holds nothing yet; `place`: where, and its process."""
+
+    verb = "register_session"
+    place: Session
+
+
+class EndSession(Command):
+    """The session is over; `siblings`: instead of it, the idle others of its process are."""
+
+    verb = "end_session"
+    siblings: bool = False
+
+
+class SetBackground(Command):
+    """Whether the session has background work."""
+
+    verb = "set_background"
+    running: bool
 
 
 class SetClock(Command):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dibs.domain.events.base import Event
 from dibs.domain.events.tasks import Added
 from dibs.domain.facts import ClaimFacts
-from dibs.domain.model import Actor, Task, TaskKey
+from dibs.domain.model import Actor, Session, Task, TaskKey
 from dibs.domain.refusals import Refusal
 from dibs.domain.values import Instant, Value
 
@@ -46,3 +46,9 @@ class Decision(Value):
     """The facts of the offer that `next` claims."""
     actor: Actor | None = None
     """The actor that a command of the board is about, as it is afterwards."""
+    settings: str | None = None
+    """The new settings of a board on a server."""
+    sessions: tuple[Session, ...] = ()
+    """Rows of the session registry, as they are afterwards."""
+    background: Session | None = None
+    """The session whose background work has begun or ended."""

@@ -144,6 +144,10 @@ class Evidence(Value):
     """Whether the processes that the caller's own session stated for the task are alive."""
     wall: Instant | None = None
     """The machine's clock, if the board's is to be set to it."""
+    former_clock: Instant | None = None
+    """The clock of the place that the board comes from, now."""
+    known_epoch: int = 0
+    """The highest epoch that is known elsewhere: in the board that is replaced, in item files."""
 
 
 NO_EVIDENCE = Evidence()
@@ -423,7 +427,14 @@ class BoardFacts(Facts):
 
 class ClockFacts(Facts):
     by: Duration = Duration(0)
-    """How far the machine's clock is ahead of the board's."""
+    """By how much the board's clock changes."""
+
+
+class EpochFacts(Facts):
+    highest: int = 0
+    """The highest epoch known, here or elsewhere."""
+    held: tuple[Task, ...] = ()
+    """The tasks with a lease, if the board was restored."""
 
 
 class ActorFacts(Facts):
@@ -434,6 +445,18 @@ class ActorFacts(Facts):
     aliases: tuple[str, ...] = ()
     taken: Mapping[str, Actor] = {}
     """Its new names that are names of other actors."""
+
+
+class SessionFacts(Facts):
+    """A command about the caller's session, which is not in the ledger."""
+
+    is_registered: bool = False
+    """Whether the board knows the actor."""
+    known: Session | None = None
+    siblings: tuple[Session, ...] = ()
+    """The other sessions of the same actor and process."""
+    holding: frozenset[str] = frozenset()
+    """Those of them that hold something."""
 
 
 def interrupted_ones(facts: RetryFacts | SweepFacts) -> list[Task]:

@@ -80,6 +80,8 @@ class VerbSpec:
     """With it a holder reports a result: a late report is kept as a note."""
     owns_result: bool = False
     """A holder whose lease it ended remains the owner of the result."""
+    repeatable: bool = False
+    """It writes down what is so: a second time changes nothing, so that it needs no request id."""
     ends_own: bool = False
     """With it a holder ends its own lease: its commits until then count."""
 
@@ -119,7 +121,8 @@ CLAIMS_FREE: dict[str, Any] = CLAIMS | {
     "own_guards": OWN, "ends_the_dead": True,
 }  # fmt: skip
 PEOPLE: dict[str, Any] = {"people_only": True, "needs_reason": True}
-ADMIN: dict[str, Any] = {"facts": "board", "guards": ("caller_has_the_right",), "people_only": True}
+ADMIN: dict[str, Any] = {"guards": ("caller_has_the_right",), "people_only": True}
+OF_SESSIONS: dict[str, Any] = {"typed": "session", "facts": "session", "repeatable": True}
 
 VERBS: dict[str, VerbSpec] = {
     spec.name: spec
@@ -335,7 +338,8 @@ VERBS: dict[str, VerbSpec] = {
             "config", "show every setting and its source, or change one", "board", module="config",
         ),
         VerbSpec(
-            "set_settings", "load settings into a server", typed="config --load", act="board.permitted", **ADMIN,
+            "set_settings", "load settings into a server", typed="config --load", facts="board", act="board.set_settings",
+            **ADMIN,
         ),
         VerbSpec("actor", "list or change actors", "board"),
         VerbSpec(
@@ -358,12 +362,14 @@ VERBS: dict[str, VerbSpec] = {
             "board", "list, move, back up or restore boards, and grant access", "board",
         ),
         VerbSpec(
-            "move_board", "move the board to another place", typed="board move", act="board.permitted", **ADMIN,
+            "move_board", "move the board to another place", typed="board move", facts="clock", act="board.move_board",
+            **ADMIN,
         ),
         VerbSpec(
-            "restore_board", "put a saved board in the place of this one", typed="board restore", facts="board",
-            act="board.permitted", guards=RIGHT, **PEOPLE,
+            "restore_board", "put a saved board in the place of this one", typed="board restore", facts="epoch",
+            act="board.restore_board", guards=RIGHT, **PEOPLE,
         ),
+        VerbSpec("begin_epoch", "begin an epoch above tokens that may be lost", facts="epoch", act="board.begin_epoch"),
         VerbSpec(
             "demo", "eight agents, two people, kills and a zombie, in a temporary repository", "board", module="demo",
         ),
@@ -380,6 +386,9 @@ VERBS: dict[str, VerbSpec] = {
             "hook", "called by an agent harness before an edit, and when a session starts or ends", "inner",
             module="hook",
         ),
+        VerbSpec("register_session", "a session is there", act="sessions.register_session", **OF_SESSIONS),
+        VerbSpec("end_session", "a session is over", act="sessions.end_session", **OF_SESSIONS),
+        VerbSpec("set_background", "whether background work runs", act="sessions.set_background", **OF_SESSIONS),
         VerbSpec(
             "prime", "the context of a new session: what it holds, what is ready", "inner", module="hook",
         ),

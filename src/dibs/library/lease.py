@@ -23,15 +23,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
+    from datetime import timedelta
     from types import TracebackType
     from typing import NoReturn, Protocol, Self
-
-    from dibs.library.board import Board
 
     class Use(Protocol):
         """Locks the board for this thread; `ending`: even after it was closed."""
 
         def __call__(self, *, ending: bool = False) -> AbstractContextManager[Rules]: ...
+
+    class Holder(Protocol):
+        """What a lease does through the board of its holder, which makes the lease."""
+
+        @property
+        def who(self) -> Identity: ...
+        def claim(
+            self, key: str, *, ttl: timedelta | None = None, pid: int | None = None
+        ) -> Answer: ...
+        def renew(self, key: str, *, ttl: timedelta | None, token: str) -> Answer: ...
+        def note(self, key: str, text: str) -> Answer: ...
 
 
 LOST = ("lease_lost", "token_ahead")
@@ -64,7 +74,7 @@ class Lease:
 
     def __init__(
         self,
-        board: Board,
+        board: Holder,
         use: Use,
         key: TaskKey,
         ttl: Duration,

@@ -115,7 +115,7 @@ ERROR_MAP = {
     "people_only": ErrorMapping(REFUSED, "ask a person to do it"),
     "foreign_repository": ErrorMapping(
         REFUSED,
-        "check who created it; if you trust it, add {path} to safe.directory in your git configuration",
+        "check who created it; if you trust it, add {path} to safe.directory in your own configuration of git",
     ),
     "in_harness": ErrorMapping(REFUSED, "act as an agent: --agent NAME"),
     "parent_only": ErrorMapping(REFUSED, "leave it to the session {parent}"),
@@ -127,7 +127,7 @@ ERROR_MAP = {
     "bound": ErrorMapping(REFUSED, "ask {holder} to hand it off or release it"),
     "not_assigned": ErrorMapping(REFUSED, "dibs show {task}"),
     "not_yours_to_unpark": ErrorMapping(REFUSED, "ask {parked_by}, or a person"),
-    "cycle": ErrorMapping(REFUSED, "remove one of these dependencies; see dibs why {task}"),
+    "cycle": ErrorMapping(REFUSED, "leave out one of these dependencies; see dibs why {task}"),
     "used_up": ErrorMapping(
         REFUSED, "dibs show {task} shows why it failed; ask a person to allow another attempt"
     ),

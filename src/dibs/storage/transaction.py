@@ -232,12 +232,13 @@ class WriteTransaction(ReadTransaction):
         if not self.knows(session):
             self._change("save_session", now=self.now, **queries.session_columns(session))
 
-    def set_background(self, session: Session, *, running: bool) -> None:
+    def set_background(self, session: Session) -> None:
         """Records whether the session, which need not be known yet, has background work."""
         if self.session(session.actor, session.name) is None:
             self.keep_session(session)
+        background = int(session.background)
         self._change(
-            "set_background", actor=session.actor, name=session.name, background=int(running)
+            "set_background", actor=session.actor, name=session.name, background=background
         )
 
     def add_task(self, added: e.Added, caller: Caller) -> tuple[Task, Entry]:
@@ -342,6 +343,10 @@ class WriteTransaction(ReadTransaction):
 
     def pause(self, by: ActorId | None, why: str) -> None:
         self.board = self.board.but(paused_by=by, paused_why=why)
+
+    def save_settings(self, text: str) -> None:
+        """Stores the settings of a board on a server."""
+        self._change("save_settings", settings=text)
 
     def begin_epoch(self, epoch: int) -> None:
         self.board = self.board.but(epoch=epoch)

@@ -23,9 +23,10 @@ from dibs.board.outcome import Outcome, actors_named
 from dibs.board.sessions import keep_command
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.model import Lease, LeaseProcess, Task, Token
+from dibs.domain.model import COMPLETE, REVIEW, Lease, LeaseProcess, Task, Token
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
 from dibs.domain.values import HOUR, MINUTE, Duration, Value
+from dibs.domain.verbs import commands
 from dibs.machine import UNKNOWN
 from dibs.workers.child import ENDING, INTERRUPTING, PASSED_ON, Child, Inbox
 from dibs.workers.keeper import TRY_AGAIN, Keeper
@@ -34,8 +35,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-FAIL, RELEASE, BLOCK = "fail", "release", "block"
-ON_FAIL = (FAIL, RELEASE, BLOCK)
+ON_FAIL = tuple(
+    spec.name for spec in commands() if spec.ends_own and spec.target not in (REVIEW, COMPLETE)
+)
+"""The verbs with which a holder ends its lease without a result: `--on-fail` names one."""
+
 LOST = ("lease_lost", "token_ahead")
 
 RETRY_PAUSE = 0.5
@@ -48,7 +52,7 @@ class Options(Value):
     """What to do when the command ends, and where its output goes."""
 
     submit: bool = False
-    on_fail: str = FAIL
+    on_fail: str = c.Fail.verb
     note: str = ""
     log_dir: str = ""
     out: int = 1
@@ -378,9 +382,10 @@ class TaskRun:
             return kind(key, token=token, note=self.options.note or f"the command {ended(status)}")
         tail = self.child.tail()
         why = f"{ended(status)}: {tail}" if tail else ended(status)
-        if self.options.on_fail == RELEASE:
+        if self.options.on_fail == c.Release.verb:
             return c.Release(key, token=token, note=why, rest=backoff_after(self.task.attempts))
-        return (c.Block if self.options.on_fail == BLOCK else c.Fail)(key, token=token, reason=why)
+        failed = c.Block if self.options.on_fail == c.Block.verb else c.Fail
+        return failed(key, token=token, reason=why)
 
     def _record_result(self, command: c.Command, status: int) -> Outcome:
         """Records the result; retries until the lease would have expired, or a signal ends the wait.
@@ -428,7 +433,7 @@ class TaskRun:
 
     def _give_back(self, note: str) -> None:
         """Releases exactly this lease, by its token. Ignores refusals: the caller reports the first one."""
-        rest = backoff_after(self.task.attempts) if self.options.on_fail == RELEASE else None
+        rest = backoff_after(self.task.attempts) if self.options.on_fail == c.Release.verb else None
         command = c.Release(
             self.task.key, token=self.token, note=note[:2000], rest=rest, tried=True
         )

@@ -36,7 +36,7 @@ def test_a_commit_outside_of_ones_own_scope_is_refused(tree):
     tree.task("src")
     tree.ok("claim", "T-1")
     tree.commit("src/a.py")
-    assert '"docs/a.md" lies outside the scope' in tree.cannot_commit("docs/a.md", "src/b.py")
+    assert '"docs/a.md" is outside the scope' in tree.cannot_commit("docs/a.md", "src/b.py")
 
 
 def test_whoever_lost_its_lease_cannot_commit_until_it_says_that_it_knows(tree):
@@ -145,7 +145,7 @@ def test_a_link_that_leads_out_of_ones_own_scope_is_named(tree):
     os.symlink("../src/b", tree.folder / "docs/link")
     tree.git("add", "docs/link")
     message = tree.git_fails("commit", "-m", "link")
-    assert '"src/b" lies outside the scope' in message
+    assert '"src/b" is outside the scope' in message
     assert '("docs/link" leads to "src/b")' in message
 
 

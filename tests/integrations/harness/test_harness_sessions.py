@@ -10,7 +10,7 @@ import pytest
 
 from kit.boards import of_a_file
 from kit.harnesses import Running, claude_event, context, denial, edit, environment_of, hook
-from kit.repositories import DIBS
+from kit.repositories import DIBS, git
 
 ME = ("--agent", "claude", "--session")
 OTHER = ("--agent", "codex", "--session", "s1")
@@ -353,7 +353,8 @@ def test_the_end_knows_what_went_on_when_the_agent_last_rested(claude, repo, las
     for tasks in ([], [{"id": "b0"}], last):
         ran = claude.hook(claude_event("Stop", repo, background_tasks=tasks))
         assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert claude.dibs("claim", repo.add("another")).code == 0  # a claim in between changes nothing
+    git(repo.folder, "switch", "-q", "-c", "other")  # a claim from another branch changes nothing
+    assert claude.dibs("claim", repo.add("another")).code == 0
     finish(claude, "c1", "other")
     found = task(repo, key)
     assert (found["state"], found["session"]) == (("in_progress", "c1") if last else ("open", None))

@@ -65,7 +65,7 @@ def test_a_recorded_call_gets_its_recorded_answer(shop, path):
     for line in call["after"]:
         shop.ok(*split(line))
     if os.environ.get("DIBS_GOLDEN") == "write":
-        path.write_text(json.dumps({**call, "told": reply}, indent=2) + "\n")
+        path.write_text(json.dumps({**call, "output": reply}, indent=2) + "\n")
     assert reply == call["output"]
 
 
@@ -510,13 +510,13 @@ def test_whether_a_path_is_in_ones_own_area_is_not_known_either_then(repo):
     key = repo.add("work", "--scope", "@web")
     repo.ok("claim", key, "--agent", "claude", "--session", "c1")
     assert denial(hook(repo, edit(repo, "web/x"))) == ""
-    assert "lies outside the scope" in denial(hook(repo, edit(repo, "docs/x")))
+    assert "is outside the scope" in denial(hook(repo, edit(repo, "docs/x")))
     (repo.folder / "dibs.toml").write_text("[areas\n")
     for path in ("web/x", "docs/x"):
         message = context(hook(repo, edit(repo, path)))
         assert 'cannot resolve "@web". This edit is not guarded.' in message
     (repo.folder / "dibs.toml").unlink()
-    assert "lies outside the scope" in denial(hook(repo, edit(repo, "web/x")))
+    assert "is outside the scope" in denial(hook(repo, edit(repo, "web/x")))
 
 
 @of_a_file

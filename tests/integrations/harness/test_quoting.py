@@ -47,7 +47,7 @@ def test_a_denial_quotes_the_path_and_says_that_it_is_data(repo):
 def test_what_is_outside_is_quoted_with_the_scope(repo):
     repo.ok("claim", "T-2", "--agent", "claude", "--session", "c1")
     message = denial(hook(repo, edit(repo, "other/a b")))
-    assert f'"other/a b" lies outside the scope of what you hold (T-2: "mine/{ORDER}")' in message
+    assert f'"other/a b" is outside the scope of what you hold (T-2: "mine/{ORDER}")' in message
     assert message.endswith(LABEL)
 
 

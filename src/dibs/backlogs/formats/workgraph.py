@@ -71,16 +71,16 @@ FEW = 20
 UNKNOWN = "whether it lives is unknown: the registry cannot be read"
 
 WRITES: dict[str, str] = {
-    "status": "the state's word, unless the word that stands there means the same state",
+    "status": "the state's word, unless the current word means the same state",
     "assigned": "the holder's name; removed when nobody holds the task; of a task that is done or"
     " abandoned its last holder's stays",
     "started_at": "when the holder's lease began, while the task is in progress; removed when it is"
     " open, or blocked and not held",
     "completed_at": "when the task was completed; removed when it is open, in progress or blocked"
     " (with the status `incomplete` it stays: it is the tool's own)",
-    "retry_count": "attempts less one, when that is more than what stands there",
+    "retry_count": "attempts less one, when that is more than the current value",
     "lease_expires_at": "when the lease ends; removed without one; after a renewal only when less"
-    " than half of the ttl is left by what stands there",
+    " than half of the ttl is left by the current value",
     "dibs": "board, token and holder, from the first lease on",
     "log": "an entry for each change of state that it does not tell yet; the others stay",
 }

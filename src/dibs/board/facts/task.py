@@ -254,11 +254,14 @@ class EvidenceNeeded(Exception):  # noqa: N818 - not an error: the command is de
     """Raised to leave the transaction: a worktree or processes must be inspected first."""
 
     def __init__(
-        self, worktree_of: Ending | None = None, kept: tuple[KeptProcess, ...] = ()
+        self,
+        worktree_of: Ending | None = None,
+        task: TaskKey | None = None,
+        kept: tuple[KeptProcess, ...] = (),
     ) -> None:
         super().__init__()
-        self.worktree_of = worktree_of
-        """The lease that is about to be taken from its holder."""
+        self.worktree_of, self.task = worktree_of, task
+        """The lease that is about to be taken from its holder, and its task."""
         self.kept = kept
         """Processes that the caller's session has recorded."""
 
@@ -274,7 +277,8 @@ def require_evidence(facts: Facts, decision: Decision, evidence: Evidence) -> No
     for event in decision.events:
         ending = taken_by(event)
         if evidence.left is None and ending and ending.worktree:
-            raise EvidenceNeeded(worktree_of=ending)
+            task = getattr(decision.chosen or facts, "task", None)
+            raise EvidenceNeeded(worktree_of=ending, task=task and task.key)
 
 
 def gather(
@@ -283,7 +287,10 @@ def gather(
     """`ends_left`: also kills the orphan processes of a run that is gone, since another replaces it."""
     if needed.worktree_of is not None:
         from dibs.board.former_work import left_by
+        from dibs.board.liveness import kill_orphans_of_dead
 
+        if needed.task is not None:  # a run that is gone must not go on for its former holder
+            kill_orphans_of_dead(board, needed.task)
         left = left_by(needed.worktree_of, board.store.machine, board.repository)
         return evidence.but(left=left)
     from dibs.board.liveness import lives

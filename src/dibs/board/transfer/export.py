@@ -9,22 +9,24 @@ from __future__ import annotations
 import os
 from os.path import abspath, basename, join
 
-from dibs.board.epochs import BATCH, RESTORE, begin_epoch
+from dibs.board.facts.board import EVERY_LEASE
 from dibs.board.locate import copier
 from dibs.board.transfer.move import (
     TransferReport,
     authorise,
     counted,
-    known_there,
+    decided,
+    epoch_in,
     require_sound_ledger,
+    shift_in,
     transfer_report,
     unchanged,
 )
 from dibs.board.transfer.scratch import new_file, scratch_directory, written_badly
 from dibs.domain import commands as c
-from dibs.domain.events import board as board_events
+from dibs.domain.facts import Evidence
 from dibs.domain.refusals import Refused, bad_argument
-from dibs.domain.values import Duration, Instant, between
+from dibs.domain.values import Instant
 from dibs.storage import errors
 from dibs.storage.jsonl import Lines, NotAnExport, write
 from dibs.storage.sqlite.store import SqliteStore
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
+    from dibs.board.outcome import Outcome
     from dibs.board.transfer.move import Progress
     from dibs.storage.copy import Snapshot
     from dibs.storage.store import Store
@@ -173,7 +176,7 @@ def set_up(copy: SqliteStore, file: str, path: str, progress: Progress | None) -
 
 
 def not_usable(path: str, problem: Exception) -> Refused:
-    return bad_argument(f"{path} is no export that can be used: {problem}")
+    return bad_argument(f"{path} is not an export that can be used: {problem}")
 
 
 def settings_at(store: Store) -> str:
@@ -193,29 +196,26 @@ def _import(
 ) -> TransferReport:
     target = board.store
     report = transfer_report(seen.board, path, target.where, seen.count())
-    changes: list[tuple[Duration, int]] = []
+    outcomes: list[Outcome] = []
 
     def finish(there: WriteTransaction) -> None:
-        caller = known_there(there, board, who)
-        by = min(between(latest(there), there.now), Duration(0))
-        if by:  # the clock here is behind: instants may fall only at a clock event
-            there.shift_leases(by)
-            clock = board_events.ClockSet(by=by, reason=f"imported from {basename(path)}")
-            there.append_to_board(clock, caller)
-        changes.append((by, begin_epoch(there, caller, RESTORE, reason=reason)))
+        former = latest(there)
+        if former > there.now:  # the clock here is behind: instants may fall only at a clock event
+            arrival = c.MoveBoard(f"imported from {basename(path)}")
+            outcomes.append(decided(there, board, who, arrival, Evidence(former_clock=former)))
+        outcomes.append(decided(there, board, who, c.RestoreBoard(reason)))
         there.is_here()
         there.finish()
         there.board = there.board.but(floor=there.now)  # as written just now
         require_sound_ledger(there, target.where)
 
     copier(target).receive(target, seen, finish, progress)
-    [(by, epoch)] = changes
-    return report.but(shifted=by, epoch=epoch)
+    return report.but(shifted=shift_in(outcomes), epoch=epoch_in(outcomes))
 
 
 def latest(tx: ReadTransaction) -> Instant:
     """The latest instant of a board, including leases: a renewal on a server does not raise the floor."""
-    renewed = (task.lease.renewed for task in tx.tasks_held(BATCH) if task.lease)
+    renewed = (task.lease.renewed for task in tx.tasks_held(EVERY_LEASE) if task.lease)
     return max((tx.board.floor, *renewed))
 
 

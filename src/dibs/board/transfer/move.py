@@ -12,8 +12,7 @@ import os
 import shutil
 from os.path import abspath, exists, join, samefile
 
-from dibs.board.epochs import RESTORE, begin_epoch
-from dibs.board.execute import facts_for, register
+from dibs.board.execute import carry_out, facts_for, register
 from dibs.board.identity import caller_of
 from dibs.board.locate import copier, is_folder, store_at_address, store_to
 from dibs.board.retry import ReadableBoard
@@ -21,9 +20,10 @@ from dibs.board.transfer.scratch import new_file, scratch_directory
 from dibs.board.verify import verified
 from dibs.domain import commands as c
 from dibs.domain.decide import decide
-from dibs.domain.events import board as board_events
-from dibs.domain.refusals import Refused, bad_argument, refused
-from dibs.domain.values import Duration, Value
+from dibs.domain.events.board import ClockSet, EpochRaised
+from dibs.domain.facts import NO_EVIDENCE, Evidence
+from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
+from dibs.domain.values import Duration, Value, later
 from dibs.storage import errors
 from dibs.storage.copy import id_of
 from dibs.storage.sqlite.store import FILE, SqliteStore
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
-    from dibs.domain.model import Caller
+    from dibs.board.outcome import Outcome
     from dibs.storage.copy import Snapshot
     from dibs.storage.postgres.store import PostgresStore
     from dibs.storage.queries import BoardRow
@@ -112,7 +112,8 @@ def _move(
     dry: bool,
 ) -> TransferReport:
     with copier(source).locked_snapshot(source) as (seen, tx):
-        authorise(tx, board, who, c.MoveBoard())
+        arrival = c.MoveBoard(f"moved from {source.where}")
+        authorise(tx, board, who, arrival)
         require_sound_ledger(tx, source.where)
         total = seen.count()
         report = transfer_report(seen.board, source.where, target.where, total).but(
@@ -122,17 +123,12 @@ def _move(
             copier(target).check_free(target, seen.board.uid)
             return report
         accept(board, target)
-        shifted: list[Duration] = []
+        outcomes: list[Outcome] = []
 
         def finish(there: WriteTransaction) -> None:
             # Copying takes time on both clocks: each was read together with this machine's own.
-            by = Duration(there.now - seen.now - (source.machine.boottime() - seen.read_at))
-            shifted.append(by)
-            caller = known_there(there, board, who)
-            there.shift_leases(by)
-            there.append_to_board(
-                board_events.ClockSet(by=by, reason=f"moved from {source.where}"), caller
-            )
+            former = later(seen.now, Duration(source.machine.boottime() - seen.read_at))
+            outcomes.append(decided(there, board, who, arrival, Evidence(former_clock=former)))
             there.arriving_from(source.where, word)
             there.finish()
             require_sound_ledger(there, target.where)
@@ -140,7 +136,7 @@ def _move(
         copier(target).receive(target, seen, finish, counted(progress, total))
         tx.fence(target.where, word)
         tx.finish()
-    return report.but(shifted=shifted[0])
+    return report.but(shifted=shift_in(outcomes))
 
 
 def accept(board: Board, target: Store) -> None:
@@ -153,20 +149,41 @@ def counted(progress: Progress | None, total: int) -> Callable[[int], None] | No
     return None if progress is None else lambda done: progress(done, total)
 
 
-def authorise(tx: ReadTransaction, board: Board, who: Identity, command: c.Command) -> Caller:
-    """The caller, if it may do this to the board; else raises `Refused`."""
+def authorise(tx: ReadTransaction, board: Board, who: Identity, command: c.Command) -> None:
+    """Raises `Refused` before anything is copied, if the caller may not do this to the board."""
     caller, _ = caller_of(tx, who, board.settings)
     decision = decide(facts_for(tx, caller, command, board.settings))
     if decision.refusal is not None:
         raise Refused(decision.refusal)
-    return caller
 
 
-def known_there(tx: WriteTransaction, board: Board, who: Identity) -> Caller:
-    caller, is_new = caller_of(tx, who, board.settings)
+def decided(
+    there: WriteTransaction,
+    board: Board,
+    who: Identity,
+    command: c.Command,
+    evidence: Evidence = NO_EVIDENCE,
+) -> Outcome:
+    """Decides the command in the transaction of the copy, and writes its events there."""
+    caller, is_new = caller_of(there, who, board.settings)
     if is_new:
-        register(tx, caller)
-    return caller
+        register(there, caller)
+    outcome = carry_out(there, caller, command, board.settings, evidence)
+    if isinstance(outcome, Refusal):
+        raise Refused(outcome)
+    return outcome
+
+
+def shift_in(outcomes: list[Outcome]) -> Duration:
+    """By how much the clock changed."""
+    found = (event.by for one in outcomes for event in one.events if isinstance(event, ClockSet))
+    return next(found, Duration(0))
+
+
+def epoch_in(outcomes: list[Outcome]) -> int:
+    """The epoch that a restore began."""
+    events = (event for one in outcomes for event in one.events)
+    return next(event.epoch for event in events if isinstance(event, EpochRaised))
 
 
 def require_sound_ledger(tx: ReadTransaction, where: str) -> None:
@@ -251,7 +268,7 @@ def uid_of(backup: SqliteStore, path: str) -> str:
     except Refused as problem:
         if problem.code in ("newer_schema", "other_schema"):
             raise
-        raise bad_argument(f"{path} is no backup that can be used: {problem}") from None
+        raise bad_argument(f"{path} is not a backup that can be used: {problem}") from None
 
 
 def make_room(board: Board, who: Identity, reason: str, uid: str) -> None:
@@ -319,20 +336,18 @@ def _restore(
     board: Board, seen: Snapshot, who: Identity, reason: str, path: str, progress: Progress | None
 ) -> TransferReport:
     target, total = board.store, seen.count()
-    known = highest_epoch(board)
+    evidence = Evidence(known_epoch=highest_epoch(board))
     report = transfer_report(seen.board, abspath(path), target.where, total)
-    epochs: list[int] = []
+    outcomes: list[Outcome] = []
 
     def finish(there: WriteTransaction) -> None:
-        authorise(there, board, who, c.RestoreBoard(reason))
-        caller = known_there(there, board, who)
-        epochs.append(begin_epoch(there, caller, RESTORE, known, reason))
+        outcomes.append(decided(there, board, who, c.RestoreBoard(reason), evidence))
         there.is_here()
         there.finish()
         require_sound_ledger(there, target.where)
 
     copier(target).receive(target, seen, finish, counted(progress, total), replace=True)
-    return report.but(epoch=epochs[0])
+    return report.but(epoch=epoch_in(outcomes))
 
 
 def highest_epoch(board: Board) -> int:
@@ -349,10 +364,7 @@ def restore_in_place(board: Board, who: Identity, reason: str) -> TransferReport
     else reveals: ends all leases.
     """
     board.follow_if_moved()
-    with board.store.write("restore") as tx:
-        authorise(tx, board, who, c.RestoreBoard(reason))
-        caller = known_there(tx, board, who)
-        epoch = begin_epoch(tx, caller, RESTORE, reason=reason)
-        tx.finish()
+    outcome = board.execute(who, c.RestoreBoard(reason))
     where = board.store.where
-    return transfer_report(tx.board, where, where).but(epoch=epoch)
+    with board.read() as tx:
+        return transfer_report(tx.board, where, where).but(epoch=epoch_in([outcome]))

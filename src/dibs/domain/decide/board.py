@@ -1,13 +1,25 @@
-"""Decides commands about the board itself: actors, clock, pause, settings, moves and restores. Pure."""
+"""Decides commands about the board itself: actors, clock, pause, settings, moves, restores, epochs. Pure."""
 
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decision import Decision
-from dibs.domain.events.board import ActorChanged, ClockSet, Paused, Unpaused, registration
-from dibs.domain.facts import ActorFacts, BoardFacts, ClockFacts
+from dibs.domain.decision import Change, Decision
+from dibs.domain.events.base import ending_of
+from dibs.domain.events.board import (
+    ActorChanged,
+    ClockSet,
+    EpochRaised,
+    Paused,
+    Unpaused,
+    registration,
+)
+from dibs.domain.events.tasks import LeaseEnded
+from dibs.domain.facts import ActorFacts, BoardFacts, ClockFacts, EpochFacts
 from dibs.domain.model import Actor, folded_name
 from dibs.domain.refusals import Refusal
+from dibs.domain.values import SECOND
+
+RESTORE = "restore"
 
 
 def pause(facts: BoardFacts, command: c.Pause) -> Decision:
@@ -23,9 +35,38 @@ def set_clock(facts: ClockFacts, command: c.SetClock) -> Decision:
     return Decision((ClockSet(by=facts.by, reason=command.reason.strip()),))
 
 
-def permitted(_facts: BoardFacts, _command: c.Command) -> Decision:
-    """The board is copied, replaced or configured as a whole: the guards decide whether, `board/transfer` how."""
-    return Decision()
+def move_board(facts: ClockFacts, command: c.MoveBoard) -> Decision:
+    return Decision((ClockSet(by=facts.by, reason=command.reason),))
+
+
+def set_settings(_facts: BoardFacts, command: c.SetSettings) -> Decision:
+    """Settings are no part of the ledger."""
+    return Decision(settings=command.settings)
+
+
+# Epochs: after a failover or a restore, new tokens exceed any that may have been lost.
+
+
+def restore_board(facts: EpochFacts, command: c.RestoreBoard) -> Decision:
+    return next_epoch(facts, RESTORE, command.reason)
+
+
+def begin_epoch(facts: EpochFacts, command: c.BeginEpoch) -> Decision:
+    return next_epoch(facts, command.why)
+
+
+def next_epoch(facts: EpochFacts, why: str, reason: str = "") -> Decision:
+    """The epoch above the highest known, and not below the clock. A restore ends every lease.
+
+    Nobody is known to have worked since the copy: stints end at the last sign of life.
+    """
+    epoch = max(facts.highest + 1, facts.now // SECOND)
+    raised = EpochRaised(epoch=epoch, why=why, reason=reason)
+    ended = (
+        Change(task, (LeaseEnded(ending=ending_of(task, facts.now, silent=True), why="restored"),))
+        for task in facts.held
+    )
+    return Decision((raised,), others=tuple(ended))
 
 
 # Actors.

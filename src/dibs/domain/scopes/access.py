@@ -315,7 +315,7 @@ def outside_scope(paths: tuple[str, ...], mine: tuple[Task, ...]) -> Refusal:
     scopes = "; ".join(f"{task.key}: {in_quotes(task.scope)}" for task in mine[:SHOWN])
     return Refusal(
         "outside_scope",
-        f"{in_quotes(paths)} lies outside the scope of what you hold ({scopes})",
+        f"{in_quotes(paths)} is outside the scope of what you hold ({scopes})",
         {"task": mine[0].key, "paths": list(paths), "tasks": [task.key for task in mine]},
     )
 

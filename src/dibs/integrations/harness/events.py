@@ -8,11 +8,9 @@ from __future__ import annotations
 import os
 from os.path import abspath, basename, dirname, isabs, isdir, join
 
-from dibs.board.identity import Identity, harness_of
+from dibs.board.identity import identify_in_hook
 from dibs.board.locate import FOLDER_OUTSIDE, Repository, is_expected, locate
-from dibs.domain import checks
 from dibs.domain.jsontext import read
-from dibs.domain.refusals import Refused
 from dibs.domain.values import Value
 from dibs.harnesses import END, PATCH, STOP, Harness
 
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from dibs.board.identity import Identity
     from dibs.board.locate import Place
 
 ENTRIES_MAX = 50_000
@@ -160,24 +159,7 @@ def is_folder(path: object) -> bool:
 
 
 def actor_in(event: HookEvent, environment: Mapping[str, str]) -> Identity | None:
-    """Who acts: DIBS_AGENT and DIBS_SESSION, else the harness and its session. `None` if unclear.
-
-    A subagent acts under its parent's session. The harness states its own session, so this is no guess: it
-    counts under strict identity too.
-    """
-    name, session = environment.get("DIBS_AGENT"), environment.get("DIBS_SESSION")
-    session = session or event.session
-    if event.subagent and "/" not in session:
-        session = f"{session}/{event.subagent}"
-    try:
-        return Identity(
-            checks.actor_name(event.harness.name if name is None else name),
-            False,
-            checks.session_name(session),
-            harness_of(environment) or event.harness.title,
-        )
-    except Refused:
-        return None
+    return identify_in_hook(event.harness, event.session, event.subagent, environment)
 
 
 def is_ours_to_end(event: HookEvent, environment: Mapping[str, str]) -> bool:

@@ -213,9 +213,9 @@ class Hooks:
             renew(board, who, held_by(board, who))
             if event.means == STOP:
                 from dibs.board.execute import changeable
-                from dibs.integrations.harness.sessions import record_background_work
+                from dibs.integrations.harness.sessions import stop
 
-                record_background_work(changeable(board), event, who)
+                stop(changeable(board), event, who)
         return None
 
     def who(self, event: HookEvent) -> Identity | None:

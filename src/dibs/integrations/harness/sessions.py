@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from os.path import basename, splitext
 
-from dibs.board.identity import CallerEnvironment, ancestors, caller_of, run_above, storable
+from dibs.board.identity import CallerEnvironment, ancestors, run_above, storable
 from dibs.board.renewal import REFUSED_BY_RULES, held_by, renew
 from dibs.board.sessions import (
     SessionHandover,
     end_session,
     end_sibling_sessions,
+    had_background_work,
     hand_over_session,
     predecessor,
+    record_background_work,
     register_session,
 )
 from dibs.board.settings import KEEP, STRICT
@@ -108,30 +110,10 @@ def name_in_shell(event: HookEvent, who: Identity, environment: Mapping[str, str
 # Background work.
 
 
-def record_background_work(board: Board, event: HookEvent, who: Identity) -> None:
+def stop(board: Board, event: HookEvent, who: Identity) -> None:
     """Records whether the session has background work: harnesses report it at `stop`, not at the end."""
-    from dibs.board.retry import retry_on_disconnect
-
-    running = event.has_background_work
-    if not event.subagent and had_background_work(board, who) != running:
-        retry_on_disconnect(board, lambda: _record_background_work(board, who, running=running))
-
-
-def _record_background_work(board: Board, who: Identity, *, running: bool) -> None:
-    with board.store.write("session") as tx:
-        caller, is_new = caller_of(tx, who, board.settings)
-        if is_new or tx.new_home:
-            return  # an unknown actor holds nothing
-        tx.set_background(Session(caller.actor.id, caller.holding_session), running=running)
-        tx.finish()
-
-
-def had_background_work(board: Board, who: Identity) -> bool:
-    """Whether background work was running at the last `stop`."""
-    with board.read() as tx:
-        caller, is_new = caller_of(tx, who, board.settings)
-        known = None if is_new else tx.session(caller.actor.id, caller.holding_session)
-    return known is not None and known.background
+    if not event.subagent:
+        record_background_work(board, who, running=event.has_background_work)
 
 
 def end(board: Board, event: HookEvent, who: Identity, environment: Mapping[str, str]) -> None:

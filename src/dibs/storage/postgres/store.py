@@ -288,12 +288,6 @@ class PostgresStore:
         with self.transaction() as connection:
             return connection.execute(self.queries["boards"]).fetchall()
 
-    def save_settings(self, text: str) -> None:
-        number = self.find()
-        with self.transaction() as connection:
-            known = {"board": number, "settings": text}
-            connection.execute(self.queries["save_settings"], known)
-
     def grant(self, role: str) -> None:
         """Grants a client's rights: neither changing or deleting events, nor changing the schema."""
         if role == "public":  # to the server this means everybody

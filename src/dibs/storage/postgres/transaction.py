@@ -13,12 +13,12 @@ import psycopg
 
 from dibs.domain.model import folded_key
 from dibs.domain.refusals import unreadable
-from dibs.domain.values import Instant, iso
+from dibs.domain.values import Instant, iso, quoted
 from dibs.storage import errors
 from dibs.storage.copy import REPLACED_SUFFIX, id_of
 from dibs.storage.postgres import notifications
 from dibs.storage.postgres.pipeline import NOT_PREPARED, STALE, PendingResult, Pipeline
-from dibs.storage.queries import FINGERPRINTS, NEWEST, BoardRow, refuse_moved, too_new
+from dibs.storage.queries import FINGERPRINTS, NEWEST, BoardRow, name_of, refuse_moved, too_new
 from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
@@ -348,7 +348,8 @@ def busy(store: Server) -> Refused:
         return errors.busy(store.where, "another session of the server", waited, "a lock")
     lock, pid, role, program, since = found
     started = "" if since is None else f", since {iso(Instant(since))}"
-    who = f"process {pid} of the server ({program or 'a program'} of the role {role}{started})"
+    by = f"{quoted(program) if program else 'a program'} of the role {name_of(role)}"
+    who = f"process {pid} of the server ({by}{started})"
     return errors.busy(store.where, who, waited, lock)
 
 

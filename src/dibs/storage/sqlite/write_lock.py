@@ -127,9 +127,24 @@ def _give_up(
 
 
 def _blocker(path: str, machine: Machine) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        pid, _, what = file.read(LOCK_TEXT_MAX).strip().partition(" ")
-    if not pid.isdigit() or machine.process(int(pid)) is None:
+    """Who holds the lock, by the text of its file: whoever can write to the folder can write that."""
+    from dibs.domain.values import quoted
+
+    pid, _, what = _text(path).strip().partition(" ")
+    if not (pid.isascii() and pid.isdigit()) or machine.process(int(pid)) is None:
         return ""
     stopped = ", stopped" if machine.is_stopped(int(pid)) else ""
-    return f"process {pid} ({what}{stopped})"
+    return f"process {pid} ({quoted(what)}{stopped})"
+
+
+def _text(path: str) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, LOCK_TEXT_MAX).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
