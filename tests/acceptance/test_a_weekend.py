@@ -52,7 +52,7 @@ class Weekend:
         """What `dibs` prints, with the exit code if it is not 0."""
         name, *words = shlex.split(line)
         verb = import_module(verbs.MODULES[name]).VERBS[name]
-        call = Call(parse_arguments(name, verbs.meaning(name), verb.arguments, words))
+        call = Call(parse_arguments(name, "", verb.arguments, words))
         call.adopt(self.bench.board)
         try:
             answer = verb.run(call)
