@@ -17,11 +17,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dibs.cli import verbs
-from dibs.cli.arguments import parse_arguments
-from dibs.cli.call import Call
+from dibs.cli.call import Call, parse_arguments
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR
 from dibs.output.error_map import advice, mapping_of
 from kit.boards import Bench
 

@@ -9,8 +9,8 @@ import pytest
 from dibs.backlogs import index
 from dibs.backlogs.report import Options
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.model import BacklogItem, Token
+from dibs.domain.values import HOUR
 from kit.backlogs import KANO, TASK, Yard, difference
 from kit.boards import of_a_file
 

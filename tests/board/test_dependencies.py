@@ -7,9 +7,9 @@ import pytest
 from dibs.board.explain import status, why
 from dibs.board.queries import ready
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.model import TaskKey, Terms
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR
 from dibs.workers.next import next_task
 
 A, B, D = TaskKey("T-1"), TaskKey("T-2"), TaskKey("T-3")

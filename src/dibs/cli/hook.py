@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.cli.arguments import argument
-from dibs.cli.call import Call, Verb, VerbResult
+from dibs.cli.call import Call, Verb, VerbResult, argument
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refused, bad_argument
 
@@ -74,7 +73,7 @@ def unwritten(text: str) -> str:
 
 def complain(text: str) -> None:
     """Prints to stderr; ignores write errors, since the exit code reports the result too."""
-    from dibs.domain.display import safe
+    from dibs.domain.values import safe
 
     try:
         print(safe(text), file=sys.stderr, flush=True)
@@ -115,7 +114,7 @@ def prime(call: Call) -> VerbResult:
 
 def statusline(call: Call) -> VerbResult:
     """Prints one line or nothing: a prompt shows no errors and must not wait."""
-    from dibs.domain.instants import Duration
+    from dibs.domain.values import Duration
     from dibs.integrations.harness.context import status_line
     from dibs.integrations.harness.events import may_be_board
 

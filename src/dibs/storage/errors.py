@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dibs.domain.checks import short
 from dibs.domain.refusals import Refused, refused
-from dibs.storage.queries import NEWEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.domain.refusals import Refusal
-    from dibs.storage.rows import BoardRow
 
 
 class Interrupted(Refused):
@@ -55,10 +53,6 @@ def storage_failed(path: str, detail: str) -> Refused:
     return refused("storage_failed", f"the board cannot be used: {where} ({detail})", path=path)
 
 
-def unsafe_storage(path: str, why: str) -> Refused:
-    return refused("unsafe_storage", f"{path} {why}", path=path)
-
-
 def network_file_system(path: str, kind: str) -> Refused:
     return refused(
         "network_file_system",
@@ -66,12 +60,6 @@ def network_file_system(path: str, kind: str) -> Refused:
         path=path,
         file_system=kind,
     )
-
-
-def too_new(path: str, found: int) -> None:
-    """Refuses a schema of a newer dibs."""
-    if found > NEWEST:
-        raise newer_schema(path, found, NEWEST)
 
 
 def newer_schema(path: str, found: int, known: int) -> Refused:
@@ -186,7 +174,7 @@ def replaced(where: str, to: str, uid: str) -> Refused:
 
 def shown_place(to: str) -> str:
     """Where a record leads, for a message: whoever can write to the board can write any text there."""
-    from dibs.domain.display import LONGEST, quoted
+    from dibs.domain.values import LONGEST, quoted
     from dibs.storage.address import is_address, without_password
 
     text = without_password(to) if is_address(to) else to
@@ -248,9 +236,3 @@ def driver_missing(where: str) -> Refused:
     return refused(
         "driver_missing", f"{where} is on PostgreSQL, whose driver is not installed", path=where
     )
-
-
-def refuse_moved(board: BoardRow, where: str) -> None:
-    """Refuses a board that moved away or is not active yet; the refusal names its place."""
-    if board.is_elsewhere:
-        raise board_moved(where, board.moved_to, board.uid, board.ticket)

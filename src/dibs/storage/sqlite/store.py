@@ -14,13 +14,12 @@ from os.path import join
 
 import apsw
 
-from dibs.domain.instants import Duration, later
+from dibs import safe_files
 from dibs.domain.refusals import Refused, unreadable
-from dibs.machine import Machine, this_machine
-from dibs.storage import errors, owners, queries
-from dibs.storage.queries import FINGERPRINTS, NEWEST, migrations
-from dibs.storage.rows import BoardRow
-from dibs.storage.sqlite.clock import Anchor, read_clock, wall_clock_anchor
+from dibs.domain.values import MINUTE, YEAR, Duration, Instant, Value, later
+from dibs.machine import Machine, is_certain, this_machine
+from dibs.storage import errors, queries
+from dibs.storage.queries import FINGERPRINTS, NEWEST, BoardRow, migrations
 from dibs.storage.sqlite.write_lock import WriteLock, acquire_write_lock
 
 TYPE_CHECKING = False
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from dibs.storage.store import Finding, Question
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
+if TYPE_CHECKING:
     Files = tuple[tuple[int, int] | None, ...]
 
 FILE = "board.db"
@@ -149,14 +149,14 @@ class SqliteStore:
         try:
             there = os.lstat(self.folder)
             if not stat.S_ISDIR(there.st_mode):
-                raise errors.unsafe_storage(
+                raise safe_files.unsafe_storage(
                     self.folder, "is not a folder, or a symbolic link to one"
                 )
-            owners.check(self.folder)
-            owners.check(self.path)
+            safe_files.check_owner(self.folder)
+            safe_files.check_owner(self.path)
             for name in (FILE, LOCK, f"{FILE}-wal", f"{FILE}-shm"):
                 if os.path.islink(join(self.folder, name)):
-                    raise errors.unsafe_storage(join(self.folder, name), "is a symbolic link")
+                    raise safe_files.unsafe_storage(join(self.folder, name), "is a symbolic link")
         except FileNotFoundError:
             raise errors.no_board(self.folder) from None
         kind = self.machine.file_system(self.folder)
@@ -253,7 +253,7 @@ class SqliteStore:
     def version(self, connection: apsw.Connection) -> int:
         """The schema version of the file, refused if unsupported; 0 if it has no schema yet."""
         found, made = int(connection.pragma("user_version")), connection.pragma("application_id")
-        errors.too_new(self.path, found)
+        queries.too_new(self.path, found)
         if found and made != FINGERPRINTS[found]:
             raise errors.other_schema(self.path, found, made, FINGERPRINTS[found])
         return found
@@ -348,7 +348,7 @@ class SqliteStore:
         """The board's row and the clock anchor, which every transaction needs first, in one query."""
         row, known = self.row_and_anchor()
         board = BoardRow(*row)
-        errors.refuse_moved(board, self.where)
+        queries.refuse_moved(board, self.where)
         return board, known
 
     def row_and_anchor(self) -> tuple[list[Any], Anchor | None]:
@@ -530,3 +530,60 @@ def refusal_of_error(
 
 def _is(error: Exception, errno: int) -> bool:
     return isinstance(error, OSError) and error.errno == errno
+
+
+# The board's clock on one kernel: an anchor per boot, plus the time since, including sleep.
+
+
+class Anchor(Value):
+    """The board's time was `anchor` when the time since the boot `boot` was `boottime`."""
+
+    boot: str
+    anchor: Instant
+    boottime: int
+    skewed: bool
+
+
+class Reading(Value):
+    """The current time, and the anchor it was computed from."""
+
+    now: Instant
+    anchor: Anchor
+
+
+def read_clock(machine: Machine, anchor: Anchor | None, floor: Instant) -> Reading:
+    """Reads the clock from the stored anchor; an anchor of another boot is replaced by a new one."""
+    boot, boottime = machine.boot(), machine.boottime()
+    if anchor is None or not is_of_this_boot(machine, anchor, floor):
+        fresh = new_anchor(machine, boot, boottime, floor)
+        if anchor is not None and is_certain(anchor.boot) and not is_certain(boot):
+            return Reading(
+                fresh.anchor, anchor
+            )  # keep the stored one: other processes know more than we do
+        anchor = fresh
+    now = anchor.anchor + boottime - anchor.boottime
+    return Reading(Instant(max(now, floor)), anchor)
+
+
+def is_of_this_boot(machine: Machine, anchor: Anchor, floor: Instant) -> bool:
+    """Whether the anchor is of this boot: by boot id or, where one id is not the kernel's, by plausibility.
+
+    In its own boot an anchor never yields less than what was committed. Where the time since boot may be that
+    of a time namespace, it must not be ahead of the wall clock either.
+    """
+    boot = machine.boot()
+    if is_certain(boot) and is_certain(anchor.boot):
+        return anchor.boot == boot
+    shown = anchor.anchor + machine.boottime() - anchor.boottime
+    return floor <= shown and (machine.knows_boottime() or shown <= machine.wall() + MINUTE)
+
+
+def new_anchor(machine: Machine, boot: str, boottime: int, floor: Instant) -> Anchor:
+    wall = machine.wall()
+    believable = floor <= wall <= floor + YEAR
+    return Anchor(boot, wall if believable else floor, boottime, skewed=not believable)
+
+
+def wall_clock_anchor(machine: Machine) -> Anchor:
+    """A new anchor at the wall clock, trusted because a person confirmed it."""
+    return Anchor(machine.boot(), machine.wall(), machine.boottime(), skewed=False)

@@ -128,7 +128,7 @@ def _give_up(
 
 def _blocker(path: str, machine: Machine) -> str:
     """Who holds the lock, by the text of its file: whoever can write to the folder can write that."""
-    from dibs.domain.display import quoted
+    from dibs.domain.values import quoted
 
     pid, _, what = _text(path).strip().partition(" ")
     if not (pid.isascii() and pid.isdigit()) or machine.process(int(pid)) is None:
