@@ -1112,6 +1112,33 @@ def test_a_board_in_a_folder_whose_name_is_not_utf8_is_made_or_refused(fresh, tm
     assert folder.exists() == (ran.code == 0)
 
 
+@pytest.mark.parametrize("line", ["status", "init", f"add t {PERSON}", f"claim T-1 {AGENT}"])
+def test_a_board_that_was_emptied_is_damaged_and_not_made_anew(fresh, line):
+    """A truncated file is no missing board: a new one would hide the loss."""
+    fresh.ok(f"add work {PERSON}")
+    os.truncate(fresh.repo.database, 0)
+    for _ in range(2):
+        ran = fresh.run(*split(line))
+        assert (ran.code, ran.out) == (74, "")
+        assert "the board's file is damaged" in ran.err
+        assert "restore a backup" in ran.err
+    assert fresh.repo.database.stat().st_size == 0
+
+
+def test_a_board_that_was_emptied_right_after_it_was_made_is_damaged(fresh):
+    os.truncate(fresh.repo.database, 0)
+    assert fresh.run("init").code == 74
+
+
+def test_an_empty_file_that_an_interrupted_init_left_becomes_a_board(fresh):
+    """The lock file says what was going on when the process was killed."""
+    os.truncate(fresh.repo.database, 0)
+    (fresh.repo.database.parent / "write.lock").write_text("123 init".ljust(100))
+    check_text(refused("status", 2, "no_board", "there is no board"), fresh.run("status"))
+    assert "was created" in fresh.ok("init").out
+    fresh.ok("status")
+
+
 def test_a_folder_that_is_gone_is_no_board(fresh, tmp_path):
     """The current directory was removed under the caller: exit 2."""
     gone = tmp_path / "gone"
@@ -1412,9 +1439,29 @@ def test_a_closed_standard_input_is_an_empty_note_for_the_real_command(repo):
     repo.add()
     done = subprocess.run(
         ["sh", "-c", f'exec "{DIBS}" note T-1 - --as ana <&-'], cwd=repo.folder,
-        env=clean_environment(), capture_output=True, text=True, check=False,
+        env=repo.environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     check_text(bad("note", "the note is empty"), Ran(done.returncode, done.stdout, done.stderr))
+
+
+@pytest.mark.parametrize("line", ["add x --as ana", "list --json", "list", "--version", "help"])
+def test_a_closed_standard_output_loses_the_output_of_the_real_command(repo, line):
+    """`dibs list >&-` is carried out, and says that nobody sees its output."""
+    repo.add()
+    done = subprocess.run(
+        ["sh", "-c", f'exec "{DIBS}" {line} >&-'], cwd=repo.folder,
+        env=repo.environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 73, done.stderr
+    assert "its output cannot be written: Bad file descriptor" in done.stderr
+
+
+def test_a_closed_standard_output_loses_nothing_of_a_command_that_prints_nothing(repo):
+    done = subprocess.run(
+        ["sh", "-c", f'exec "{DIBS}" guard commit >&-'], cwd=repo.folder,
+        env=repo.environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

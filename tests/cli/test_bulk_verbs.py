@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from dibs import Refused, open_board
+from kit.repositories import git
 
 ANA = ("--as", "ana")
 A = ("--agent", "codex", "--session", "s1")
@@ -205,6 +206,17 @@ def test_where_no_work_tree_can_be_made_the_claim_is_given_back(repo):
     task = repo.json("show", key)["task"]
     assert (task["holder"], task["attempts"]) == (None, 0)
     assert repo.json("next", "--worktree", *A)["task"]["key"] == other, "it stands in nobody's way"
+
+
+def test_without_a_commit_no_task_is_claimed_for_a_work_tree(repo):
+    """Git can make no work tree then: it is refused before the claim, in one line."""
+    key = add(repo)
+    git(repo.folder, "update-ref", "-d", "HEAD")
+    ran = repo.fails(1, "next", "--worktree", *A)
+    assert f"{repo.folder} has no commit yet" in ran.err.splitlines()[0]
+    assert f"check {repo.folder}" in ran.err.splitlines()[1]
+    assert "\\n" not in ran.err
+    assert [line["verb"] for line in repo.json("log", key)["events"]] == ["added"]
 
 
 # From Python.

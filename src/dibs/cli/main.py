@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EBADF
 
 from dibs.cli.call import before_dashes, parse_arguments
 from dibs.domain.checks import quoted
@@ -200,6 +201,8 @@ def print_answer(answer: VerbResult, *, as_json: bool) -> None:
         print_lines(answer)
     if sys.stdout is not None:
         sys.stdout.flush()
+    elif as_json or answer.file or answer.lines:
+        raise OSError(EBADF, os.strerror(EBADF))
 
 
 def print_lines(answer: VerbResult) -> None:
@@ -248,7 +251,8 @@ def output_lost(error: OSError, code: int, *, as_json: bool) -> int:
 
     A closed pipe (`| head`) is not reported.
     """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return code
     what = "the command succeeded, but its output cannot be written"

@@ -47,6 +47,10 @@ def next_(call: Call) -> VerbResult:
     who, command = call.who(), call.build(c.Next, reserve=reserve)
     if call["worktree"] and call.place.repository is None:
         raise bad_argument("--worktree needs a git repository around the current directory")
+    if call["worktree"]:
+        from dibs.workers.worktrees import check_possible
+
+        check_possible(call.place.repository)
     outcome = next_task(call.board, who, command, wait, call.request_id)
     return in_worktree(call, who, outcome) if call["worktree"] else call.render(outcome)
 

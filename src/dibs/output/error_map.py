@@ -73,7 +73,7 @@ ERROR_MAP = {
         USAGE, "export DIBS_SESSION=NAME in this terminal, or use --session NAME; one per run"
     ),
     "cannot_start": ErrorMapping(
-        USAGE, "check the command after --; {task} was released if possible"
+        USAGE, "check the command after --; dibs list --held shows what you hold"
     ),
     "no_worktree": ErrorMapping(REFUSED, "check {path}, or leave out --worktree"),
     "no_board": ErrorMapping(USAGE, "dibs init, at the root of your repository"),

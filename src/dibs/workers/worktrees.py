@@ -31,11 +31,21 @@ class Worktree(Value):
     """Whether it was newly created."""
 
 
+def check_possible(repository: Repository) -> None:
+    """Refuses, before anything is claimed, a repository that cannot have a work tree per task."""
+    main = dirname(repository.common_dir)
+    if basename(repository.common_dir) != ".git":
+        what = "a bare repository has no work tree beside which to make one"
+        raise refused("no_worktree", what, path=repository.common_dir)
+    tree = Tree(repository.git_dir, repository.worktree)
+    if git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", tree=tree)[0] != 0:
+        what = f"{main} has no commit yet: a work tree needs one"
+        raise refused("no_worktree", what, path=main)
+
+
 def make(repository: Repository, key: TaskKey) -> Worktree:
     """Creates it beside the main work tree, on a branch of the task; returns an existing one."""
     main = dirname(repository.common_dir)
-    if basename(repository.common_dir) != ".git":
-        raise refused("no_worktree", "a bare repository has no work tree beside which to make one")
     path, branch = f"{main}-{key}", f"dibs/{key}"
     if exists(path):
         there = find_repository(path) if isdir(path) else None
@@ -47,7 +57,7 @@ def make(repository: Repository, key: TaskKey) -> Worktree:
     words = ("worktree", "add", path, branch) if known else ("worktree", "add", "-b", branch, path)
     status, out = git(*words, tree=ours, errors=True, checkout=True)
     if status != 0:
-        why = short(out.decode(errors="replace").strip()) or f"it ended with {status}"
+        why = short(" ".join(out.decode(errors="replace").split())) or f"it ended with {status}"
         raise refused("no_worktree", f"git made no work tree for {key}: {why}", path=path)
     made = find_repository(path)
     assert made is not None, "git has just made it"

@@ -520,13 +520,20 @@ def test_whether_a_path_is_in_ones_own_area_is_not_known_either_then(repo):
 
 
 @of_a_file
-@pytest.mark.parametrize("lose", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
-def test_a_closed_board_whose_database_is_gone_lets_no_edit_through(repo, lose):
+@pytest.mark.parametrize(
+    ("lose", "what"),
+    [
+        (lambda file: file.write_bytes(b""), "the board's file is damaged"),
+        (lambda file: file.unlink(), "there is no board"),
+    ],
+)
+def test_a_closed_board_whose_database_is_gone_lets_no_edit_through(repo, lose, what):
     (repo.database.parent / "settings.toml").write_text('guard_failure = "refuse"\n')
     lose(repo.database)
-    assert "there is no board" in denial(hook(repo, edit(repo, "x.py")))
+    assert what in denial(hook(repo, edit(repo, "x.py")))
     other = hook(repo, claude_event("PostToolUse", repo))
-    assert (other.code, other.out, other.err) == (0, "", "")
+    assert other.out == ""
+    assert (other.code, other.err == "") == ((1, False) if "damaged" in what else (0, True))
 
 
 @of_a_file

@@ -17,6 +17,8 @@ from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
 from dibs.storage.queries import BoardRow, is_elsewhere, move_token_hash
 from dibs.storage.sqlite.store import (
     BOARD,
+    CREATED,
+    RECEIPT,
     UNSAFE_FILE_SYSTEMS,
     SqliteErrorMap,
     SqliteStore,
@@ -106,9 +108,11 @@ def receive(
     """Copies all rows and runs `finish` in one transaction. `replace`: an existing board may be replaced."""
     store._make_folder()  # noqa: SLF001 - the same package
     with SqliteErrorMap(store):
-        lock = acquire_write_lock(store.lock, "receive a board", store.wait, store.machine)
+        lock = acquire_write_lock(store.lock, RECEIPT, store.wait, store.machine)
         try:
-            return _receive(store, source, finish, progress, replace=replace)
+            contents = _receive(store, source, finish, progress, replace=replace)
+            lock.label(CREATED)
+            return contents
         finally:
             lock.end()
 

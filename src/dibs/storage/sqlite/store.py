@@ -20,7 +20,7 @@ from dibs.domain.values import MINUTE, YEAR, Duration, Instant, Value, later
 from dibs.machine import Machine, is_certain, this_machine
 from dibs.storage import errors, queries
 from dibs.storage.queries import FINGERPRINTS, NEWEST, BoardRow, migrations
-from dibs.storage.sqlite.write_lock import WriteLock, acquire_write_lock
+from dibs.storage.sqlite.write_lock import WriteLock, acquire_write_lock, last_holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +55,14 @@ UNSAFE_FILE_SYSTEMS = (
 
 _inherited: set[apsw.Connection] = set()
 """Keeps connections referenced until they are closed: after a fork, the child must not close them."""
+
+
+CREATION, RECEIPT = "init", "receive a board"
+CREATIONS = (CREATION, RECEIPT)
+"""What the lock file says while the file is created, when it is empty at first."""
+
+CREATED = "created"
+"""What it says afterwards: from then on an empty file is damage."""
 
 
 class SqliteStore:
@@ -96,9 +104,12 @@ class SqliteStore:
         """Creates the folder and the file if they are missing. Returns False if there was a board."""
         self._make_folder()
         with SqliteErrorMap(self):
-            lock = acquire_write_lock(self.lock, "init", self.wait, self.machine)
+            self._check_not_emptied()
+            lock = acquire_write_lock(self.lock, CREATION, self.wait, self.machine)
             try:
-                return self._create(uid)
+                made = self._create(uid)
+                lock.label(CREATED)
+                return made
             finally:
                 self.close()
                 lock.end()
@@ -116,6 +127,11 @@ class SqliteStore:
             self.change("add_board", {"uid": uid, "created": anchor.anchor})
             self.save_anchor(anchor)
         return True
+
+    def _check_not_emptied(self) -> None:
+        """Refuses an empty file, unless its creation was interrupted: then the lock file says so."""
+        if self.exists and is_empty(self.path) and last_holder(self.lock) not in CREATIONS:
+            raise errors.corrupt(self.path, "it is empty")
 
     def make_file(self) -> None:
         """Creates the file with mode 0600; SQLite would not, and the WAL and its index inherit the mode.
@@ -197,6 +213,7 @@ class SqliteStore:
         before = file_id(self.path)
         if before is None:
             raise errors.no_board(self.folder)
+        self._check_not_emptied()
         self._check_version(self._connect())
         self._make_sure_of_index()
         self._files = self._files_at_path()
@@ -500,6 +517,10 @@ class WriteContext(ReadContext):
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.end()
+
+
+def is_empty(path: str) -> bool:
+    return os.stat(path, follow_symlinks=False).st_size == 0
 
 
 def file_id(path: str) -> tuple[int, int] | None:

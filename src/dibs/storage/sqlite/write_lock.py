@@ -27,6 +27,11 @@ class WriteLock:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
+    def label(self, what: str) -> None:
+        """Writes into the lock file who holds it, and for what."""
+        text = f"{os.getpid()} {what}".ljust(LOCK_TEXT_MAX)[:LOCK_TEXT_MAX]
+        os.pwrite(self._descriptor, text.encode(), 0)
+
     def is_at(self, path: str) -> bool:
         """Whether the locked file is the one at this path."""
         try:
@@ -78,9 +83,7 @@ def _wait(path: str, what: str, seconds: float, machine: Machine) -> WriteLock:
         raise
     lock = WriteLock(descriptor)
     try:
-        os.pwrite(
-            descriptor, f"{os.getpid()} {what}".ljust(LOCK_TEXT_MAX)[:LOCK_TEXT_MAX].encode(), 0
-        )
+        lock.label(what)
     except BaseException:
         lock.end()
         raise
@@ -135,6 +138,11 @@ def _blocker(path: str, machine: Machine) -> str:
         return ""
     stopped = ", stopped" if machine.is_stopped(int(pid)) else ""
     return f"process {pid} ({quoted(what)}{stopped})"
+
+
+def last_holder(path: str) -> str:
+    """What the last holder of the lock did with it, as its file says."""
+    return _text(path).strip().partition(" ")[2]
 
 
 def _text(path: str) -> str:
