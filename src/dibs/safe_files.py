@@ -222,3 +222,12 @@ def replace(path: str, text: str) -> None:
     with open(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(part, path)
+
+
+def file_id(path: str) -> tuple[int, int] | None:
+    """Device and inode of the file at the path, if any. Does not open it: closing would drop locks."""
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return there.st_dev, there.st_ino

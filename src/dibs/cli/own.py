@@ -45,11 +45,11 @@ def next_(call: Call) -> VerbResult:
     wait = None if call.wait is None else call.opened_within(call.wait)
     reserve = call["reserve"] or call["worktree"]  # started below, in its work tree
     who, command = call.who(), call.build(c.Next, reserve=reserve)
-    if call["worktree"] and call.place.repository is None:
-        raise bad_argument("--worktree needs a git repository around the current directory")
     if call["worktree"]:
         from dibs.workers.worktrees import check_possible
 
+        if call.place.repository is None:
+            raise bad_argument("--worktree needs a git repository around the current directory")
         check_possible(call.place.repository)
     outcome = next_task(call.board, who, command, wait, call.request_id)
     return in_worktree(call, who, outcome) if call["worktree"] else call.render(outcome)

@@ -17,15 +17,13 @@ from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
 from dibs.storage.queries import BoardRow, is_elsewhere, move_token_hash
 from dibs.storage.sqlite.store import (
     BOARD,
-    CREATED,
-    RECEIPT,
     UNSAFE_FILE_SYSTEMS,
     SqliteErrorMap,
     SqliteStore,
     read_clock,
     wall_clock_anchor,
 )
-from dibs.storage.sqlite.write_lock import acquire_write_lock
+from dibs.storage.sqlite.write_lock import CREATED, RECEIPT, acquire_write_lock
 from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False

@@ -20,7 +20,14 @@ from dibs.domain.values import MINUTE, YEAR, Duration, Instant, Value, later
 from dibs.machine import Machine, is_certain, this_machine
 from dibs.storage import errors, queries
 from dibs.storage.queries import FINGERPRINTS, NEWEST, BoardRow, migrations
-from dibs.storage.sqlite.write_lock import WriteLock, acquire_write_lock, last_holder
+from dibs.storage.sqlite.write_lock import (
+    CREATED,
+    CREATION,
+    CREATIONS,
+    WriteLock,
+    acquire_write_lock,
+    last_holder,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,14 +62,6 @@ UNSAFE_FILE_SYSTEMS = (
 
 _inherited: set[apsw.Connection] = set()
 """Keeps connections referenced until they are closed: after a fork, the child must not close them."""
-
-
-CREATION, RECEIPT = "init", "receive a board"
-CREATIONS = (CREATION, RECEIPT)
-"""What the lock file says while the file is created, when it is empty at first."""
-
-CREATED = "created"
-"""What it says afterwards: from then on an empty file is damage."""
 
 
 class SqliteStore:
@@ -130,7 +129,8 @@ class SqliteStore:
 
     def _check_not_emptied(self) -> None:
         """Refuses an empty file, unless its creation was interrupted: then the lock file says so."""
-        if self.exists and is_empty(self.path) and last_holder(self.lock) not in CREATIONS:
+        is_empty = self.exists and os.stat(self.path, follow_symlinks=False).st_size == 0
+        if is_empty and last_holder(self.lock) not in CREATIONS:
             raise errors.corrupt(self.path, "it is empty")
 
     def make_file(self) -> None:
@@ -210,7 +210,7 @@ class SqliteStore:
     def _open(self) -> None:
         """Connects to the file at the path; fails if it is replaced meanwhile."""
         self._check_folder()
-        before = file_id(self.path)
+        before = safe_files.file_id(self.path)
         if before is None:
             raise errors.no_board(self.folder)
         self._check_not_emptied()
@@ -517,19 +517,6 @@ class WriteContext(ReadContext):
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.end()
-
-
-def is_empty(path: str) -> bool:
-    return os.stat(path, follow_symlinks=False).st_size == 0
-
-
-def file_id(path: str) -> tuple[int, int] | None:
-    """Device and inode of the file at the path, if any. Does not open it: closing would drop locks."""
-    try:
-        there = os.stat(path, follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return there.st_dev, there.st_ino
 
 
 def refusal_of_error(
