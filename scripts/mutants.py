@@ -284,7 +284,7 @@ TABLE = [
     ("a board that was begun is a board", "storage/sqlite/store.py", "        if found == 0:\n            self.close()\n            raise errors.no_board(self.folder)\n", "", SCENARIOS + "::test_a_board_that_was_killed_while_it_was_made_can_be_made_again"),
     # The file at the path.
     ("a board that was replaced is written", "storage/sqlite/store.py", "return self._files == self._files_at_path()", "return True", REPLACED + "who_held_a_task_of_a_board_that_was_replaced_has_lost_it"),
-    ("a copy over the file is not noticed", "storage/sqlite/store.py", "map(file_id, self._names)", "map(file_id, self._names[:1])", REPLACED + "what_is_acknowledged_afterwards_is_in_the_board_that_is_there"),
+    ("a copy over the file is not noticed", "storage/sqlite/store.py", "map(safe_files.file_id, self._names)", "map(file_id, self._names[:1])", REPLACED + "what_is_acknowledged_afterwards_is_in_the_board_that_is_there"),
     ("a replaced board is checkpointed", "storage/sqlite/store.py", "connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)", "pass", REPLACED + "who_closes_a_board_that_was_replaced_writes_nothing_to_the_new_one"),
     ("who waited writes to a replaced board", "storage/sqlite/store.py", "while not store.is_current():", "while False:", REPLACED + "a_board_that_is_replaced_while_a_writer_waits_is_not_written"),
     ("another board is taken for the one that was opened", "storage/sqlite/store.py", "if row[0] != self._uid:", "if False:", REPLACED + "another_board_at_the_same_place_is_not_taken_for_the_one_that_was_opened"),

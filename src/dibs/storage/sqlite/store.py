@@ -205,7 +205,7 @@ class SqliteStore:
 
     def _files_at_path(self) -> Files:
         """Ids of the database, its WAL and its index: copying over the database keeps only the first."""
-        return tuple(map(file_id, self._names))
+        return tuple(map(safe_files.file_id, self._names))
 
     def _open(self) -> None:
         """Connects to the file at the path; fails if it is replaced meanwhile."""
