@@ -72,9 +72,6 @@ class FakeMachine:
     def lives(self, process):
         return self.process(process.pid) == process
 
-    def words(self, pid):
-        return []
-
     def may_state(self, pid):
         return self.process(pid)
 
