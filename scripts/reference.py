@@ -19,7 +19,7 @@ from dibs.domain.guards import CONDITIONS, named
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
 from dibs.domain.values import exact
 from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verbs
-from dibs.harnesses import KNOWN
+from dibs.harness_table import KNOWN
 from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP
 from dibs.storage.queries import computed
 

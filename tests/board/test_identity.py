@@ -21,7 +21,7 @@ from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.model import Process, Session, TaskKey
 from dibs.domain.refusals import Refused
-from dibs.harnesses import KNOWN
+from dibs.harness_table import KNOWN
 from dibs.machine import Linux
 from kit.boards import Bench, FakeMachine
 

@@ -25,7 +25,7 @@ from dibs.domain.model import (
 )
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
-from dibs.harnesses import KNOWN
+from dibs.harness_table import KNOWN
 from dibs.machine import Machine
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from dibs.domain.model import KeptProcess
-    from dibs.harnesses import Harness
+    from dibs.harness_table import Harness
     from dibs.storage.store import Store
     from dibs.storage.transaction import ReadTransaction
 

@@ -158,7 +158,7 @@ class Crew:
 
 def person_environment() -> dict[str, str]:
     """This environment without the variables that mark an agent: the people are simulated."""
-    from dibs.harnesses import KNOWN
+    from dibs.harness_table import KNOWN
 
     marks = {mark for harness in KNOWN for mark in harness.marks}
     left_out = marks | {"DIBS_AGENT", "DIBS_SESSION", "DIBS_BOARD", "DIBS_URL"}

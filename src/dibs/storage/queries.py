@@ -92,7 +92,8 @@ class Queries(dict[str, str]):
 
 def load(database: str) -> Queries:
     """The shared queries and those of one database."""
-    texts = [script(join(FOLDER, name)) for name in ("queries.sql", f"{database}.sql")]
+    names = ("queries.sql", "readiness.sql", f"{database}.sql")
+    texts = [script(join(FOLDER, name)) for name in names]
     return Queries("\n".join(texts))
 
 

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.harnesses import BEFORE, HARNESSES, START
-from dibs.integrations.harness.events import actor_in, files_of_patch, parse_event
+from dibs.harness_table import BEFORE, HARNESSES, START
+from dibs.integrations.harness.hook_input import actor_in, files_of_patch, parse_event
 from dibs.integrations.harness.hooks import Hooks
 from dibs.output.error_map import advice
 from kit.boards import of_a_file
