@@ -6,11 +6,13 @@ import os
 
 import pytest
 
-from dibs.backlogs import index
+from dibs.backlogs import doctor, index
+from dibs.backlogs.missing import GONE
 from dibs.backlogs.report import Options
 from dibs.domain import commands as c
 from dibs.domain.model import BacklogItem, Token
 from dibs.domain.values import HOUR
+from dibs.storage.store import Finding
 from kit.backlogs import KANO, TASK, Yard, difference
 from kit.boards import of_a_file
 
@@ -444,8 +446,33 @@ def test_who_holds_an_item_finishes_it_whatever_became_of_its_file(yard):
     os.remove(yard.root / path)
     done = codex.do(c.Complete(KEY))
     assert done.task.state == "complete"
-    assert "was not written" in done.warnings[-1]
+    assert f"{KEY} was not written to its file: {path}: it is not there" in done.warnings[-1]
     assert yard.sync().unwritten == 0
+    [state] = [one for one in doctor.findings(yard.board) if one.what == "in step"]
+    assert state == Finding("in step", f"1 are missing: {KEY}: {GONE}", "note")
+
+
+@of_a_file
+def test_an_item_whose_file_the_index_has_forgotten_is_named_by_its_key(yard):
+    path = yard.kano(KEY)
+    yard.sync()
+    codex = yard.agent("codex", "s1")
+    codex.claim(KEY)
+    os.remove(yard.root / path)
+    yard.sync()
+    done = codex.do(c.Complete(KEY))
+    assert f"the item file of {KEY}: it is not there" in done.warnings[-1]
+
+
+def test_a_problem_is_reported_by_every_sync_until_it_is_solved(yard, monkeypatch):
+    monkeypatch.setattr(index, "RACY", -(10**18))  # it was written long ago
+    path = yard.kano(KEY)
+    yard.kano(SECOND_KEY)
+    yard.edit(path, "state: ", "state: Bananas # ")
+    first = yard.sync().problems
+    assert [problem.path for problem in first] == [path]
+    again = yard.sync()
+    assert (again.problems, again.read) == (first, 1)
 
 
 @pytest.mark.parametrize("kind", ["postgres"])

@@ -291,7 +291,7 @@ def test_a_restore_that_is_refused_leaves_nothing(tmp_path):
     before = sorted(path.name for path in (tmp_path / "dibs").iterdir())
     with pytest.raises(Refused) as problem:
         move.restore(bench.board, str(tmp_path / "broken.db"), bench.person().identity, "why")
-    assert "broken.db is not a backup" in problem.value.refusal.message
+    assert "broken.db is not a dibs backup" in problem.value.refusal.message
     assert sorted(path.name for path in (tmp_path / "dibs").iterdir()) == before
     bench.close()
 

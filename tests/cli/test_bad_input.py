@@ -1139,6 +1139,49 @@ def test_an_empty_file_that_an_interrupted_init_left_becomes_a_board(fresh):
     fresh.ok("status")
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "message", "advice"),
+    [
+        ("config ttl_agent 3h", 1, "only people may change settings", "ask a person to do it"),
+        ("claim T-1", 2, "no identity given", "use --agent NAME, or export DIBS_AGENT=NAME"),
+        ("claim T-1 --as ana", 1, "ana cannot act here", "act as an agent: --agent NAME"),
+    ],
+)
+def test_inside_a_harness_no_advice_leads_to_the_next_refusal(fresh, line, code, message, advice):
+    ran = fresh.run(*split(line), CLAUDECODE="1")
+    first, second = ran.err.splitlines()
+    assert (ran.code, message in first, advice in second) == (code, True, True), ran.err
+    assert "--as NAME" not in second
+    assert ("--agent" in second) == ("config" not in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("config ttl_agent banana", "ttl_agent banana: the ttl is 'banana'; write it like 90s"),
+        ("config agents.sh1.frob 2", "an agent has no setting 'frob'; it has command"),
+        ("config frob 2", "there is no setting 'frob'"),
+    ],
+)
+def test_a_setting_that_is_typed_wrongly_is_no_matter_of_a_file(fresh, line, expected):
+    ran = fresh.run(*split(line), "--as", "ana")
+    first, second = ran.err.splitlines()
+    assert (ran.code, expected in first) == (2, True), ran.err
+    assert "dibs config lists every setting" in second
+    assert "file" not in second
+
+
+@pytest.mark.parametrize("content", [b"", b"root:x:0:0\n", None])
+def test_a_file_that_is_no_backup_is_not_called_a_damaged_board(fresh, tmp_path, content):
+    file = tmp_path / "file"
+    if content is None:
+        apsw.Connection(str(file)).execute("CREATE TABLE other (x)")
+    else:
+        file.write_bytes(content)
+    ran = fresh.run("board", "restore", str(file), "--reason", "lost", "--as", "ana")
+    assert (ran.code, ran.err.splitlines()[0]) == (2, f"dibs: {file} is not a dibs backup")
+
+
 def test_a_folder_that_is_gone_is_no_board(fresh, tmp_path):
     """The current directory was removed under the caller: exit 2."""
     gone = tmp_path / "gone"
@@ -1318,8 +1361,8 @@ def test_strict_identity_asks_for_the_explicit_forms(fresh):
         (b"", "the note is empty"),
         (b" \n\n", "the note is empty"),
         (b"a\0b", NOT_TEXT),
-        (b"n" * 20_001, "the most is 20000"),
-        (b"n" * 100_000, "the most is 20000"),
+        (b"n" * 20_001, "the note has more than 20000 characters"),
+        (b"n" * 100_000, "the note has more than 20000 characters"),
         (b"caf\xe9", NOT_TEXT),
     ],
     ids=["empty", "blank", "nul", "long", "huge", "not-utf8"],

@@ -201,7 +201,10 @@ class Backlog:
                     if path == known or is_certain(item, task):
                         return found
                     likely = likely or found
-        return likely or (None, [fault or Problem(known or self.root, "it is not there", HOLDS)])
+        return likely or (
+            None,
+            [fault or Problem(known or f"the item file of {task.key}", "it is not there", HOLDS)],
+        )
 
     def path_of(self, tx: ReadTransaction, dialect: Dialect, task: Task) -> str | None:
         """Where its file was last."""
@@ -295,7 +298,7 @@ class Backlog:
             item, problems = self.find(tx, dialect, task)
             if item is None:
                 fault = problems[0]
-                said.append(f"the item file of {key} was not written: {fault.path}: {fault.what}")
+                said.append(f"{key} was not written to its file: {fault.path}: {fault.what}")
                 continue
             place = (dialect.channel, item.path)
             by_file.setdefault(place, (item.path, dialect, []))[2].append(task)

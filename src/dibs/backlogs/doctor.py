@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dibs.backlogs.backlog import Backlog
+from dibs.backlogs.missing import GONE
 from dibs.backlogs.report import Options
 from dibs.backlogs.sync import SyncPass
 from dibs.domain.refusals import Refused
@@ -30,8 +31,11 @@ def findings(board: Board) -> list[Finding]:
     except Refused as problem:
         return [*found, Finding("item files", str(problem), "note")]
     behind = report.added + report.changed + report.written
+    gone = [problem.what for problem in report.problems if problem.what.endswith(GONE)]
     state = f"{behind} are not in step: dibs sync" if behind else "in step with the board"
-    found.append(Finding("in step", state, "note" if behind else "ok"))
+    if gone:
+        state = f"{len(gone)} are missing: {gone[0]}"
+    found.append(Finding("in step", state, "note" if behind or gone else "ok"))
     foreign = [problem for problem in report.problems if "names another board" in problem.what]
     if foreign:
         told = f"{len(foreign)} name another board, which is not followed: {foreign[0]}"

@@ -264,9 +264,8 @@ class SyncPass:
             first, *others = [path for path, _ in in_order(places)]
             counts[ref] = first
             for path in others:
-                if path in self.fresh or first in self.fresh:
-                    what = f"it is the same item as {first} ({ref})"
-                    self.problems.append(Problem(path, what, f"{first} counts"))
+                what = f"it is the same item as {first} ({ref})"
+                self.problems.append(Problem(path, what, f"{first} counts"))
         return counts
 
     # Syncing into the board.
@@ -327,7 +326,9 @@ class SyncPass:
         else:
             self.execute(listed)
         self.problems += [
-            Problem(dialect.channel, f"{task.key}: {GONE}", "its task stays, and nobody begins it")
+            Problem(
+                dialect.channel, f"{task.key}: {GONE}", "its task stays, and nobody can start it"
+            )
             for task in gone
         ]
 
@@ -516,10 +517,11 @@ def first_of(verdict: Verdict) -> BacklogItem:
 
 
 def read_again_at(items: list[Item], problems: list[Problem]) -> int:
-    """From when on a file means something else though nobody changes it; 0: never."""
-    if any(problem.warns for problem in problems):
-        return 1
-    if any(item.lock is not None or item.is_claimed for item in items):
+    """From when on a file means something else though nobody changes it; 0: never.
+
+    A file with problems is read each time: they are reported until somebody solves them.
+    """
+    if problems or any(item.lock is not None or item.is_claimed for item in items):
         return 1
     return min((item.begin for item in items if item.begin is not None and item.gate), default=0)
 

@@ -61,7 +61,14 @@ def setting_of_agent(name: str, rest: str) -> Setting:
     agent, _, key = rest.rpartition(".")
     if agent and key in AGENT:
         return Setting(name, ("agents", agent, key), AGENT[key].check)
-    return Setting(name, ("agents", rest), lambda table: agent_of(name, rest, table))
+
+    def check(table: Any) -> Any:
+        if agent and not isinstance(table, dict):
+            what = f"an agent has no setting {checks.quoted(key)}; it has {', '.join(AGENT)}"
+            raise refused("bad_setting", what)
+        return agent_of(name, rest, table)
+
+    return Setting(name, ("agents", rest), check)
 
 
 def check_url(value: object) -> str:

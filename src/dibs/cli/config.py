@@ -184,14 +184,14 @@ def check_person(call: Call) -> None:
     mark = harness_of(os.environ)
     if mark:
         what = f"only people may change settings: {mark} shows that this runs inside an agent's harness"
-        raise refused("in_harness", what, variable=mark)
+        raise refused("people_only", what, variable=mark)
     agent = call["agent"] or os.environ.get("DIBS_AGENT")
     if agent and call["person"] is None:
         raise refused("people_only", "only people may change settings", actor=agent)
     run = run_of_agent(call)
     if run:
         what = f"only people may change settings, and this is part of {run}"
-        raise refused("in_harness", what, variable=run)
+        raise refused("people_only", what, variable=run)
 
 
 def run_of_agent(call: Call) -> str:

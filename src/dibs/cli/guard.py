@@ -234,12 +234,15 @@ def person(call: Call) -> Identity | None:
 
 
 NAMELESS = "the committing agent is not known here: export DIBS_AGENT and DIBS_SESSION"
+NO_SESSION = "{} has no session here: export DIBS_SESSION"
 
 
 def introduced(call: Call, who: Identity | None, refusal: Refusal) -> Refusal:
     """Adds to a refusal, for an unknown caller: who git says it is, and how to become known to the board."""
     if who is not None and not who.name:
-        return Refusal(refusal.code, f"{refusal.message} ({NAMELESS})", refusal.facts)
+        agent = "" if os.environ.get("DIBS_SESSION") else os.environ.get("DIBS_AGENT", "")
+        why = NO_SESSION.format(quoted(agent)) if agent else NAMELESS
+        return Refusal(refusal.code, f"{refusal.message} ({why})", refusal.facts)
     if who is not None or refusal.code != "path_held":
         return refusal
     from dibs.git_runner import setting

@@ -245,7 +245,10 @@ def from_stdin() -> str:
     if sys.stdin is None:
         return ""
     sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
-    return sys.stdin.read(checks.NOTE_LENGTH + 1)
+    text = sys.stdin.read(checks.NOTE_LENGTH + 1)
+    if len(text) > checks.NOTE_LENGTH:  # the rest was not read: nobody knows how many it has
+        raise bad_argument(f"the note has more than {checks.NOTE_LENGTH} characters")
+    return text
 
 
 VERBS = {

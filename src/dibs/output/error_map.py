@@ -46,6 +46,8 @@ class ErrorMapping(Value):
 
     exit: int
     advice: str
+    in_harness: str = ""
+    """The advice inside an agent's harness, if it differs: nobody acts as a person there."""
 
     @property
     def http(self) -> int:
@@ -67,7 +69,9 @@ ERROR_MAP = {
     "wrong_kind_of_name": ErrorMapping(USAGE, "use {option} {actor}, or choose another name"),
     "name_taken": ErrorMapping(USAGE, "dibs actor list"),
     "no_identity": ErrorMapping(
-        USAGE, "use --agent NAME (or DIBS_AGENT) for an agent, --as NAME for a person"
+        USAGE,
+        "use --agent NAME (or DIBS_AGENT) for an agent, --as NAME for a person",
+        in_harness="use --agent NAME, or export DIBS_AGENT=NAME",
     ),
     "no_session": ErrorMapping(
         USAGE, "export DIBS_SESSION=NAME in this terminal, or use --session NAME; one per run"
@@ -103,7 +107,7 @@ ERROR_MAP = {
         "if you trust it, a person runs: dibs config --adopt, or dibs config url {address}",
     ),
     "bad_setting": ErrorMapping(
-        USAGE, "fix that line of the file; dibs config lists every setting"
+        USAGE, "dibs config lists every setting, its value and where it is set"
     ),
     "undecided": ErrorMapping(
         USAGE, "use fewer wildcards in the scopes: dibs scope; dibs list --held"
@@ -112,7 +116,7 @@ ERROR_MAP = {
     "final": ErrorMapping(REFUSED, "dibs show {task}; new work is a new task: dibs add"),
     "wrong_state": ErrorMapping(REFUSED, "dibs show {task}"),
     "key_taken": ErrorMapping(REFUSED, "choose another key, or leave it out to get one"),
-    "people_only": ErrorMapping(REFUSED, "ask a person to do it"),
+    "people_only": ErrorMapping(REFUSED, "ask a person to do it, outside the harness of any agent"),
     "foreign_repository": ErrorMapping(
         REFUSED,
         "check who created it; if you trust it, add {path} to safe.directory in your own configuration of git",
@@ -260,7 +264,9 @@ def mapping_of(refusal: Refusal) -> ErrorMapping:
 
 
 def advice(refusal: Refusal) -> str:
-    return mapping_of(refusal).advice.format_map(_Facts(refusal.facts))
+    mapping = mapping_of(refusal)
+    inside = mapping.in_harness if refusal.facts.get("harness") else ""
+    return (inside or mapping.advice).format_map(_Facts(refusal.facts))
 
 
 class _Facts(dict[str, object]):

@@ -259,7 +259,10 @@ def test_a_repository_of_fifty_thousand_files(held):
 
 def test_an_agent_in_a_harness_that_names_nobody_needs_a_task(tree):
     mute = tree.by({"CLAUDECODE": "1"})
-    assert "one holds a task, and you hold none" in mute.cannot_commit("a")
+    assert "export DIBS_AGENT and DIBS_SESSION" in mute.cannot_commit("a")
+    assert "'codex-2' has no session here: export DIBS_SESSION" in (
+        tree.by({"DIBS_AGENT": "codex-2"}).cannot_commit("a")
+    )
     mute.git("commit", "-q", "-m", "change", **ONE | {"CLAUDECODE": ""})
 
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
+SQLITE = b"SQLite format 3\0"
+
 
 class TransferReport(Value):
     """Report of a transfer: source, target, counts, and by how much times were shifted."""
@@ -268,7 +270,15 @@ def uid_of(backup: SqliteStore, path: str) -> str:
     except Refused as problem:
         if problem.code in ("newer_schema", "other_schema"):
             raise
+        if problem.code == "no_board" or not is_database(backup.path):
+            raise bad_argument(f"{path} is not a dibs backup") from None
         raise bad_argument(f"{path} is not a backup that can be used: {problem}") from None
+
+
+def is_database(path: str) -> bool:
+    """Whether a file begins as every SQLite database does."""
+    with open(path, "rb") as file:
+        return file.read(len(SQLITE)) == SQLITE
 
 
 def make_room(board: Board, who: Identity, reason: str, uid: str) -> None:
