@@ -242,7 +242,7 @@ TABLE = [
     ("import: a pull request is an issue", "backlogs/importers/formats.py", 'if element.fields.get("pull_request") or', "if", IMPORTS + "issues_are_offered_that_are_open_and_not_blocked"),
     ("import: a blocked parent blocks nobody", "backlogs/importers/formats.py", "            after |= dict.fromkeys(parent.after)\n", "", IMPORTS + "beads_are_offered_as_bd_ready_lists_them"),
     ("import: an update takes what is held", "backlogs/importers/importing.py", "    if task.lease is not None:\n        return None, (where", "    if False:\n        return None, (where", IMPORTS + "update_closes_what_was_closed_there_and_says_so"),
-    ("files: a question is asked once", "backlogs/sync.py", "if any(item.lock is not None or item.is_claimed for item in items):", "if any(item.lock is not None for item in items):", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
+    ("files: a question is asked once", "backlogs/sync.py", "if problems or any(item.lock is not None or item.is_claimed for item in items):", "if problems or any(item.lock is not None for item in items):", ADOPTING + "work_by_file_of_somebody_unknown_is_a_question"),
     ("files: a check forgets what is new", "backlogs/sync.py", "len(self.writes | self.backlog.behind(tx, sorted(shows)))", "len(self.backlog.behind(tx, sorted(shows)))", ADOPTING + "a_check_counts_files_of_new_items_with_stale_claims"),
     ("files: another clone's lease is not told of", "backlogs/diff.py", ", warns=self.is_held_elsewhere())", ")", FILES_VERBS + "a_claim_of_what_another_clone_holds_says_so"),
     # The store.
