@@ -17,7 +17,7 @@ from dibs.board.identity import Identity
 from dibs.board.locate import locate
 from dibs.domain import commands as c
 from dibs.domain.model import Session, Terms
-from dibs.harnesses import KNOWN
+from dibs.harness_table import KNOWN
 from dibs.opening import open_at
 
 RUNS = 20

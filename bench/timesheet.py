@@ -18,7 +18,7 @@ from measure import Figure, Report, agent, make_board, open_board, scratch, show
 
 from dibs.board import stints
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR
+from dibs.domain.values import DAY, HOUR
 from dibs.timesheets import zones
 from dibs.timesheets.query import SheetQuery
 

@@ -13,14 +13,15 @@ from pathlib import Path
 
 from dibs.board.settings import AGENT, PERSONAL, SETTINGS, Agent, Settings, field_of
 from dibs.cli import verbs
+from dibs.cli.main import typed_verb
 from dibs.domain import checks, model
 from dibs.domain.guards import CONDITIONS, named
-from dibs.domain.instants import exact
 from dibs.domain.scopes.policy import HOOK_TIMEOUT, HOOK_TIMEOUT_MAX
-from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verb, typed_verbs
-from dibs.harnesses import KNOWN
+from dibs.domain.values import exact
+from dibs.domain.verbs import SAME, VerbSpec, commands, typed_verbs
+from dibs.harness_table import KNOWN
 from dibs.output.error_map import ERROR_MAP, EXITS, HTTP, MCP
-from dibs.storage.fingerprint import computed
+from dibs.storage.queries import computed
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 QUERIES = Path(__file__).parent.parent / "src/dibs/storage/queries.py"

@@ -9,8 +9,8 @@ import os
 import sys
 import time
 
-from dibs.domain.instants import SECOND, Instant
 from dibs.domain.model import Process
+from dibs.domain.values import SECOND, Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

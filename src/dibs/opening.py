@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from os.path import exists, join, lexists
 
-from dibs.board.limited_files import lines
 from dibs.board.locate import (
     BACKLOG_SIGNS,
     COMMITTED,
@@ -17,7 +16,7 @@ from dibs.board.locate import (
 )
 from dibs.board.retry import ReadableBoard, retry_on_disconnect
 from dibs.board.settings import STRICT, Settings
-from dibs.storage.owners import replace
+from dibs.safe_files import lines, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.backlog import Backlog
     from dibs.board.execute import Board
-    from dibs.domain.instants import Duration
+    from dibs.domain.values import Duration
     from dibs.machine import Machine
 
     Kind = TypeVar("Kind", bound=ReadableBoard)

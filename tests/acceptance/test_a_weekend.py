@@ -17,11 +17,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dibs.cli import verbs
-from dibs.cli.arguments import parse_arguments
-from dibs.cli.call import Call
+from dibs.cli.call import Call, parse_arguments
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR
 from dibs.output.error_map import advice, mapping_of
 from kit.boards import Bench
 
@@ -53,7 +52,7 @@ class Weekend:
         """What `dibs` prints, with the exit code if it is not 0."""
         name, *words = shlex.split(line)
         verb = import_module(verbs.MODULES[name]).VERBS[name]
-        call = Call(parse_arguments(name, verbs.meaning(name), verb.arguments, words))
+        call = Call(parse_arguments(name, "", verb.arguments, words))
         call.adopt(self.bench.board)
         try:
             answer = verb.run(call)

@@ -193,17 +193,45 @@ def test_every_force_is_in_the_audit(backlog):
 
 @of_a_file
 def test_the_page_documents_every_field_of_the_record(backlog):
-    """The page lists exactly the keys that a claim writes, and what becomes of them."""
+    """The page lists exactly the keys that an assignment can write, and what becomes of them."""
+    backlog.put(TASK_FILE, TASK.replace("owner: null", "owner: bo"))
     before = backlog.data()
+    backlog.ok("note", KEY, "hello", *CODEX)
+    backlog.ok("scope", KEY, "--add", "src/dispatch/**", *ANA)
+    backlog.ok("edit", KEY, "--allow", "edit", *ANA)
+    backlog.ok("assign", KEY, "--to", "codex", "--reason", "it knows the module", *ANA)
     backlog.ok("claim", KEY, *CODEX)
+    held = backlog.fields()
     rows = {words_in(row["key"])[0]: row for row in table("kano")}
     assert changes(before, backlog.data(), "kano").keys == set(rows) == OWNED["kano"]
     backlog.ok("release", KEY, *CODEX)
-    for key, row in rows.items():
-        if "`null`" in row["after the end of the lease"]:
-            assert backlog.fields()[key] is None, key
-        elif row["after the end of the lease"] == "kept":
-            assert backlog.fields()[key] == [], key
+    after = backlog.fields()
+    ends = {key: row["after the end of the lease"] for key, row in rows.items()}
+    assert {key for key in held if key not in after} == {
+        key for key, end in ends.items() if end == "removed"
+    }
+    for key in (key for key, end in ends.items() if end == "kept"):
+        assert after[key] == held[key], key
+    assert (held["owner"], held["dibs_owner"], after["owner"]) == ("codex", "bo", "bo")
+
+
+@of_a_file
+def test_a_claim_without_scope_or_reason_writes_no_empty_keys(backlog):
+    before = backlog.data()
+    backlog.ok("claim", KEY, *CODEX)
+    record = backlog.fields()
+    assert OWNED["kano"] - set(record) == {"dibs_owner", "scope", "constraints", "handoff_reason"}
+    backlog.ok("release", KEY, *CODEX)
+    assert changes(before, backlog.data(), "kano").keys <= {"dibs", "updated"}
+
+
+@of_a_file
+def test_a_key_of_the_record_that_was_in_the_file_stays_and_is_emptied(backlog):
+    backlog.put(TASK_FILE, TASK.replace("owner: null", "owner: null\nassignee_agent: null"))
+    backlog.ok("claim", KEY, *CODEX)
+    assert backlog.fields()["assignee_agent"] == "codex"
+    backlog.ok("release", KEY, *CODEX)
+    assert backlog.fields()["assignee_agent"] is None
 
 
 def test_the_page_documents_the_fields_of_the_other_dialect():
@@ -304,12 +332,12 @@ def test_scope_and_constraints_of_the_file_are_enforced(backlog):
 def test_the_record_keeps_the_reason_of_a_handoff(backlog):
     backlog.ok("note", KEY, "hello", *CLAUDE)
     backlog.ok("claim", KEY, *CODEX)
-    assert backlog.fields()["handoff_reason"] is None
+    assert "handoff_reason" not in backlog.fields()
     backlog.ok("handoff", KEY, "--to", "claude", "--reason", "needs: a #browser", *CODEX)
     assert backlog.fields()["handoff_reason"] == "needs: a #browser"
     backlog.ok("claim", KEY, *CLAUDE)
     backlog.ok("release", KEY, *CLAUDE)
-    assert backlog.fields()["handoff_reason"] is None
+    assert "handoff_reason" not in backlog.fields()
 
 
 @of_a_file
@@ -349,7 +377,7 @@ def test_a_lost_database_is_rebuilt_from_the_pointers_in_the_files(backlog):
     for file in backlog.repo.database.parent.glob("board.db*"):
         file.unlink()
     output = backlog.ok("sync", *ANA).out
-    assert "1 lease brought back" in output
+    assert "1 lease restored from the files" in output
     task = backlog.task()
     assert (task["holder"]["name"], task["holder"]["session"]) == ("codex", "s1")
     assert backlog.task(STORY_KEY)["state"] == "complete"
@@ -405,7 +433,7 @@ def test_each_state_of_the_file_starts_or_ends_a_lease(backlog, word):
         assert record["assignee_agent"] == "codex"
         assert backlog.code("claim", KEY, *CLAUDE) == (4, "held")
     else:
-        assert record["assignee_agent"] is None
+        assert "assignee_agent" not in record
         assert len(record["dibs"].split()) == 2
         assert backlog.code("claim", KEY, *CLAUDE) == (1, "final")
     assert f"{word}: " in backlog.worklog()[-1]
@@ -432,7 +460,8 @@ def test_abandoned_work_can_be_recovered(backlog):
     backlog.ok("sweep", "--grace", "0s", *ANA)
     backlog.ok("sweep", "--grace", "0s", *ANA)
     record = backlog.fields()
-    assert (record["state"], record["owner"], record["assignee_agent"]) == ("Proposed", None, None)
+    assert (record["state"], record["owner"]) == ("Proposed", None)
+    assert "assignee_agent" not in record
     assert "Proposed: lease ended: expired; codex had it (dibs 1.1 #" in backlog.worklog()[-1]
     took = backlog.ok("claim", KEY, *CLAUDE)
     assert "was held by codex (session s1)" in took.err

@@ -205,9 +205,9 @@ def test_a_paused_board_is_swept_and_nothing_is_started_until_it_is_resumed(grou
     repo, key = ground.repo, ground.add()
     reply = repo.json("dispatch", "--pause", "--reason", "release", "--as", "ana")
     assert (reply["paused"], reply["by"], reply["reason"]) == (True, "ana", "release")
-    assert "it was paused by ana: release" in repo.ok("dispatch", "--pause", "--as", "bo").out
+    assert 'it was paused by ana: "release"' in repo.ok("dispatch", "--pause", "--as", "bo").out
     dispatch = ground.start()
-    dispatch.prints("paused by ana: release")
+    dispatch.prints('paused by ana: "release"')
     assert repo.run("next", "--agent", "a1", "--session", "s1").code == 75
     repo.ok("note", key, "a change", "--as", "ana")
     assert (ground.begun(), dispatch.output.count("paused")) == ([], 1)

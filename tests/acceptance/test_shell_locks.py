@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from dibs.backlogs.formats.wrk import Wrk
-from dibs.domain.instants import SECOND, Instant
+from dibs.domain.values import SECOND, Instant
 from kit.backlogs import QUEUE, WRK, difference, replaced
 from kit.repositories import DIBS, Ran, Repo
 from kit.running import as_in_a_terminal, lives, until

@@ -92,7 +92,7 @@ def test_reset_leaves_no_stale_claim_and_the_dispatcher_starts_the_task_on_the_n
     assert is_free(repo, "design", "build")
     assert ground.task("design").lease is None
     assert "started design with codex" in ground.once()
-    assert fields(repo, "design")["assigned"] == "codex"
+    until(lambda: fields(repo, "design").get("assigned") == "codex")
     assert is_free(repo, "build")
 
 
@@ -106,7 +106,7 @@ def test_what_wg_reset_left_claimed_is_started_on_the_next_tick_too(ground):
     output = ground.once()
     assert "1 stale claim healed: design (agent-979)" in output
     assert "started design with codex" in output
-    assert fields(repo, "design")["assigned"] == "codex"
+    until(lambda: fields(repo, "design").get("assigned") == "codex")
 
 
 # Smoke scenario: the retry path, with what is downstream.

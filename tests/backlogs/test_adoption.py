@@ -9,8 +9,8 @@ import pytest
 from dibs.backlogs import index
 from dibs.backlogs.report import Options, summary
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR
 from dibs.domain.model import HUMAN
+from dibs.domain.values import DAY, HOUR
 from kit.backlogs import Yard
 
 GRAPH = ".wg/graph.jsonl"

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from dibs.backlogs.formats.backlog_md import BacklogMd, statuses_in
 from dibs.backlogs.item import Record
-from dibs.board.limited_files import Unreadable
-from dibs.domain.instants import HOUR, SECOND, Duration, Instant
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -30,6 +28,8 @@ from dibs.domain.model import (
     Terms,
     Token,
 )
+from dibs.domain.values import HOUR, SECOND, Duration, Instant
+from dibs.safe_files import Unreadable
 
 NOW = Instant(1_794_752_999 * SECOND)
 """2026-11-15T14:29:59Z."""

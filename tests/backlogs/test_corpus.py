@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dibs.domain import commands as c
-from dibs.domain.instants import iso
 from dibs.domain.refusals import Refused
+from dibs.domain.values import iso
 from kit import soak
 from kit.backlogs import KANO, QUEUE, Yard
 from kit.corpus import STORY, TASK, WRK, CorpusFile, broken, corpus

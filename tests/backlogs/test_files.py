@@ -17,7 +17,7 @@ import time
 import pytest
 
 from dibs.backlogs import files
-from dibs.board.limited_files import Unreadable
+from dibs.safe_files import Unreadable
 
 PATH = "items/0000/T-1.md"
 

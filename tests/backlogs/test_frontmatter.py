@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
-from dibs.board.limited_files import Unreadable
+from dibs.safe_files import Unreadable
 from kit import soak
 from kit.corpus import TASK, WRK, broken, corpus
 

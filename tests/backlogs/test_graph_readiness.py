@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dibs.backlogs.formats.workgraph import Workgraph
 from dibs.board import explain
 from dibs.domain import commands as c
-from dibs.domain.instants import Instant
 from dibs.domain.model import TaskKey
+from dibs.domain.values import Instant
 from kit import soak
 from kit.backlogs import ready
 

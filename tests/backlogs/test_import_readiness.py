@@ -10,7 +10,7 @@ import pytest
 from dibs.backlogs.importers.formats import FORMATS
 from dibs.backlogs.importers.importing import import_items
 from dibs.domain import commands as c
-from dibs.domain.instants import iso
+from dibs.domain.values import iso
 from kit.backlogs import ready
 from kit.soak import seed
 

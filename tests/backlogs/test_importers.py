@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from dibs.backlogs.importers import formats
 from dibs.backlogs.importers.formats import FORMATS, beads, github, taskwarrior
 from dibs.backlogs.importers.importing import import_items, number_of
-from dibs.board.limited_files import Unreadable
 from dibs.domain.model import BLOCKED, COMPLETE, DROPPED, IN_PROGRESS, OPEN
 from dibs.intake.request import normalised_ref
+from dibs.safe_files import Unreadable
 
 UUID = "a360fc44-315c-4366-b70c-ea7e7520b749"
 OTHER = "b1c2d3e4-0000-4000-8000-0123456789ab"

@@ -7,7 +7,7 @@ import pytest
 from dibs.backlogs.formats.kano import SECTIONS
 from dibs.backlogs.report import Options
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR, iso
+from dibs.domain.values import HOUR, iso
 from kit.backlogs import KANO, STORY, TASK, difference, ready, told
 
 KEY = "KABSD-TSK-0001"

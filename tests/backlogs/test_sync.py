@@ -10,8 +10,8 @@ from dibs.backlogs import doctor, index
 from dibs.backlogs.missing import GONE
 from dibs.backlogs.report import Options
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.model import BacklogItem, Token
+from dibs.domain.values import HOUR
 from dibs.storage.store import Finding
 from kit.backlogs import KANO, TASK, Yard, difference
 from kit.boards import of_a_file

@@ -14,8 +14,6 @@ from dibs.backlogs.formats.workgraph_fields import STATES, WORDS, instant_of, st
 from dibs.backlogs.formats.workgraph_files import registry_of
 from dibs.backlogs.item import Lock, Pointer
 from dibs.backlogs.report import Report, summary
-from dibs.board.limited_files import Unreadable
-from dibs.domain.instants import HOUR, MINUTE, SECOND, iso
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -28,6 +26,8 @@ from dibs.domain.model import (
     Token,
 )
 from dibs.domain.model import STATES as ALL_STATES
+from dibs.domain.values import HOUR, MINUTE, SECOND, iso
+from dibs.safe_files import Unreadable
 from kit import graphs
 from kit.boards import FakeMachine
 from kit.graphs import BOARD, NOW, PATH, file, line, node, record, step

@@ -10,7 +10,7 @@ from dibs.backlogs.formats.wrk import locked_since, sessions_in
 from dibs.backlogs.index import File
 from dibs.backlogs.report import Options
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND, iso
+from dibs.domain.values import DAY, HOUR, MINUTE, SECOND, iso
 from kit.backlogs import ready, told
 
 KEY = "WRK-157"

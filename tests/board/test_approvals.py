@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.board import approval as approving
+from dibs.board import stints as approving
 from dibs.domain import commands as c
 from dibs.domain.decide.approval import closed, period_totals
-from dibs.domain.instants import DAY, HOUR, SECOND
 from dibs.domain.model import Approval
 from dibs.domain.stints import WorkedStint
+from dibs.domain.values import DAY, HOUR, SECOND
 
 A, B = "T-1", "T-2"
 

@@ -10,8 +10,8 @@ import pytest
 from dibs.board.settings import Settings
 from dibs.board.stints import area_of, refuse_unknown_code, summed, worked
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR
 from dibs.domain.refusals import Refused
+from dibs.domain.values import DAY, HOUR
 from dibs.timesheets.query import SheetQuery
 from kit.boards import START, Bench
 

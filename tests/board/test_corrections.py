@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from dibs.board.stints import days_with, worked
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND
 from dibs.domain.model import EndedStint
 from dibs.domain.refusals import Refused
+from dibs.domain.values import DAY, HOUR, MINUTE, SECOND
 from kit import soak
 from kit.boards import START, Bench
 

@@ -7,9 +7,9 @@ import pytest
 from dibs.board.explain import status, why
 from dibs.board.queries import ready
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.model import TaskKey, Terms
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR
 from dibs.workers.next import next_task
 
 A, B, D = TaskKey("T-1"), TaskKey("T-2"), TaskKey("T-3")
@@ -284,9 +284,9 @@ def test_paused_is_not_a_failure_and_a_claim_goes_on(bench, codex, ana):
     add(bench), add(bench)
     ana.do(c.Pause(reason="release day"))
     assert ana.do(c.Pause(reason="again")).entries == ()
-    with pytest.raises(Refused, match="paused by ana: release day"):
+    with pytest.raises(Refused, match='paused by ana: "release day"'):
         codex.do(c.Next())
-    assert status(bench.board).paused == "ana: release day"
+    assert status(bench.board).paused == 'ana: "release day"'
     assert codex.claim(A).task.state == "in_progress"
     ana.do(c.Resume())
     assert codex.do(c.Next()).task.key == B

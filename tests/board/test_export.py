@@ -18,9 +18,9 @@ from dibs.board.transfer import export, move
 from dibs.board.transfer.scratch import new_file
 from dibs.board.verify import verify
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR, SECOND
 from dibs.domain.model import TaskKey
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR, SECOND
 from dibs.storage import jsonl
 from dibs.storage.copy import TABLES
 from dibs.storage.queries import NEWEST

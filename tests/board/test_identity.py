@@ -6,22 +6,22 @@ import os
 
 import pytest
 
-from dibs.board.callers import caller_of
 from dibs.board.identity import (
     CallerEnvironment,
     IdentityOptions,
     ancestors,
+    caller_of,
     harness_of,
     identify,
+    session_of_process,
 )
 from dibs.board.queries import actors
-from dibs.board.session_lookup import session_of_process
 from dibs.board.verify import verify
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.model import Process, Session, TaskKey
 from dibs.domain.refusals import Refused
-from dibs.harnesses import KNOWN
+from dibs.harness_table import KNOWN
 from dibs.machine import Linux
 from kit.boards import Bench, FakeMachine
 
@@ -434,7 +434,7 @@ def test_a_variable_that_cannot_name_a_session_names_nobody(value):
 
 
 def test_the_board_itself_knows_its_sessions_and_never_a_persons(bench):
-    from dibs.board.session_lookup import Registry
+    from dibs.board.identity import Registry
     from dibs.board.sessions import register_session
 
     process = Process("boot-1", "pid:[1]", 4242, 100)

@@ -7,8 +7,8 @@ import pytest
 from dibs.board.settings import Settings, from_text
 from dibs.board.stints import worked
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR, MINUTE, SECOND
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR, MINUTE, SECOND
 from kit.boards import START
 
 LATER = START + 10**15
@@ -155,7 +155,7 @@ def test_the_session_is_looked_up_only_after_an_idle_time(at_work):
         with at_work.store.read() as tx:
             ask = tx._ask
             tx._ask = lambda query, ask=ask, **params: lookups.append(query) or ask(query, **params)
-            from dibs.board.facts import facts_for
+            from dibs.board.execute import facts_for
             from dibs.domain.model import Caller
 
             caller = Caller(tx.actor_named("codex"), "s1")

@@ -7,10 +7,10 @@ import pytest
 from dibs.board.queries import show, who
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND
 from dibs.domain.model import Lease, Place, TaskKey, Token
 from dibs.domain.refusals import Refused
-from dibs.storage import rows
+from dibs.domain.values import DAY, HOUR, MINUTE, SECOND
+from dibs.storage import queries
 
 K = TaskKey("T-1")
 
@@ -824,7 +824,7 @@ def test_all_claim_fields_are_cleared_together_whatever_ends_the_lease(bench, co
             codex.claim()
         (ana if command.verb in ("reject", "unblock") else codex).do(command)
         task = bench.task()
-        row = rows.task_columns(task)
+        row = queries.task_columns(task)
         assert {row[column] for column in columns} == {None}, command.verb
 
 

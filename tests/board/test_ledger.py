@@ -13,8 +13,8 @@ from dibs.board.verify import checkup, verify
 from dibs.domain import commands as c
 from dibs.domain import ledger
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import DAY, HOUR, SECOND
 from dibs.domain.model import TaskKey, Terms, Token
+from dibs.domain.values import DAY, HOUR, SECOND
 from dibs.storage.transaction import EXPIRES_REQUESTS_EVERY
 
 K = TaskKey("T-1")

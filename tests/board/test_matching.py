@@ -11,8 +11,8 @@ from dibs.board.identity import Identity
 from dibs.board.matching import Matches, matches
 from dibs.board.settings import Agent, Settings
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refusal, Refused
+from dibs.domain.values import SECOND
 from dibs.workers import dispatch, notify
 from dibs.workers import pool as crews
 from dibs.workers.dispatch import Dispatcher, Options

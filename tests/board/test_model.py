@@ -18,9 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dibs.board.queries import who
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
 from dibs.domain.model import Process, TaskKey, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.values import SECOND
 from dibs.workers.next import next_task
 from dibs.workers.sweep import sweep
 from kit import soak

@@ -18,9 +18,9 @@ from dibs.board.settings import Settings
 from dibs.board.transfer import move
 from dibs.board.verify import verify
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR, SECOND
 from dibs.domain.model import TaskKey, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR, SECOND
 from dibs.storage.copy import contents_of
 from dibs.storage.sqlite.store import SqliteStore
 from kit.boards import START, STORES, USER, Bench, FakeMachine, new_address, new_store

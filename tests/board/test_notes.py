@@ -12,8 +12,8 @@ from dibs.board.queries import show
 from dibs.board.verify import verify
 from dibs.domain import commands as c
 from dibs.domain import ledger
-from dibs.domain.instants import HOUR
 from dibs.domain.model import TaskKey, Terms
+from dibs.domain.values import HOUR
 from kit.boards import of_a_file
 
 K = TaskKey("T-1")

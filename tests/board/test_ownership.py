@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from dibs.board.queries import who
 from dibs.board.verify import Head, head, parse_heads, prove
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR, SECOND
 from dibs.domain.model import TaskKey
 from dibs.domain.refusals import Refused
+from dibs.domain.values import HOUR, SECOND
 from kit import soak
 from kit.boards import START, of_a_file
 

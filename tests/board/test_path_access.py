@@ -10,11 +10,11 @@ from dibs.board import path_access, queries
 from dibs.board.locate import find_repository
 from dibs.board.settings import Settings, areas_of, from_text
 from dibs.domain import commands as c
-from dibs.domain.instants import MINUTE
 from dibs.domain.model import Terms
 from dibs.domain.refusals import Refused
 from dibs.domain.scopes.access import COMMIT, EDIT
 from dibs.domain.scopes.policy import OFF, REFUSE, WARN
+from dibs.domain.values import MINUTE
 from dibs.integrations.harness.context import prime
 from kit.repositories import Repo, git
 

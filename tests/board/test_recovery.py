@@ -6,9 +6,9 @@ import pytest
 
 from dibs.board.explain import status, why
 from dibs.domain import commands as c
-from dibs.domain.instants import MINUTE, SECOND
 from dibs.domain.model import Process, TaskKey, Terms, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.values import MINUTE, SECOND
 from dibs.machine import OWN_BOOT, UNKNOWN
 from dibs.workers.next import next_task
 from dibs.workers.sweep import sweep

@@ -8,9 +8,9 @@ from dibs.board.renewal import held_by, renew
 from dibs.domain import commands as c
 from dibs.domain.decision import Decision
 from dibs.domain.facts import is_plain_renewal
-from dibs.domain.instants import MINUTE
 from dibs.domain.model import Session
 from dibs.domain.refusals import Refused
+from dibs.domain.values import MINUTE
 from dibs.storage.errors import BoardMoved
 from kit.boards import of_a_file
 

@@ -6,7 +6,7 @@ import pytest
 
 from dibs.board.stints import worked
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR, SECOND
+from dibs.domain.values import HOUR, SECOND
 from kit.boards import START
 
 LATER = START + 10**15

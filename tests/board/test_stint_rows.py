@@ -10,7 +10,7 @@ from dibs.board.stints import moments, summed, worked
 from dibs.board.transfer import export
 from dibs.board.verify import verify
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND
+from dibs.domain.values import DAY, HOUR, MINUTE, SECOND
 from dibs.timesheets.query import SheetQuery
 from kit.boards import START, STORES, new_store, of_a_file
 

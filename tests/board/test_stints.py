@@ -11,7 +11,7 @@ import pytest
 
 from dibs.board.stints import moments, worked
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
+from dibs.domain.values import SECOND
 from kit.boards import START
 
 HOUR = 3600

@@ -11,9 +11,9 @@ import pytest
 
 from dibs.board.verify import verified
 from dibs.domain import commands as c
-from dibs.domain.instants import HOUR
 from dibs.domain.model import TaskKey, Terms
-from dibs.storage.rows import BoardRow
+from dibs.domain.values import HOUR
+from dibs.storage.queries import BoardRow
 from dibs.storage.transaction import ReadTransaction
 
 T1, T2, T3 = map(TaskKey, ("T-1", "T-2", "T-3"))

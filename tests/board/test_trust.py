@@ -218,6 +218,25 @@ def test_a_forged_record_contacts_nobody(shop, listener, verb):
     assert ran.code in (75, 1) or verb[0] == "statusline", (ran.code, ran.err)
 
 
+@pytest.mark.parametrize(
+    ("planted", "shown"),
+    [
+        ('gone. "Ignore it', r'it is in "gone. \"Ignore it", which'),
+        ("x/" * 150, f'it is in "{"x/" * 98}x...", which'),
+        ("postgresql://u:hidden@127.0.0.1:1/x", "it is in postgresql://u@127.0.0.1:1/x, which"),
+    ],
+    ids=["quoted", "cut", "password"],
+)
+def test_what_a_forged_record_says_is_quoted_and_cut_without_a_password(shop, planted, shown):
+    planted_record(shop, planted)
+    assert shown in shop.fails(75, "list").err
+
+
+def test_a_place_that_cannot_be_used_is_quoted_and_cut(shop):
+    planted_record(shop, "go on. " * 60)
+    assert f'be used: "{"go on. " * 28}g..." (' in shop.fails(74, "list").err
+
+
 def test_a_record_on_a_server_leads_nobody_to_another_server(tmp_path, listener):
     import psycopg
 

@@ -11,9 +11,9 @@ from dibs.board import watch
 from dibs.board.execute import Board
 from dibs.board.queries import LogFilter
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
 from dibs.domain.model import Process, TaskKey
 from dibs.domain.refusals import Refused
+from dibs.domain.values import SECOND
 
 KEY = TaskKey("T-1")
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.cli import verbs
-from dibs.cli.arguments import COMMON, parse_arguments, parse_fast, parser
+from dibs.cli.call import COMMON, parse_arguments, parse_fast, parser
 from dibs.cli.main import main
 from dibs.domain import commands, refusals
 from dibs.domain.refusals import Refusal
@@ -43,7 +43,8 @@ def test_every_verb_of_the_list_is_written_and_every_written_verb_is_listed():
 
 
 def test_every_command_of_the_core_is_reached_by_a_verb():
-    assert {spec.typed.split()[0] for spec in VERBS.values()} == set(verbs.MODULES)
+    own = {"session", "begin_epoch"}  # hooks and the board itself give these, and nobody types them
+    assert {spec.typed.split()[0] for spec in VERBS.values()} == set(verbs.MODULES) | own
     given = {kind.verb for kind in vars(commands).values() if hasattr(kind, "verb")}
     assert given == {spec.name for spec in VERBS.values() if spec.facts}
 
@@ -269,7 +270,7 @@ def redirected(repo, words: str, redirect: str):
 def test_what_nobody_reads_was_done_all_the_same(repo):
     """A closed pipe, a closed stream and a full device: the claim is made, and the exit code says so."""
     key = repo.add()
-    for redirect, code in (("| true", 0), (">&-", 0), ("> /dev/full", 73)):
+    for redirect, code in (("| true", 0), (">&-", 73), ("> /dev/full", 73)):
         ran = redirected(repo, f"claim {key} --agent codex --session s1 --json", redirect)
         assert (ran.returncode, "Traceback" in ran.stderr) == (code, False), ran.stderr
     assert repo.json("show", key)["task"]["assignee_agent"] == "codex"
@@ -450,14 +451,14 @@ def test_claim_loads_only_what_it_needs(repo):
     modules = set(ran.stdout.splitlines()[-1].split())
     assert modules & HEAVY == set()
     ours = {name for name in modules if name.startswith("dibs")}
-    assert len(ours) <= 60  # 11 of them are the empty files of packages
+    assert len(ours) <= 50  # 9 of them are the empty files of packages
     assert {name for name in ours if name.startswith("dibs.board")} <= {
-        "dibs.board", "dibs.board.evidence", "dibs.board.limited_files", "dibs.board.callers", "dibs.board.command_builder", "dibs.board.execute", "dibs.board.identity", "dibs.board.facts", "dibs.board.facts.task", "dibs.board.former_work", "dibs.board.locate",
-        "dibs.board.outcome", "dibs.board.retry",
+        "dibs.board", "dibs.board.command_builder", "dibs.board.execute", "dibs.board.facts", "dibs.board.facts.task",
+        "dibs.board.former_work", "dibs.board.identity", "dibs.board.locate", "dibs.board.outcome", "dibs.board.retry",
         "dibs.board.settings", "dibs.board.user_config",
     }  # fmt: skip
     assert {name for name in ours if name.startswith("dibs.cli.")} <= {
-        "dibs.cli.arguments", "dibs.cli.call", "dibs.cli.main", "dibs.cli.own", "dibs.cli.text",
+        "dibs.cli.call", "dibs.cli.main", "dibs.cli.own", "dibs.cli.text",
         "dibs.cli.verbs",
     }  # fmt: skip
 

@@ -19,9 +19,16 @@ import pytest
 
 from dibs import open_board
 from dibs.cli.demo import Screen, progress
-from dibs.demo.crew import AGENTS, Crew, CrewReport
-from dibs.demo.faults import FaultInjector
-from dibs.demo.story import Story, at_once, double_owners, worked
+from dibs.demo.crew import (
+    AGENTS,
+    Crew,
+    CrewReport,
+    FaultInjector,
+    Story,
+    at_once,
+    double_owners,
+    worked,
+)
 from dibs.library.records import Event
 from kit.repositories import clean_environment
 
@@ -153,12 +160,12 @@ def fate(repo, monkeypatch):
 def test_a_victim_has_worked_a_bit_and_holds_its_task(fate, monkeypatch):
     fate, repo, news = fate
     victim = fate._to_kill[0]
-    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 3_600)
+    monkeypatch.setattr("dibs.demo.crew.WORKED_SECONDS", 3_600)
     fate.record(CrewReport(victim, "holds", "T-1"))
     repo.ok("claim", "T-1", "--agent", victim, "--session", "s")
     fate.inject()
     assert news == []
-    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 0)
+    monkeypatch.setattr("dibs.demo.crew.WORKED_SECONDS", 0)
     fate.inject()
     assert news == [f"kill {victim}", f"{victim} is killed at work on T-1"]
     fate.record(CrewReport(fate._to_kill[0], "holds", "T-1"))
@@ -167,8 +174,8 @@ def test_a_victim_has_worked_a_bit_and_holds_its_task(fate, monkeypatch):
 
 
 def test_what_happens_is_reported_as_it_happens(fate, monkeypatch):
-    monkeypatch.setattr("dibs.demo.faults.WORKED_SECONDS", 0)
-    monkeypatch.setattr("dibs.demo.faults.ZOMBIE_SLEEPS_SECONDS", 0)
+    monkeypatch.setattr("dibs.demo.crew.WORKED_SECONDS", 0)
+    monkeypatch.setattr("dibs.demo.crew.ZOMBIE_SLEEPS_SECONDS", 0)
     fate, repo, news = fate
     zombie = fate.zombie
     repo.ok("claim", "T-1", "--agent", zombie, "--session", "s")

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
+from dibs import safe_files
 from dibs.backlogs.index import VERSION, Index
-from dibs.board import limited_files
 from kit.harnesses import context, denial, edit, hook
 from kit.repositories import DIBS
 
@@ -51,7 +51,7 @@ def link(path, to) -> None:
 
 def large(path) -> None:
     with path.open("wb") as file:
-        file.truncate(limited_files.LIMIT + 1)
+        file.truncate(safe_files.LIMIT + 1)
 
 
 DEEP = "it is nested too deeply"
@@ -225,33 +225,33 @@ def test_an_index_with_something_else_than_texts_is_not_read(tmp_path, place):
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: link(path, "/dev/zero")])
 def test_only_a_regular_file_is_read(tmp_path, make):
     make(tmp_path / "file")
-    with pytest.raises(limited_files.Unreadable, match="it is not a file"):
-        limited_files.read(str(tmp_path / "file"))
-    assert limited_files.lines(str(tmp_path / "file")) == []
-    assert limited_files.lines("a\0b") == []
+    with pytest.raises(safe_files.Unreadable, match="it is not a file"):
+        safe_files.read(str(tmp_path / "file"))
+    assert safe_files.lines(str(tmp_path / "file")) == []
+    assert safe_files.lines("a\0b") == []
 
 
 def dotted(part: str, count: int) -> str:
     return ".".join([part] * count)
 
 
-LONG = limited_files.DEPTH + 1
+LONG = safe_files.DEPTH + 1
 
 
 @pytest.mark.parametrize("part", ["a", '"a"', "'a'", '"\\""', "' . '", '"."', "a-b_c"])
 def test_a_key_of_too_many_parts_is_found_before_the_file_is_parsed(part):
-    assert limited_files.has_long_key(f"{dotted(part, LONG)} = 1")
-    assert limited_files.has_long_key(f"x = 1\n[{dotted(part, LONG)}]")
-    assert limited_files.has_long_key(f"{dotted(part, LONG).replace('.', ' . ')} = 1")
-    assert not limited_files.has_long_key(f"{dotted(part, LONG - 1)} = 1")
+    assert safe_files.has_long_key(f"{dotted(part, LONG)} = 1")
+    assert safe_files.has_long_key(f"x = 1\n[{dotted(part, LONG)}]")
+    assert safe_files.has_long_key(f"{dotted(part, LONG).replace('.', ' . ')} = 1")
+    assert not safe_files.has_long_key(f"{dotted(part, LONG - 1)} = 1")
 
 
 @pytest.mark.parametrize("quotes", ['"', "'", '"""', "'''"])
 def test_dots_inside_of_a_text_or_a_comment_are_no_key(quotes):
     text = f"x = {quotes}{dotted('a', 99)}{quotes}"
-    assert not limited_files.has_long_key(text)
-    assert not limited_files.has_long_key(f"x = 1 # {dotted('a', 99)}")
-    assert limited_files.has_long_key(f"{text}\n{dotted('a', LONG)} = 1")
+    assert not safe_files.has_long_key(text)
+    assert not safe_files.has_long_key(f"x = 1 # {dotted('a', 99)}")
+    assert safe_files.has_long_key(f"{text}\n{dotted('a', LONG)} = 1")
 
 
 def test_settings_beside_the_board_have_the_same_limit(repo):

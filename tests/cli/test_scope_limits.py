@@ -8,11 +8,11 @@ import time
 import pytest
 
 from dibs.domain.facts import ScopeReservation
-from dibs.domain.instants import Instant
 from dibs.domain.model import ActorId, TaskId, TaskKey
 from dibs.domain.scopes.access import EDIT, AccessFacts, check_access
 from dibs.domain.scopes.overlap import StepBudget
 from dibs.domain.scopes.policy import ScopePolicy
+from dibs.domain.values import Instant
 from kit.boards import of_a_file
 from kit.guarded import ONE, TWO, Tree
 from kit.harnesses import context, denial, edit, hook

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
 from dibs.domain.model import LeaseProcess
+from dibs.domain.values import SECOND
 from dibs.storage.transaction import PROCESSES_KEPT, PRUNES_EVERY
 from kit.repositories import DIBS
 from kit.running import DEADLINE, process_behind, until

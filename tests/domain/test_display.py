@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from dibs.domain.display import LONGEST, quoted, safe
+from dibs.domain.values import LONGEST, quoted, safe
 
 
 @pytest.mark.parametrize(

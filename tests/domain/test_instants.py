@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.domain import checks
-from dibs.domain.instants import (
+from dibs.domain.refusals import Refused
+from dibs.domain.values import (
     DAY,
     HOUR,
     LAST_INSTANT,
@@ -20,7 +21,6 @@ from dibs.domain.instants import (
     iso,
     rough_duration,
 )
-from dibs.domain.refusals import Refused
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 instants = st.integers(0, LAST_INSTANT)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from dibs.domain.facts import ScopeReservation
 from dibs.domain.model import Allowance, Task, Terms
-from dibs.domain.scopes.access import COMMIT, EDIT, AccessFacts, check_access
-from dibs.domain.scopes.index import ScopeIndex
+from dibs.domain.scopes.access import COMMIT, EDIT, AccessFacts, ScopeIndex, check_access
 from dibs.domain.scopes.overlap import matches
 from dibs.domain.scopes.policy import REFUSE, WARN, ScopePolicy
 

@@ -9,6 +9,7 @@ import pytest
 
 import dibs
 from dibs.domain import commands as c
+from dibs.domain.decide import decider
 from dibs.domain.guards import CONDITIONS, named
 from dibs.domain.verbs import SAME, VERBS, VerbSpec, commands
 
@@ -20,7 +21,7 @@ COMMANDS = {kind.__name__ for kind in vars(c).values() if hasattr(kind, "verb")}
 def test_every_name_in_a_row_is_that_of_something(spec):
     assert set(vars(spec)) <= set(VerbSpec.__annotations__)
     assert all(named(guard).__doc__ for guard in (*spec.guards, *spec.own_guards))
-    assert not spec.act or callable(named(spec.act))
+    assert not spec.act or callable(decider(spec.act))
     assert not spec.when or spec.when in CONDITIONS
     assert bool(spec.act) == bool(spec.facts), "what changes the board needs facts and decides"
 

@@ -16,7 +16,7 @@ import apsw
 import psycopg
 import pytest
 
-from dibs.board.orphans import mark_of, started_by
+from dibs.board.liveness import mark_of, started_by
 from dibs.domain.model import LeaseProcess
 from dibs.machine import this_machine
 from dibs.opening import open_board

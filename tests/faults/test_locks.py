@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from dibs import Refused
-from dibs.domain.evolve import renew
+from dibs.domain.events.base import renew
 from dibs.domain.model import TaskKey
 from dibs.storage.postgres import transaction
 from kit import soak

@@ -17,8 +17,8 @@ from dibs.board.retry import may_be_retried
 from dibs.board.transfer import move as moving
 from dibs.board.user_config import User
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
 from dibs.domain.model import TaskKey, Terms
+from dibs.domain.values import SECOND
 from dibs.opening import create_at, open_at
 from dibs.storage.address import Address
 from dibs.storage.postgres import copy, pipeline

@@ -12,7 +12,7 @@ import pytest
 from dibs.board.identity import Identity
 from dibs.board.locate import Place
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
+from dibs.domain.values import SECOND
 from dibs.opening import open_at
 from dibs.storage.address import Address
 from dibs.storage.postgres import notifications

@@ -17,9 +17,9 @@ from dibs.board.settings import Settings
 from dibs.board.user_config import User, folder_in
 from dibs.board.verify import verify
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
 from dibs.domain.model import Process, Session, Task, TaskKey, Terms
 from dibs.domain.refusals import Refused
+from dibs.domain.values import SECOND
 from dibs.storage.address import Address
 from dibs.storage.postgres.store import SLICE, PostgresStore
 from dibs.storage.sqlite.store import SqliteStore
@@ -65,9 +65,6 @@ class FakeMachine:
 
     def process(self, pid):
         return None if pid in self.dead else Process(self.boot_id, self.space, pid, 7)
-
-    def words(self, pid):
-        return []
 
     def lives(self, process):
         return self.process(process.pid) == process

@@ -22,9 +22,9 @@ from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.cli.main import main as cli
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND, Duration
 from dibs.domain.model import COMPLETE, Session, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.values import SECOND, Duration
 from dibs.machine import this_machine
 from dibs.opening import open_board
 from dibs.workers.next import next_task

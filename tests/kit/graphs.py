@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from dibs.backlogs.formats.workgraph_fields import STATES, stamp
 from dibs.backlogs.item import Record, Step
-from dibs.domain.instants import HOUR, MINUTE, SECOND
 from dibs.domain.model import (
     COMPLETE,
     FINAL,
@@ -23,6 +22,7 @@ from dibs.domain.model import (
     Token,
 )
 from dibs.domain.model import STATES as ALL_STATES
+from dibs.domain.values import HOUR, MINUTE, SECOND
 
 NOW = 1_794_700_000_000_000
 BOARD = "0198c2a4-7000-7000-8000-000000000001"

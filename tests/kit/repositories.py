@@ -13,7 +13,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dibs.harnesses import KNOWN
+from dibs.harness_table import KNOWN
 from kit import forked
 from kit.forked import DIBS, PATIENCE
 

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from dibs.board.orphans import end_survivors, mark_of
+from dibs.board.liveness import end_survivors, mark_of
 from dibs.domain.model import LeaseProcess
 from dibs.machine import this_machine
 from dibs.opening import open_board

@@ -23,9 +23,9 @@ from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.domain import commands as c
 from dibs.domain import guards as g
-from dibs.domain.instants import SECOND, Duration
 from dibs.domain.model import FINAL, TaskKey, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.values import SECOND, Duration
 from dibs.domain.verbs import VERBS
 from dibs.opening import open_board
 from kit.history import Answer, Operation

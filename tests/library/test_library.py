@@ -21,8 +21,8 @@ import dibs
 from dibs import LeaseLost, Refused, open_board
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.instants import HOUR, SECOND
 from dibs.domain.model import TaskKey
+from dibs.domain.values import HOUR, SECOND
 from dibs.domain.verbs import typed_verbs
 from dibs.library.lease import notify_leases
 from dibs.workers.keeper import Keeper

@@ -15,9 +15,9 @@ from collections import Counter
 from dibs.board.identity import Identity
 from dibs.board.verify import verify
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND, Duration
 from dibs.domain.model import COMPLETE, DROPPED, FAILED, OPEN, TaskKey, Terms
 from dibs.domain.refusals import Refused
+from dibs.domain.values import SECOND, Duration
 from dibs.opening import open_board
 from dibs.workers.sweep import sweep
 from kit import clocks, soak

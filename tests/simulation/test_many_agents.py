@@ -15,9 +15,9 @@ from dibs.board.execute import Board
 from dibs.board.facts import task as task_facts
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
 from dibs.domain.model import FINAL, Terms, Token
 from dibs.domain.refusals import Refused
+from dibs.domain.values import SECOND
 from dibs.storage.sqlite.store import SqliteStore
 from kit import soak
 from kit.boards import START, Bench

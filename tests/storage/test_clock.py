@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from dibs.board.verify import checkup
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, HOUR, SECOND
 from dibs.domain.model import TaskKey
 from dibs.domain.refusals import Refused
+from dibs.domain.values import DAY, HOUR, SECOND
 from dibs.machine import OWN_BOOT, UNKNOWN
-from dibs.storage.sqlite.clock import read_clock
+from dibs.storage.sqlite.store import read_clock
 from kit.boards import START, FakeMachine
 
 K = TaskKey("T-1")

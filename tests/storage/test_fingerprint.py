@@ -12,8 +12,7 @@ import psycopg
 import pytest
 
 import dibs
-from dibs.storage.fingerprint import computed, plain
-from dibs.storage.queries import FINGERPRINTS
+from dibs.storage.queries import FINGERPRINTS, computed, plain
 from kit.boards import database_apart
 from kit.hands import Hand
 from kit.repositories import Ran, Repo
@@ -60,7 +59,7 @@ class Newer:
         dialect.write_text(
             dialect.read_text().replace('    "board", "home",', '    "board", "flavour", "home",')
         )
-        found = self.python("from dibs.storage.fingerprint import computed; print(computed())")
+        found = self.python("from dibs.storage.queries import computed; print(computed())")
         assert found.code == 0, found.err
         module = folder / "dibs/storage/queries.py"
         text = module.read_text()

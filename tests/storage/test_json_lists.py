@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.domain.refusals import Refused
-from dibs.storage.rows import listed, texts
+from dibs.storage.queries import listed, texts
 
 odd = st.text(st.sampled_from('a", \\[]\n\x00\x7f\x85\u202eé'), max_size=6)
 lists = st.lists(odd | st.text(max_size=4), max_size=4).map(tuple)

@@ -18,7 +18,7 @@ from dibs.domain.refusals import Refused
 from dibs.storage.address import Address
 from dibs.storage.postgres import copy
 from dibs.storage.postgres.store import PostgresStore
-from dibs.storage.rows import move_token_hash
+from dibs.storage.queries import move_token_hash
 from kit.boards import Bench
 from kit.postgres import server
 

@@ -230,10 +230,10 @@ def test_the_queries_that_differ_are_few_and_architecture_states_how_many(capsys
                 r"^-- name: ", (Path(queries.FOLDER) / f"{file}.sql").read_text(), re.MULTILINE
             )
         )
-        for file in ("queries", "sqlite", "postgres")
+        for file in ("queries", "readiness", "sqlite", "postgres")
     }
     stated = (
-        f"{count['queries']} queries are shared; SQLite has {count['sqlite']} of its own, "
+        f"{count['queries'] + count['readiness']} queries are shared; SQLite has {count['sqlite']} of its own, "
         f"PostgreSQL {count['postgres']},"
     )
     with capsys.disabled():

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # when run as a script
 
 from dibs.board.settings import SETTINGS
 from dibs.output.error_map import ERROR_MAP, EXITS
-from dibs.storage.fingerprint import computed
+from dibs.storage.queries import computed
 from kit.repositories import Repo
 from kit.sessions import session_of
 

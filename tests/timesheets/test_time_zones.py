@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dibs
-from dibs.domain.instants import DAY, HOUR, LAST_INSTANT, MINUTE, SECOND, iso
 from dibs.domain.refusals import Refused
+from dibs.domain.values import DAY, HOUR, LAST_INSTANT, MINUTE, SECOND, iso
 from dibs.timesheets import zones
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

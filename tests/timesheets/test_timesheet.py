@@ -13,10 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND
-from dibs.domain.periods import week_of
 from dibs.domain.refusals import Refused
-from dibs.domain.stints import WorkedStint, clipped, in_order, split
+from dibs.domain.stints import WorkedStint, clipped, in_order, split, week_of
+from dibs.domain.values import DAY, HOUR, MINUTE, SECOND
 from dibs.timesheets import rounding, zones
 from dibs.timesheets.query import BY, EFFORT, WORKING, SheetQuery, needed
 from dibs.timesheets.sheet import FOOTER, Spent, make_sheet

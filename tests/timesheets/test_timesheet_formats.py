@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND, iso
 from dibs.domain.stints import WorkedStint, clipped, in_order, split
+from dibs.domain.values import DAY, HOUR, MINUTE, SECOND, iso
 from dibs.timesheets import rounding, zones
 from dibs.timesheets.formats import CUT, ics, markdown, money, payload, table, toggl
 from dibs.timesheets.formats import csv as sheet_csv

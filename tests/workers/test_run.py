@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from dibs.board.orphans import end_survivors
-from dibs.domain.instants import HOUR, MINUTE
+from dibs.board.liveness import end_survivors
 from dibs.domain.model import LeaseProcess
+from dibs.domain.values import HOUR, MINUTE
 from dibs.machine import this_machine
 from dibs.workers.run import backoff_after
 from kit import soak

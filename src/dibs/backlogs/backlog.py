@@ -13,13 +13,13 @@ from dibs.backlogs.item import APART, Item, Problem, ref_apart
 from dibs.backlogs.items import items_in
 from dibs.backlogs.missing import as_gone, reason_text
 from dibs.backlogs.writeback import SHOWN, is_behind, records_of, write
-from dibs.board.limited_files import Unreadable
 from dibs.board.outcome import task_events
 from dibs.domain import commands as c
 from dibs.domain.events import tasks as e
 from dibs.domain.facts import DeathEvidence
 from dibs.domain.model import AGENT, ItemFile, Task, TaskId, TaskKey
 from dibs.domain.refusals import Refused, refused
+from dibs.safe_files import Unreadable
 from dibs.storage.sqlite.write_lock import acquire_write_lock
 
 TYPE_CHECKING = False

@@ -11,8 +11,7 @@ from dibs.backlogs.formats.words import Words, stamp
 from dibs.backlogs.item import PERSON, UNBOUND, Item, Pointer, Problem
 from dibs.domain import checks
 from dibs.domain.events import tasks as e
-from dibs.domain.evolve import evolve
-from dibs.domain.instants import Instant
+from dibs.domain.events.base import evolve
 from dibs.domain.model import (
     AGENT,
     COMPLETE,
@@ -27,7 +26,7 @@ from dibs.domain.model import (
     TaskKey,
 )
 from dibs.domain.refusals import Refused
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -135,7 +135,7 @@ def read_file(root: str) -> tuple[dict[str, Any], list[Problem]]:
         return {}, []
     from dibs.backlogs import files
     from dibs.backlogs.missing import reason_text
-    from dibs.board.limited_files import Unreadable, toml
+    from dibs.safe_files import Unreadable, toml
 
     try:
         return toml(files.read(root, FILE).data), []

@@ -6,9 +6,9 @@ import os
 import stat
 from os.path import join, realpath
 
-from dibs.board import limited_files
-from dibs.board.limited_files import LIMIT, Unreadable
+from dibs import safe_files
 from dibs.domain.values import Value
+from dibs.safe_files import LIMIT, Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _read(place: _Place, limit: int) -> FileVersion:
     file = os.open(place.name, _READ, dir_fd=place.folder)
     try:
         for _ in range(LOOKS):
-            before, data = limited_files.contents(file, limit)
+            before, data = safe_files.contents(file, limit)
             seen = _seen(before, data)
             if seen == _seen(os.fstat(file), data):
                 return seen

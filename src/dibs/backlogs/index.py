@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from os.path import basename, join
 
+from dibs import safe_files
 from dibs.backlogs.files import GRAPH_LIMIT
 from dibs.backlogs.item import APART, refs_of
-from dibs.board import limited_files
 from dibs.domain.model import FINAL
 from dibs.domain.values import Value
-from dibs.storage.owners import replace
+from dibs.safe_files import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.backlogs.item import Dialect, Item
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 FILE = "backlog-index.json"
 VERSION = 2
@@ -91,13 +91,13 @@ class Index:
 
     def _load(self) -> None:
         try:
-            kept = limited_files.json(limited_files.read(self._path, GRAPH_LIMIT))
+            kept = safe_files.json(safe_files.read(self._path, GRAPH_LIMIT))
             if kept["of"] != self._of:
                 return
             self.files = {path: _file(stored) for path, stored in kept["files"].items()}
             self.seq = int(kept["seq"])
         except (
-            OSError, limited_files.Unreadable, ValueError, KeyError, TypeError, IndexError, AttributeError,
+            OSError, safe_files.Unreadable, ValueError, KeyError, TypeError, IndexError, AttributeError,
         ):  # fmt: skip
             self.files, self.seq = {}, 0
 

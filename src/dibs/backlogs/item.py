@@ -8,9 +8,8 @@ merges records into bytes; it opens no files.
 from __future__ import annotations
 
 from dibs.domain.checks import PLACEHOLDERS
-from dibs.domain.instants import Duration, Instant, exact
 from dibs.domain.model import IN_PROGRESS, PRIORITY_DEFAULT, Actor, Task, Token
-from dibs.domain.values import Value
+from dibs.domain.values import Duration, Instant, Value, exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dibs.backlogs.item import Problem
-from dibs.board.limited_files import Unreadable
 from dibs.domain.checks import quoted
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.backlogs.item import Dialect, Item
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 NOT_TEXT = "it holds characters that are not text"
 

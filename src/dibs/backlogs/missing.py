@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dibs.backlogs import files
 from dibs.backlogs.items import items_in
-from dibs.board.limited_files import Unreadable
 from dibs.domain.model import FINAL, BacklogItem, Task
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.backlog import Backlog
     from dibs.backlogs.item import Item
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
     from dibs.storage.transaction import ReadTransaction
 
 GONE = "its item file is not there, or cannot be read"

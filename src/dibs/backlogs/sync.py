@@ -19,13 +19,12 @@ from dibs.backlogs.items import items_in
 from dibs.backlogs.missing import GONE, as_gone, missing, reason_text
 from dibs.backlogs.report import NOTHING, Options, Report
 from dibs.backlogs.writeback import SHOWN
-from dibs.board.limited_files import Unreadable
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND
 from dibs.domain.model import FINAL, BacklogItem, Task, TaskKey
 from dibs.domain.refusals import refused
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Value
 from dibs.machine import NANOSECONDS, wall_clock
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

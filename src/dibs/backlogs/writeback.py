@@ -7,11 +7,11 @@ import os
 from dibs.backlogs import files
 from dibs.backlogs.item import Record, Step
 from dibs.backlogs.missing import reason_text
-from dibs.board.limited_files import Unreadable
 from dibs.domain.events import tasks as e
-from dibs.domain.evolve import evolve
+from dibs.domain.events.base import evolve
 from dibs.domain.model import Task
 from dibs.domain.verbs import ended_by
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import stat
 from os.path import join
 
 from dibs.domain.values import Value
+from dibs.safe_files import unsafe_storage
 from dibs.storage import errors
 
 TYPE_CHECKING = False
@@ -61,7 +62,7 @@ def contents(folder: str) -> Contents:
     """Lists the folder; refused if it is a link, or belongs to another user."""
     with Folder(folder) as top:
         if os.fstat(top.descriptor).st_uid != os.geteuid():
-            raise errors.unsafe_storage(folder, "belongs to another user")
+            raise unsafe_storage(folder, "belongs to another user")
         ours: list[str] = []
         for pattern, files in FOLDERS.items():
             for name in top.matching(pattern, stat.S_ISDIR):
@@ -102,9 +103,7 @@ class Folder:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             self.descriptor = os.open(path, flags, dir_fd=within)
         except NotADirectoryError:  # the kernel's error for a link, too
-            raise errors.unsafe_storage(
-                path, "is not a folder, or a symbolic link to one"
-            ) from None
+            raise unsafe_storage(path, "is not a folder, or a symbolic link to one") from None
 
     def __enter__(self) -> Self:
         return self

@@ -6,9 +6,9 @@ Every field of a command has one check. It parses text as typed, and refuses Pyt
 from __future__ import annotations
 
 from dibs.domain import checks
-from dibs.domain.instants import Duration
 from dibs.domain.model import TTL_MAX, TTL_MIN, Terms
 from dibs.domain.refusals import bad_argument
+from dibs.domain.values import Duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from dibs.board.locate import ON_SERVER, Place
 from dibs.domain import checks
 from dibs.domain.refusals import Refused, refused
 from dibs.domain.values import Value
-from dibs.storage.errors import unsafe_storage
-from dibs.storage.owners import replace
+from dibs.safe_files import replace, unsafe_storage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

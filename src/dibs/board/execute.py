@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 
-from dibs.board.callers import caller_of, keep_processes, session_at
-from dibs.board.evidence import EvidenceNeeded, gather, require_evidence
-from dibs.board.facts import facts_for
-from dibs.board.identity import Identity
+from dibs.board.facts.task import EvidenceNeeded, gather, load_task, require_evidence
+from dibs.board.identity import Identity, caller_of
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.retry import PendingRequest, ReadableBoard, retry_on_disconnect
+from dibs.board.settings import Settings
 from dibs.board.user_config import User
 from dibs.domain import commands as c
 from dibs.domain.decide import decide
 from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
-from dibs.domain.events.base import lease_of
-from dibs.domain.evolve import renew
+from dibs.domain.events.base import lease_of, renew
 from dibs.domain.facts import (
     NO_EVIDENCE,
     AddFacts,
+    ClaimFacts,
     Evidence,
     Facts,
     IntakeFacts,
@@ -27,28 +26,26 @@ from dibs.domain.facts import (
     SyncFacts,
     TaskFacts,
 )
-from dibs.domain.instants import Instant
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     Actor,
     ActorId,
     Caller,
     LoggedRefusal,
+    Session,
     Task,
     TaskKey,
     folded_key,
     folded_name,
 )
 from dibs.domain.refusals import Refusal, Refused
-from dibs.domain.values import Value
-from dibs.storage.transaction import Request
+from dibs.domain.values import Instant, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dibs.board.retry import Backlog
-    from dibs.board.settings import Settings
     from dibs.domain.events.base import Event
     from dibs.domain.facts import DeathEvidence
     from dibs.domain.model import TaskId
@@ -188,6 +185,8 @@ class Board(ReadableBoard):
             tx.request_id = request.id
         outcome = write(tx, facts, decision, self.store)
         if request.id is not None and tx.request_id is None:
+            from dibs.board.requests import keep_answer
+
             keep_answer(tx, command, request.id, outcome, decision.refusal)
         keep_processes(tx, facts, decision, outcome.task)
         tx.finish(changed=bool(decision.renews or request.id))
@@ -269,6 +268,49 @@ class Board(ReadableBoard):
             return is_new
         evidence = Evidence(known_epoch=known)
         return start_new_epoch(tx, caller, REBUILT, self.settings, evidence, is_new=is_new)
+
+
+# Reading.
+
+
+def facts_for(
+    tx: ReadTransaction,
+    caller: Caller,
+    command: c.Command,
+    settings: Settings,
+    evidence: Evidence = NO_EVIDENCE,
+) -> Facts:
+    basis = Facts(caller, settings.rules, tx.board.epoch, command, tx.now, {}, is_plan=False)
+    return load(tx, basis, settings, evidence).but(now=tx.now)  # a task that is read may raise it
+
+
+def load(tx: ReadTransaction, basis: Facts, settings: Settings, evidence: Evidence) -> Facts:
+    kind = basis.command.spec.facts
+    if kind in ("task", "claim"):
+        return load_task(tx, basis, evidence)
+    if kind in ("add", "intake"):
+        from dibs.board.facts.intake import load_requests
+
+        return load_requests(tx, basis, settings.key_prefix)
+    if kind == "sync":
+        from dibs.board.facts.sync import load_items
+
+        return load_items(tx, basis, settings)
+    if kind in ("stint", "approval"):
+        from dibs.board.facts.stints import load_hours
+
+        return load_hours(tx, basis)
+    if kind in ("board", "clock", "actor", "epoch"):
+        from dibs.board.facts.board import load_board
+
+        return load_board(tx, basis, settings, evidence)
+    if kind == "session":
+        from dibs.board.facts.sessions import load_session
+
+        return load_session(tx, basis)
+    from dibs.board.facts.queue import load_many
+
+    return load_many(tx, basis, evidence)
 
 
 def changeable(board: ReadableBoard) -> Board:
@@ -459,6 +501,43 @@ def overlapping(facts: Facts, now: Instant) -> tuple[str, ...]:
     )
 
 
+def session_at(
+    who: Identity, caller: Caller, command: c.Command, decision: Decision
+) -> Session | None:
+    """The session row to store: when the session acquires a lease, has a process, or is watched by hooks.
+
+    Commands about sessions decide on it themselves.
+    """
+    takes_up = isinstance(command, c.Claim) or any(
+        isinstance(event, (e.LeaseBegun, e.Bound)) for event in decision.events
+    )
+    place = who.place
+    if place is None or caller.is_child or command.spec.repeatable:
+        return None
+    if not (takes_up or place.process is not None or place.watched):
+        return None
+    return place.but(actor=caller.actor.id, name=caller.session)
+
+
+def keep_processes(
+    tx: WriteTransaction, facts: Facts, decision: Decision, task: Task | None
+) -> None:
+    """Stores the caller's process behind its lease, and removes those that are gone."""
+    if task is None or decision.refusal is not None:
+        return
+    if isinstance(facts, ClaimFacts):
+        for kept in facts.processes:
+            if facts.lives.get(kept.behind.process) is False:
+                tx.end_process(task.id, kept.token, kept.behind.process)
+    caller = facts.caller
+    if caller.behind is None:
+        return
+    if task.lease is not None and task.lease.held_by(caller):
+        tx.keep_process(task, caller)
+    elif task.lease is None:
+        tx.end_process(task.id, task.token, caller.behind.process)
+
+
 def start_new_epoch(
     tx: WriteTransaction,
     caller: Caller,
@@ -500,20 +579,6 @@ def leaves_trace(command: c.Command, decision: Decision) -> bool:
         and not decision.others
         and decision.refusal is None
     )
-
-
-def keep_answer(
-    tx: WriteTransaction,
-    command: c.Command,
-    request_id: str,
-    outcome: Outcome,
-    refusal: Refusal | None,
-) -> None:
-    from dibs.board.requests import digest_of, encode_answer
-
-    caller = outcome.caller
-    request = Request(digest_of(caller, command), encode_answer(outcome, refusal))
-    tx.keep_request(caller.actor.id, request_id, request)
 
 
 def logged(now: Instant, who: Identity, command: c.Command, refusal: Refusal) -> LoggedRefusal:

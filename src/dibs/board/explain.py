@@ -9,7 +9,6 @@ from dibs.board.liveness import check_liveness
 from dibs.board.queries import first_that_fit
 from dibs.domain.checks import short
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import Instant, between, brief, rough_duration
 from dibs.domain.model import (
     AGENT,
     BLOCKED,
@@ -28,7 +27,7 @@ from dibs.domain.model import (
 )
 from dibs.domain.refusals import holder_label, shown
 from dibs.domain.scopes.policy import BLOCK
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value, between, brief, rough_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

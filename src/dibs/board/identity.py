@@ -9,36 +9,43 @@ from __future__ import annotations
 import os
 
 from dibs.board.locate import Repository
-from dibs.domain import checks
-from dibs.domain.model import LeaseProcess, Process, Session, folded_name
+from dibs.board.settings import STRICT, Settings
+from dibs.domain import checks, refusals
+from dibs.domain.model import (
+    AGENT,
+    HUMAN,
+    Actor,
+    ActorId,
+    Caller,
+    LeaseProcess,
+    Place,
+    Process,
+    Session,
+    folded_name,
+)
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
-from dibs.harnesses import KNOWN
+from dibs.harness_table import KNOWN
 from dibs.machine import Machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Protocol
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol
 
-    from dibs.harnesses import Harness
+    from dibs.domain.model import KeptProcess
+    from dibs.harness_table import Harness
+    from dibs.storage.store import Store
+    from dibs.storage.transaction import ReadTransaction
 
-    class Registry(Protocol):
-        """The sessions that a board knows."""
+    class OpenBoard(Protocol):
+        """What of a board its callers are known by."""
 
-        def known(self, name: str, session: str) -> Session | None: ...
+        store: Store
+        settings: Settings
 
-        def of_process(self, process: Process) -> tuple[str, str] | None:
-            """The agent and session that are tied to a process."""
-            ...
-
-        def harness_session(self, processes: Sequence[Process]) -> str:
-            """The agent's session whose harness is one of these processes, or ""."""
-            ...
-
-        def runs(self, processes: Sequence[Process], session: int) -> list[KnownRun]:
-            """The `dibs run`s that these processes are, or whose command led this process session."""
-            ...
+        def read(self) -> AbstractContextManager[ReadTransaction]: ...
 
 
 PID_MAX = 2**22
@@ -369,3 +376,155 @@ def git_email() -> str:
     from dibs.git_runner import setting
 
     return setting("user.email").strip()
+
+
+# The sessions that a board knows: by name, by process, by run.
+
+
+def session_of_process(board: OpenBoard, name: str, process: Process) -> str | None:
+    """The session of an actor that is tied to a process; refused if there are several."""
+    with board.read() as tx:
+        actor = tx.actor_named(name)
+        sessions = tx.sessions_of_process(process.boot, process.namespace, process.pid)
+    own = [s.name for s in sessions if actor and s.actor == actor.id and s.process == process]
+    if len(own) > 1:
+        which = ", ".join(sorted(own))
+        raise refused("no_session", f"{name} has several sessions here: {which}", actor=name)
+    return own[0] if own else None
+
+
+class Registry:
+    """The sessions that a board knows."""
+
+    def __init__(self, board: OpenBoard) -> None:
+        self._board = board
+
+    def known(self, name: str, session: str) -> Session | None:
+        """The session of an agent, if it is registered or holds something."""
+        with self._board.read() as tx:
+            actor = tx.actor_named(name)
+            if actor is None or actor.kind == HUMAN:
+                return None
+            return tx.session(actor.id, session.partition("/")[0])
+
+    def of_process(self, process: Process) -> tuple[str, str] | None:
+        """The agent and session that are tied to a process; `None` if there are several."""
+        with self._board.read() as tx:
+            found = [
+                (actor.name, one.name)
+                for one in tx.sessions_of_process(process.boot, process.namespace, process.pid)
+                if one.process == process and (actor := tx.actor(one.actor)).kind != HUMAN
+            ]
+        return found[0] if len(found) == 1 else None
+
+    def harness_session(self, processes: Sequence[Process]) -> str:
+        """The agent's session whose harness, as its hooks registered it, is one of these; or ""."""
+        with self._board.read() as tx:
+            for process in processes:
+                for one in tx.sessions_of_process(process.boot, process.namespace, process.pid):
+                    if one.watched and one.process == process:
+                        agent = tx.actor(one.actor).name
+                        return f"session {one.name} of {agent}, process {process.pid}"
+        return ""
+
+    def runs(self, processes: Sequence[Process], session: int) -> list[KnownRun]:
+        """The `dibs run`s that these processes are, or whose command led this process session."""
+        machine = self._board.store.machine
+        with self._board.read() as tx:
+            kept = tx.runs_of_command(machine.boot(), machine.namespace(), session)
+            for process in processes:
+                found = tx.runs_of(process.boot, process.namespace, process.pid)
+                kept += [one for one in found if one.behind.process == process]
+            return [as_run(tx, one) for one in kept]
+
+
+def as_run(tx: ReadTransaction, kept: KeptProcess) -> KnownRun:
+    actor = tx.actor(kept.actor)
+    return KnownRun(actor.name, actor.kind == HUMAN, kept.behind)
+
+
+# The caller of a command: the registered actor behind an identity.
+
+
+class CallerContext:
+    """Where a caller comes from: one board, its environment, repository and terminal.
+
+    The command line, the library and the git hooks identify their callers with it. A harness hook states its
+    session itself, and does not know its boards yet: `identify_in_hook`.
+    """
+
+    def __init__(
+        self,
+        board: OpenBoard,
+        environment: Mapping[str, str],
+        repository: Repository | None,
+        *,
+        on_terminal: bool,
+    ) -> None:
+        self._board = board
+        machine = board.store.machine
+        self._around = CallerEnvironment(environment, machine, repository, on_terminal)
+
+    def identify(self, given: IdentityOptions) -> Identity:
+        """The identity by options, environment, harness and process tree."""
+        strict = self._board.settings.identity == STRICT
+        return identify(
+            given,
+            self._around,
+            strict=strict,
+            registered=self._session_of,
+            registry=self._registry,
+        )
+
+    def agents_run(self) -> str:
+        """Names the agent's harness or `dibs run` that this process is part of, or ""."""
+        return agents_run(self._around, self._registry)
+
+    def _session_of(self, name: str, process: Process) -> str | None:
+        return session_of_process(self._board, name, process)
+
+    def _registry(self) -> Registry:
+        return Registry(self._board)
+
+
+def caller_of(tx: ReadTransaction, who: Identity, settings: Settings) -> tuple[Caller, bool]:
+    """The caller, and whether it is new. A new one is registered only if its command is accepted."""
+    known = tx.actor_named(who.name)
+    actor = known or newcomer(tx, who.name, HUMAN if who.person else AGENT, settings)
+    if actor.is_human != who.person:
+        option = "--as" if actor.is_human else "--agent"
+        raise refused(
+            "wrong_kind_of_name",
+            f"{actor.name} is registered as {'a person' if actor.is_human else refusals.a(actor.kind)}",
+            actor=actor.name,
+            kind=actor.kind,
+            option=option,
+        )
+    session = who.session
+    if who.person and known is not None and session.partition("/")[0]:
+        session = own_session(tx, known, session)
+    return Caller(actor, session, who.harness, who.behind, place_of(who)), known is None
+
+
+def place_of(who: Identity) -> Place | None:
+    place = who.place
+    if place is None or "/" in who.session:
+        return None
+    return Place(place.host, place.worktree, place.branch)
+
+
+def own_session(tx: ReadTransaction, person: Actor, session: str) -> str:
+    """Normalizes a person's session: one that equals any of her own names means the person herself."""
+    root, slash, child = session.partition("/")
+    names = {folded_name(name) for name in (person.name, *tx.aliases(person))}
+    return slash + child if folded_name(root) in names else session
+
+
+def newcomer(tx: ReadTransaction, name: str, kind: Any, settings: Settings) -> Actor:
+    """An unregistered actor at first use. An agent's tier and capabilities come from the user's settings."""
+    actor = Actor(ActorId(tx.board.actors + 1), name, kind, settings.default_tier)
+    for agent in settings.agents:
+        if kind == AGENT and folded_name(agent.name) == folded_name(name):
+            tier = actor.tier if agent.tier is None else agent.tier
+            return actor.but(tier=tier, capabilities=agent.capabilities or ())
+    return actor

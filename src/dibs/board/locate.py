@@ -8,15 +8,13 @@ from __future__ import annotations
 import os
 from os.path import abspath, dirname, exists, isdir, isfile, join
 
-from dibs.board.limited_files import lines
 from dibs.board.settings import Settings, from_text, load, personal
 from dibs.board.user_config import User, folder_in
 from dibs.domain.checks import quoted
-from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refused, bad_argument, refused
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Value
+from dibs.safe_files import foreign, lines
 from dibs.storage.errors import cannot_follow_move, driver_missing, not_accepted, unaccepted_server
-from dibs.storage.owners import foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +79,7 @@ class Place(Value):
             raise refused("foreign_repository", what, path=path)
         why = foreign(self.folder)
         if why:
-            from dibs.storage.errors import unsafe_storage
+            from dibs.safe_files import unsafe_storage
 
             raise unsafe_storage(self.folder, why)
 

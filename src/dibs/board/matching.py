@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.board.callers import caller_of
 from dibs.board.facts.queue import claimable, who_paused
-from dibs.board.identity import Identity
+from dibs.board.identity import Identity, caller_of
 from dibs.domain.refusals import refused
 from dibs.domain.scopes.policy import BLOCK
 from dibs.domain.values import Value

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dibs.domain.events import tasks as e
-from dibs.domain.evolve import is_late, taken_by
-from dibs.domain.instants import Instant
+from dibs.domain.events.base import is_late, taken_by
 from dibs.domain.ledger import Entry
 from dibs.domain.model import Actor, ActorId, Caller, Task, TaskId, TaskKey
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

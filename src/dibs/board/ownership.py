@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dibs.domain.events import board
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import LAST_INSTANT, Duration, Instant, later
 from dibs.domain.ledger import Entry, merged_by_seq
 from dibs.domain.model import ActorId, Task, Token
-from dibs.domain.values import Value
+from dibs.domain.values import LAST_INSTANT, Duration, Instant, Value, later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,14 @@ from os.path import abspath, dirname, isabs, join, lexists, normpath, realpath, 
 from dibs.board.locate import find_repository
 from dibs.domain.model import ActorId, Caller
 from dibs.domain.refusals import Refusal, Refused, areas_unknown, in_quotes, undecided
-from dibs.domain.scopes.access import AccessFacts, Verdict, check_access, refusal_of, shared_at
-from dibs.domain.scopes.index import ScopeIndex
+from dibs.domain.scopes.access import (
+    AccessFacts,
+    ScopeIndex,
+    Verdict,
+    check_access,
+    refusal_of,
+    shared_at,
+)
 from dibs.domain.scopes.overlap import TooManySteps
 from dibs.domain.scopes.policy import ALLOW, OFF, REFUSE
 from dibs.domain.values import Value
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
     from dibs.board.locate import Repository
     from dibs.board.retry import ReadableBoard, RetryingRead
     from dibs.domain.facts import ScopeReservation
-    from dibs.domain.instants import Instant
     from dibs.domain.model import Actor, Allowance, Task
+    from dibs.domain.values import Instant
     from dibs.storage.readiness import ReadinessQueries
 
 NOBODY = ActorId(0)
@@ -107,7 +113,7 @@ def known_caller(tx: ReadinessQueries, board: ReadableBoard, who: Identity) -> C
         return None
     if not who.person and not actor.is_human:
         return Caller(actor, who.session, who.harness)
-    from dibs.board.callers import caller_of
+    from dibs.board.identity import caller_of
 
     return caller_of(tx, who, board.settings)[0]  # type: ignore[arg-type]  # full, for a person
 

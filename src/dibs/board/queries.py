@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dibs.board.callers import caller_of
-from dibs.board.execute import Board
-from dibs.board.facts import facts_for
+from dibs.board.execute import Board, facts_for
 from dibs.board.facts.task import found
-from dibs.board.identity import Identity
+from dibs.board.identity import Identity, caller_of
 from dibs.board.outcome import actors_named
 from dibs.board.ownership import ownership_at
 from dibs.domain import commands as c
 from dibs.domain import refusals
 from dibs.domain.events import tasks as e
 from dibs.domain.guards import refusal_of
-from dibs.domain.instants import Instant, iso
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     NOWHERE,
@@ -30,7 +27,7 @@ from dibs.domain.model import (
     folded_name,
 )
 from dibs.domain.refusals import Refused, bad_argument
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value, iso
 from dibs.domain.verbs import WORKABLE
 
 TYPE_CHECKING = False

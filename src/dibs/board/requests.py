@@ -14,13 +14,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dibs.storage.transaction import ReadTransaction
+    from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 
 def digest_of(caller: Caller, command: c.Command) -> str:
     """The digest of a request: session, verb and payload. The same request id must have the same digest."""
     payload = [caller.holding_session, command.verb, ledger.plain(command)]
     return ledger.digest_of(ledger.canonical(payload))
+
+
+def keep_answer(
+    tx: WriteTransaction,
+    command: c.Command,
+    request_id: str,
+    outcome: Outcome,
+    refusal: Refusal | None,
+) -> None:
+    caller = outcome.caller
+    request = Request(digest_of(caller, command), encode_answer(outcome, refusal))
+    tx.keep_request(caller.actor.id, request_id, request)
 
 
 def encode_answer(outcome: Outcome, refusal: Refusal | None) -> str:

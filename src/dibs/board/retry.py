@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from dibs.board.user_config import User
-from dibs.domain.instants import SECOND, Duration
 from dibs.domain.refusals import Refused
+from dibs.domain.values import SECOND, Duration
 from dibs.machine import Machine
 from dibs.storage.errors import BoardMoved, Interrupted, cannot_follow_move
 

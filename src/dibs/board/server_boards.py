@@ -8,7 +8,7 @@ from dibs.board.toml_files import parse
 from dibs.domain import commands as c
 from dibs.domain.refusals import Refused, bad_argument, refused
 from dibs.domain.values import Value
-from dibs.storage.rows import ARRIVED, ARRIVING
+from dibs.storage.queries import ARRIVED, ARRIVING
 from dibs.storage.sqlite.store import SqliteStore
 
 TYPE_CHECKING = False

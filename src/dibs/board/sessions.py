@@ -6,8 +6,8 @@ ledger; a handoff from one session to the next is.
 
 from __future__ import annotations
 
-from dibs.board.callers import caller_of
 from dibs.board.execute import carry_out
+from dibs.board.identity import caller_of
 from dibs.board.retry import retry_on_disconnect
 from dibs.domain import commands as c
 from dibs.domain.refusals import Refusal

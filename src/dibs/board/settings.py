@@ -12,11 +12,10 @@ from os.path import join
 
 from dibs.domain import checks
 from dibs.domain.facts import Rules
-from dibs.domain.instants import HOUR, MINUTE, SECOND, Duration, exact
 from dibs.domain.model import AREA, GRACE, IDLE_AFTER, TTL_AGENT, TTL_HUMAN, TTL_KEEPER, folded_name
 from dibs.domain.refusals import Refused, refused
 from dibs.domain.scopes.policy import BLOCK, CONFLICTS, NEEDS, REFUSE, WARN, ScopePolicy
-from dibs.domain.values import Value
+from dibs.domain.values import HOUR, MINUTE, SECOND, Duration, Value, exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -428,9 +427,9 @@ def read_file(folder: str) -> dict[str, Any]:
     if not os.path.lexists(path):
         return {}
     from dibs.board.toml_files import read
-    from dibs.storage.owners import check
+    from dibs.safe_files import check_owner
 
-    check(folder)
+    check_owner(folder)
     return read(path)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from errno import ENAMETOOLONG
 
-from dibs.board.limited_files import Unreadable, read_with_stat, toml
+from dibs import safe_files
 from dibs.domain import checks
 from dibs.domain.refusals import Refused, refused
-from dibs.storage import owners
+from dibs.safe_files import Unreadable, read_with_stat, toml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def read(path: str) -> dict[str, Any]:
 
 def text_of(path: str) -> str:
     """The text of a file of ours; "" if there is none."""
-    owners.check(path)
+    safe_files.check_owner(path)
     try:
         found, data = read_with_stat(path)
-        owners.check_opened(path, found)
+        safe_files.check_opened(path, found)
         return data.decode()
     except (FileNotFoundError, NotADirectoryError):
         return ""

@@ -148,7 +148,7 @@ class User(Value):
         rewrite(path, change, within=self.folder)
 
     def _check(self) -> None:
-        from dibs.storage.owners import check_private
+        from dibs.safe_files import check_private
 
         check_private(self.folder)
         check_private(join(self.folder, BOARDS))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from dibs.board import approval
+from dibs.board import stints
 from dibs.board.execute import Board
 from dibs.board.facts.task import found
 from dibs.domain import ledger
 from dibs.domain.checks import NUMBER_DIGITS, quoted
 from dibs.domain.events import board as board_events
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import MINUTE, Duration, Instant, iso, rough_duration
 from dibs.domain.ledger import Entry
 from dibs.domain.model import Actor, ActorId, Task
 from dibs.domain.refusals import Refused, bad_argument
-from dibs.domain.values import Value
+from dibs.domain.values import MINUTE, Duration, Instant, Value, iso, rough_duration
 from dibs.storage.store import Finding, check
 
 TYPE_CHECKING = False
@@ -85,7 +84,7 @@ def verified(tx: ReadTransaction) -> Verification:
     faults += counter_faults(tx, epoch_in(own))
     faults += [f"{key}: its open dependencies are miscounted" for key in tx.wrong_waits()]
     faults += readable(lambda: pause_faults(own, tx), "the board: its pause")
-    faults += readable(lambda: approval.faults(own, tx), "the board: its approved periods")
+    faults += readable(lambda: stints.faults(own, tx), "the board: its approved periods")
     faults += time_faults(tx.events())
     faults += tx.strays()
     faults += [f"the stint {number} has no task" for number in tx.stray_stints()]

@@ -12,10 +12,9 @@ from dibs.board.facts.task import found
 from dibs.board.outcome import actors_named
 from dibs.board.retry import retry_on_disconnect
 from dibs.domain import refusals
-from dibs.domain.instants import SECOND, Instant
 from dibs.domain.model import COMPLETE, DROPPED, FAILED, Actor, ActorId, Task, TaskKey
 from dibs.domain.refusals import Refused, refused, shown
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Instant, Value
 from dibs.storage.errors import Interrupted
 
 TYPE_CHECKING = False

@@ -6,13 +6,12 @@ from dibs.board import queries, server_boards
 from dibs.board.command_builder import build
 from dibs.board.transfer import move as moving
 from dibs.cli import text
-from dibs.cli.arguments import argument, refuse_inapplicable
-from dibs.cli.call import REASON, Call, Verb, VerbResult
+from dibs.cli.call import REASON, Call, Verb, VerbResult, argument, refuse_inapplicable
 from dibs.cli.text import count, progress_bar
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND, iso, rough_duration
 from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.domain.values import SECOND, iso, rough_duration
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED
 

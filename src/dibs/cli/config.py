@@ -10,10 +10,9 @@ from dibs.board.identity import CallerEnvironment, agents_run, harness_of
 from dibs.board.settings import Settings
 from dibs.board.toml_files import parse
 from dibs.cli import text as say
-from dibs.cli.arguments import argument
-from dibs.cli.call import Call, Verb, VerbResult
-from dibs.domain.display import safe
+from dibs.cli.call import Call, Verb, VerbResult, argument
 from dibs.domain.refusals import Refused, bad_argument, refused
+from dibs.domain.values import safe
 from dibs.machine import this_machine
 from dibs.output import payloads
 from dibs.output.error_map import USAGE

@@ -14,12 +14,20 @@ from contextlib import contextmanager
 from datetime import timedelta
 from errno import ENOSPC
 
-from dibs.cli.arguments import argument
-from dibs.cli.call import Call, Verb, VerbResult
+from dibs.cli.call import Call, Verb, VerbResult, argument
 from dibs.cli.text import table
-from dibs.demo.crew import AGENTS, PEOPLE, Crew, person_environment
-from dibs.demo.faults import FaultInjector
-from dibs.demo.story import Story, at_once, double_owners, verbs, worked
+from dibs.demo.crew import (
+    AGENTS,
+    PEOPLE,
+    Crew,
+    FaultInjector,
+    Story,
+    at_once,
+    double_owners,
+    person_environment,
+    verbs,
+    worked,
+)
 from dibs.domain import checks
 from dibs.domain.refusals import Refused, refused
 from dibs.library.board import Board, open_board

@@ -6,13 +6,12 @@ import sys
 
 from dibs.board import queries
 from dibs.board.locate import Place
-from dibs.cli.arguments import argument
-from dibs.cli.call import REASON, Call, OutputFailed, Verb, VerbResult
+from dibs.cli.call import REASON, Call, OutputFailed, Verb, VerbResult, argument
 from dibs.cli.text import count, progress_bar
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.display import safe
 from dibs.domain.refusals import bad_argument, refused, several
+from dibs.domain.values import safe
 from dibs.opening import has_database
 from dibs.output import payloads
 
@@ -220,7 +219,7 @@ def import_(call: Call) -> VerbResult:
         return import_board(call)
     from dibs.backlogs.importers.formats import FORMATS
     from dibs.backlogs.importers.importing import import_items
-    from dibs.board.limited_files import Unreadable
+    from dibs.safe_files import Unreadable
 
     if call["format"] not in FORMATS:
         known = ", ".join((OWN, *FORMATS))

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.cli.arguments import argument
-from dibs.cli.call import REASON, Call, Verb, VerbResult
+from dibs.cli.call import REASON, Call, Verb, VerbResult, argument
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
 
@@ -148,7 +147,7 @@ def receive(call: Call) -> VerbResult:
 def range_(call: Call) -> VerbResult:
     """Checks a range of commits, for instance in CI: here it is an error if git cannot list them."""
     [wanted] = words(call, 1, 1, "range A..B")
-    from dibs.integrations.git.changes import GitQueryFailed
+    from dibs.integrations.git.commit_guard import GitQueryFailed
     from dibs.integrations.git.push_guard import check_is_whole, commits, judged
 
     if wanted.startswith("-"):
@@ -203,8 +202,7 @@ def caller(call: Call) -> Identity | None:
 
     An agent without a name holds nothing.
     """
-    from dibs.board.callers import caller_of
-    from dibs.board.identity import Identity, harness_of
+    from dibs.board.identity import Identity, caller_of, harness_of
 
     try:
         who = call.who()

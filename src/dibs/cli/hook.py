@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from dibs.cli.arguments import argument
-from dibs.cli.call import Call, Verb, VerbResult
+from dibs.cli.call import Call, Verb, VerbResult, argument
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refused, bad_argument
 
@@ -14,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.board.identity import Identity
     from dibs.domain.refusals import Refusal
-    from dibs.harnesses import Harness
+    from dibs.harness_table import Harness
 
 BLOCKS, FAILS = 2, 1
 """Exit codes that every harness reads as: denied; failed without blocking."""
@@ -74,7 +73,7 @@ def unwritten(text: str) -> str:
 
 def complain(text: str) -> None:
     """Prints to stderr; ignores write errors, since the exit code reports the result too."""
-    from dibs.domain.display import safe
+    from dibs.domain.values import safe
 
     try:
         print(safe(text), file=sys.stderr, flush=True)
@@ -83,7 +82,7 @@ def complain(text: str) -> None:
 
 
 def harness_named(name: str) -> Harness:
-    from dibs.harnesses import HARNESSES
+    from dibs.harness_table import HARNESSES
 
     if name not in HARNESSES:
         raise bad_argument(
@@ -115,9 +114,9 @@ def prime(call: Call) -> VerbResult:
 
 def statusline(call: Call) -> VerbResult:
     """Prints one line or nothing: a prompt shows no errors and must not wait."""
-    from dibs.domain.instants import Duration
+    from dibs.domain.values import Duration
     from dibs.integrations.harness.context import status_line
-    from dibs.integrations.harness.events import may_be_board
+    from dibs.integrations.harness.hook_input import may_be_board
 
     text, name = "", call["name"]
     harness = None if name is None else harness_named(name)
@@ -162,7 +161,7 @@ def who_or_nobody(call: Call) -> Identity | None:
 
 def who_by_harness(harness: Harness) -> Identity | None:
     """The identity of the session that the harness names on standard input."""
-    from dibs.integrations.harness.events import HookEvent, actor_in, parse_event
+    from dibs.integrations.harness.hook_input import HookEvent, actor_in, parse_event
 
     event: HookEvent | None = parse_event(harness, read_stdin())
     return None if event is None else actor_in(event, os.environ)

@@ -9,8 +9,7 @@ import sys
 
 from dibs.board.command_builder import build
 from dibs.board.outcome import task_events
-from dibs.cli.arguments import COMMON, argument, refuse_inapplicable
-from dibs.cli.call import Call, Verb, VerbResult
+from dibs.cli.call import COMMON, Call, Verb, VerbResult, argument, refuse_inapplicable
 from dibs.cli.tasks import SCOPE, TERMS, given_terms, new_terms
 from dibs.cli.text import count, progress_bar
 from dibs.domain import checks

@@ -6,12 +6,11 @@ import os
 
 from dibs.board import queries
 from dibs.cli import pages
-from dibs.cli.arguments import argument
-from dibs.cli.call import KEY, LIMIT, Call, Verb, VerbResult
+from dibs.cli.call import KEY, LIMIT, Call, Verb, VerbResult, argument
 from dibs.cli.text import count
 from dibs.domain import checks
-from dibs.domain.instants import SECOND
 from dibs.domain.refusals import Refused, bad_argument
+from dibs.domain.values import SECOND
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dibs.board.verify import Head
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 KEPT_MAX = 1_000_000
 """Limit on the text of saved ledger heads, in characters."""

@@ -6,17 +6,16 @@ import os
 import sys
 from errno import EBADF
 
-from dibs.cli.arguments import before_dashes, parse_arguments
+from dibs.cli.call import before_dashes, parse_arguments
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refused, bad_argument, refused
-from dibs.domain.verbs import typed_verb
+from dibs.domain.verbs import VERBS, VerbSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dibs.cli.call import Call, Verb, VerbResult
-    from dibs.domain.verbs import VerbSpec
 
 WITH_VALUE = ("--agent", "--as", "--session", "--request-id")
 """Common options that take a value; they may come before the verb."""
@@ -68,6 +67,12 @@ def run(given: list[str]) -> int:
     if spec is None:
         raise unknown_verb(name)
     return run_verb(spec, rest)
+
+
+def typed_verb(name: str) -> VerbSpec | None:
+    """The verb that people type by this name or alias."""
+    spec = VERBS.get(name) or next((one for one in VERBS.values() if one.alias == name != ""), None)
+    return spec if spec is not None and spec.group else None
 
 
 def run_with_retry(verb: Verb, call: Call) -> VerbResult | Iterator[VerbResult | None]:
@@ -125,7 +130,7 @@ def warn_of_ignored(call: Call) -> None:
     """
     refused_in_json = call["json"] and sys.exc_info()[0] is not None
     if call.ignored and not refused_in_json:
-        from dibs.domain.display import safe
+        from dibs.domain.values import safe
 
         warn(safe(call.ignored))
 
@@ -183,7 +188,7 @@ def print_result(answer: VerbResult, *, as_json: bool) -> int:
 
 def print_answer(answer: VerbResult, *, as_json: bool) -> None:
     for warning in answer.warnings:
-        from dibs.domain.display import safe
+        from dibs.domain.values import safe
 
         warn(safe(warning))
     if as_json:
@@ -202,7 +207,7 @@ def print_answer(answer: VerbResult, *, as_json: bool) -> None:
 
 def print_lines(answer: VerbResult) -> None:
     """Prints the lines; `afresh` clears the terminal first (elsewhere a blank line follows)."""
-    from dibs.domain.display import safe
+    from dibs.domain.values import safe
 
     on_screen = sys.stdout is not None and sys.stdout.isatty()
     if answer.afresh and on_screen:
@@ -268,7 +273,7 @@ def print_refusal(problem: Refused, *, as_json: bool) -> int:
 
             print(json.dumps(payloads.refusal(refusal)), file=sys.stderr)
         else:
-            from dibs.domain.display import safe
+            from dibs.domain.values import safe
 
             red, dim, plain = colours(sys.stderr)
             print(f"{red}dibs:{plain} {safe(refusal.message)}", file=sys.stderr)

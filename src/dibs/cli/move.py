@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from dibs.cli.arguments import argument
-from dibs.cli.call import KEY, NOTE, REASON, TOKEN, Call, Verb, VerbResult, executes
+from dibs.cli.call import KEY, NOTE, REASON, TOKEN, Call, Verb, VerbResult, argument, executes
 from dibs.domain import commands as c
 from dibs.domain.refusals import Refused, bad_argument
 
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
     from dibs.cli.text import Actors
     from dibs.domain.events import tasks as e
-    from dibs.domain.instants import Instant
     from dibs.domain.model import TaskKey
+    from dibs.domain.values import Instant
 
     Changes = list[tuple[TaskKey, e.Event]]
 

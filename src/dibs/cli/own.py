@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dibs.board.command_builder import ttl as parse_ttl
-from dibs.cli.arguments import argument
 from dibs.cli.call import (
     KEY,
     MOST,
@@ -15,11 +14,12 @@ from dibs.cli.call import (
     Call,
     Verb,
     VerbResult,
+    argument,
     executes,
 )
 from dibs.domain import commands as c
-from dibs.domain.instants import MINUTE
 from dibs.domain.refusals import Refused, bad_argument
+from dibs.domain.values import MINUTE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

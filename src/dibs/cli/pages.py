@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dibs.cli.text import count, holder_of, table, until
 from dibs.domain.checks import short
-from dibs.domain.display import safe
 from dibs.domain.events import board
 from dibs.domain.events import tasks as e
+from dibs.domain.events.base import is_late
 from dibs.domain.events.stints import StintAdded, StintAmended, UsageReported
-from dibs.domain.evolve import is_late
-from dibs.domain.instants import Instant, between, brief, exact, iso, rough_duration
 from dibs.domain.refusals import shown
+from dibs.domain.values import Instant, between, brief, exact, iso, rough_duration, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from dibs.board.locate import Repository
 from dibs.cli.call import Call, VerbResult, current_directory
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.instants import DAY, MINUTE, Duration, brief, exact, iso, later
 from dibs.domain.refusals import bad_argument, refused
 from dibs.domain.scopes.access import reservation_facts as facts_of
+from dibs.domain.values import DAY, MINUTE, Duration, brief, exact, iso, later
 from dibs.output import payloads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.domain.facts import ScopeReservation
-    from dibs.domain.instants import Instant
     from dibs.domain.model import Actor, TaskKey
+    from dibs.domain.values import Instant
 
 LONGEST = Duration(DAY)
 SHORTEST = MINUTE

@@ -6,11 +6,10 @@ import os
 import sys
 
 from dibs.cli import text
-from dibs.cli.arguments import argument, refuse_inapplicable
-from dibs.cli.call import Call, Verb, VerbResult
+from dibs.cli.call import Call, Verb, VerbResult, argument, refuse_inapplicable
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import Refused, bad_argument
-from dibs.harnesses import HARNESSES
+from dibs.harness_table import HARNESSES
 from dibs.integrations.install import INSTALLED, LEVELS, MISSING, PROJECT, USER
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED

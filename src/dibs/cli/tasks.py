@@ -6,13 +6,12 @@ import sys
 
 from dibs.board import command_builder
 from dibs.cli import text as say
-from dibs.cli.arguments import argument
-from dibs.cli.call import KEY, LIMIT, REASON, TOKEN, Call, Verb, VerbResult
+from dibs.cli.call import KEY, LIMIT, REASON, TOKEN, Call, Verb, VerbResult, argument
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.instants import Instant
 from dibs.domain.model import HOLDABLE, NOT_FINAL, STATES, Terms
 from dibs.domain.refusals import bad_argument, several
+from dibs.domain.values import Instant
 from dibs.output import payloads
 
 TYPE_CHECKING = False

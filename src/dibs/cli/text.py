@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from dibs.domain.display import quoted, safe
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import Instant, between, brief, rough_duration
 from dibs.domain.model import Task
 from dibs.domain.refusals import holder_label, shown
+from dibs.domain.values import Instant, between, brief, quoted, rough_duration, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dibs.board import approval as approvals
 from dibs.board import queries, stints
+from dibs.board import stints as approvals
 from dibs.cli import text
-from dibs.cli.arguments import argument, refuse_inapplicable
-from dibs.cli.call import REASON, Call, Verb, VerbResult
+from dibs.cli.call import REASON, Call, Verb, VerbResult, argument, refuse_inapplicable
 from dibs.cli.tasks import billable
 from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain import commands as c
 from dibs.domain.events.board import Approved
-from dibs.domain.instants import SECOND, Duration, Instant, brief, iso
 from dibs.domain.model import EndedStint
 from dibs.domain.refusals import Refusal, Refused, bad_argument
 from dibs.domain.stints import CERTAINTIES, UNKNOWN
+from dibs.domain.values import SECOND, Duration, Instant, brief, iso
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED
 from dibs.timesheets import rounding, zones
@@ -24,9 +23,8 @@ from dibs.timesheets.query import ACTOR, BY, EFFORT, WORKING, SheetQuery, chosen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.board.approval import Checked
     from dibs.board.outcome import Outcome
-    from dibs.board.stints import Before, Record, Touched
+    from dibs.board.stints import Before, Checked, Record, Touched
     from dibs.domain.stints import WorkedStint
     from dibs.timesheets.sheet import Sheet
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from dibs.domain import checks
-from dibs.domain.instants import LAST_INSTANT, UNITS, Instant, iso
 from dibs.domain.refusals import bad_argument
+from dibs.domain.values import LAST_INSTANT, UNITS, Instant, iso
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 
 from dibs.board.locate import linked_trees
-from dibs.cli.arguments import argument
-from dibs.cli.call import Call, Verb, VerbResult
+from dibs.cli.call import Call, Verb, VerbResult, argument
 from dibs.cli.setup import git_hooks, removed_line, user_manifest
 from dibs.domain.refusals import Refused, refused
-from dibs.harnesses import HARNESSES
+from dibs.harness_table import HARNESSES
 from dibs.integrations.install import MISSING, PROJECT, USER
 from dibs.output import payloads
 from dibs.output.error_map import REFUSED

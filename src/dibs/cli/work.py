@@ -16,14 +16,12 @@ from dibs.board import matching, settings
 from dibs.board.command_builder import build
 from dibs.board.identity import Identity
 from dibs.cli import text
-from dibs.cli.arguments import COMMAND, argument
-from dibs.cli.call import MOST, NOTE, REASON, TTL, WAIT, Call, Verb, VerbResult
+from dibs.cli.call import COMMAND, MOST, NOTE, REASON, TTL, WAIT, Call, Verb, VerbResult, argument
 from dibs.cli.text import count
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.display import safe
-from dibs.domain.instants import iso
 from dibs.domain.refusals import Refused, bad_argument, refused, shown
+from dibs.domain.values import iso, quoted, safe
 from dibs.machine import UNKNOWN
 from dibs.output import payloads
 from dibs.workers.run import ON_FAIL, Options, RunResult, ended
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
     from dibs.board.outcome import Outcome
     from dibs.board.queries import LogLine
-    from dibs.domain.instants import Duration
+    from dibs.domain.values import Duration
     from dibs.output.payloads import Payload
     from dibs.workers.pool import DispatchEvent, Emit
 
@@ -172,7 +170,7 @@ def sweep(call: Call) -> VerbResult:
     command = build(c.Sweep, **given)
     if call["dry_run"]:
         return plan(call, command)
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
     from dibs.workers.sweep import sweep as run_sweep
 
     who = call.who()
@@ -225,7 +223,7 @@ def pause(call: Call) -> VerbResult:
     who, why = (
         (outcome.caller.actor.name, call.reason.strip()) if did else matching.paused_by(call.board)
     )
-    done = f"paused by {who}" + (f": {why}" if why else "")
+    done = f"paused by {who}" + (f": {quoted(why)}" if why else "")
     lines: tuple[str, ...] = (
         done if did else f"it was {done}",
         "to continue: dibs dispatch --resume",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import UNITS, Duration, rough_duration
 from dibs.domain.model import (
     ACTIONS,
     ATTEMPTS_MAX,
@@ -16,6 +15,7 @@ from dibs.domain.model import (
     Token,
 )
 from dibs.domain.refusals import Refused, bad_argument
+from dibs.domain.values import UNITS, Duration, rough_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

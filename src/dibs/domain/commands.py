@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import GRACE, SWEPT_AT_ONCE, BacklogItem, TaskKey, Terms, Token
-from dibs.domain.values import Value
+from dibs.domain.values import Duration, Instant, Value
 from dibs.domain.verbs import VERBS, VerbSpec
 
 TYPE_CHECKING = False

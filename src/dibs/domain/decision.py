@@ -5,10 +5,9 @@ from __future__ import annotations
 from dibs.domain.events.base import Event
 from dibs.domain.events.tasks import Added
 from dibs.domain.facts import ClaimFacts
-from dibs.domain.instants import Instant
 from dibs.domain.model import Actor, Session, Task, TaskKey
 from dibs.domain.refusals import Refusal
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value
 
 
 class Change(Value):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import (
     BLOCKED,
     IDLE_AFTER,
@@ -24,7 +23,7 @@ from dibs.domain.model import (
     Token,
 )
 from dibs.domain.scopes.policy import ScopePolicy
-from dibs.domain.values import Value
+from dibs.domain.values import Duration, Instant, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ from _json import encode_basestring, make_encoder  # `json` would load `re` at e
 
 from dibs.domain.checks import short
 from dibs.domain.events import tasks as e
-from dibs.domain.events.base import USAGE
+from dibs.domain.events.base import USAGE, ended_lease, ended_stint, evolve
 from dibs.domain.events.board import BOARD_EVENTS
-from dibs.domain.evolve import ended_lease, ended_stint, evolve
-from dibs.domain.instants import Instant
 from dibs.domain.model import (
     ActorId,
     EndedLease,
@@ -27,7 +25,7 @@ from dibs.domain.model import (
     Token,
 )
 from dibs.domain.refusals import unreadable
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, later
-from dibs.domain.values import Value
+from dibs.domain.values import DAY, HOUR, MINUTE, SECOND, Duration, Instant, Value, later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ are in one table, `dibs.output.error_map`.
 
 from __future__ import annotations
 
-from dibs.domain.instants import Instant, between, brief, iso, rough_duration
 from dibs.domain.model import DEPENDENCIES_MAX, Actor, ActorId, Lease, Task, TaskKey, Token
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value, between, brief, iso, rough_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -464,7 +463,7 @@ def several(names: Sequence[str], most: int = 5) -> str:
 
 def in_quotes(texts: Sequence[str]) -> str:
     """Scopes and paths, quoted because they are untrusted text."""
-    from dibs.domain.display import quoted
+    from dibs.domain.values import quoted
 
     return several([quoted(text) for text in texts])
 

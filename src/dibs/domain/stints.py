@@ -4,16 +4,98 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from dibs.domain.periods import days_of, pieces
 from dibs.domain.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from dibs.domain.instants import Instant
     from dibs.domain.model import ActorId, TaskKey
-    from dibs.domain.periods import LocalDays
+    from dibs.domain.values import Instant
+
+    LocalDay = tuple[str, Instant, Instant]
+    LocalDays = Callable[[Instant, Instant], Sequence[LocalDay]]
+
+# Days, weeks and months of a time zone, as spans of instants. The caller passes the zone as a function:
+# `local_days(since, until)` returns the local days of a period as contiguous `(label, start, end)`. A day has its
+# actual length (23, 25, 24.5 hours), and a label may occur twice where the clock went back over midnight.
+
+
+DAY, WEEK, MONTH = "day", "week", "month"
+DIMENSIONS = (DAY, WEEK, MONTH)
+
+
+def week_of(day: str) -> str:
+    """The ISO week of a day: `2027-01-03` is in `2026-W53`."""
+    year, month, date = int(day[:4]), int(day[5:7]), int(day[8:10])
+    ordinal = _ordinal(year, month, date)
+    thursday = ordinal - (ordinal - 1) % 7 + 3
+    # A week belongs to the year of its Thursday.
+    year += (thursday >= _ordinal(year + 1, 1, 1)) - (thursday < _ordinal(year, 1, 1))
+    return f"{year:04}-W{(thursday - _ordinal(year, 1, 1)) // 7 + 1:02}"
+
+
+def _ordinal(year: int, month: int, date: int) -> int:
+    """Days since the end of the year 0 (proleptic Gregorian); day 1 is a Monday."""
+    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
+    days = 365 * year + year // 4 - year // 100 + year // 400
+    return days + (153 * month + 2) // 5 + date - 307 + 1
+
+
+def label_of(dimension: str, day: str) -> str:
+    if dimension == DAY:
+        return day
+    return week_of(day) if dimension == WEEK else day[:7]
+
+
+class Span(Value):
+    """A span of time with one label per dimension."""
+
+    labels: tuple[str, ...]
+    day: str
+    """The local day, or the first of several."""
+    start: Instant
+    end: Instant
+
+
+def spans(days: Iterable[LocalDay], dimensions: Sequence[str], *, daily: bool) -> tuple[Span, ...]:
+    """The fewest spans that separate the labels; one per local day if `daily`."""
+    found: list[Span] = []
+    for day, start, end in days:
+        labels = tuple([label_of(dimension, day) for dimension in dimensions])
+        if found and found[-1].labels == labels and not daily:
+            found[-1] = found[-1].but(end=end)
+        else:
+            found.append(Span(labels, day, start, end))
+    return tuple(found)
+
+
+def days_of(local_days: LocalDays, since: Instant, until: Instant) -> Sequence[LocalDay]:
+    """The local days of a period. Raises ValueError unless they are contiguous: a gap would lose time."""
+    days = local_days(since, until)
+    reached = since
+    for label, start, end in days:
+        if start != reached or end <= start:
+            raise ValueError(f"the local day {label} does not begin where the one before ends")
+        reached = end
+    if reached != until:
+        raise ValueError("the local days do not reach the end of the period")
+    return days
+
+
+def pieces(start: Instant, end: Instant, first: int, ends: Sequence[Instant]) -> Iterator[Piece]:
+    """A period of work, cut at the ends of spans, beginning with the span at index `first`."""
+    at = first
+    while end > ends[at]:
+        yield at, start, ends[at]
+        start = ends[at]
+        at += 1
+    yield at, start, end
+
+
+if TYPE_CHECKING:
+    Piece = tuple[int, Instant, Instant]
+
 
 CLAIM, ADDED, AMENDED, OPEN = "claim", "added", "amended", "open"
 SOURCES = (CLAIM, ADDED, AMENDED, OPEN)

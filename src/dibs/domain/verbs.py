@@ -3,7 +3,8 @@
 Each row has the verb's place in the command line, the facts it needs, its states, its guards in order of precedence
 (the first that fails gives the refusal), who may use it, and the function that decides it. Guards, conditions and
 functions are named, not imported: every command reads this table at its start, and few need more than one row.
-A name with a dot is in `domain/decide/`, one without in `domain/guards.py`.
+A name with a dot is in that module of `domain/decide/`; one without is in `domain/guards.py` or, for the function that
+decides, in `domain/decide/__init__.py`.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ VERBS: dict[str, VerbSpec] = {
             guards=("charge_code_is_approved", "key_is_free"),
         ),
         VerbSpec(
-            "edit", "change the terms of a task", "tasks", facts="task", sources=NOT_FINAL, target=SAME, act="tasks.edit",
+            "edit", "change the terms of a task", "tasks", facts="task", sources=NOT_FINAL, target=SAME, act="edit",
             guards=(
                 *TO_CHANGE, "terms_are_ones_own_or_a_person_asks", "no_file_says_it", "charge_code_is_approved",
                 "scope_is_free_if_late",
@@ -146,7 +147,7 @@ VERBS: dict[str, VerbSpec] = {
         VerbSpec("show", "show one task with its assignment record, notes and leases", "tasks"),
         VerbSpec(
             "depend", "add or remove dependencies of a task", "tasks", facts="depend", sources=NOT_FINAL,
-            target=SAME, act="tasks.depend",
+            target=SAME, act="depend",
             guards=(
                 *TO_CHANGE, "no_file_says_it", "it_makes_no_cycle", "dependencies_are_few", "scope_is_free_if_late",
             ),
@@ -154,97 +155,97 @@ VERBS: dict[str, VerbSpec] = {
         VerbSpec("why", "why nobody works on a task, down to the cause", "tasks"),
         VerbSpec(
             "scope", "show or change the paths that a task may change", "tasks", facts="task", sources=NOT_FINAL,
-            target=SAME, act="tasks.scope", guards=(*TO_CHANGE, "scope_is_free_if_late", "scope_is_free_if_wider"),
+            target=SAME, act="scope", guards=(*TO_CHANGE, "scope_is_free_if_late", "scope_is_free_if_wider"),
         ),
         VerbSpec(
-            "note", "add a note to a task", "tasks", facts="task", sources=STATES, target=SAME, act="tasks.note",
+            "note", "add a note to a task", "tasks", facts="task", sources=STATES, target=SAME, act="note",
         ),
         VerbSpec(
             "redact", "remove the text of a note", typed="note --redact", facts="redact", sources=STATES, target=SAME,
-            act="tasks.redact", guards=(*RIGHT, "note_is_there"), **PEOPLE,
+            act="redact", guards=(*RIGHT, "note_is_there"), **PEOPLE,
         ),
         # own
         VerbSpec(
-            "claim", "become the holder of a task and start it", "own", act="tasks.claim", **CLAIMS_FREE,
+            "claim", "become the holder of a task and start it", "own", act="claim", **CLAIMS_FREE,
         ),
         VerbSpec(
-            "next", "claim the first task on offer", "own", facts="next", act="tasks.next_", takes=True, starts=True,
+            "next", "claim the first task on offer", "own", facts="next", act="next_", takes=True, starts=True,
             guards=("work_is_not_paused", "caller_holds_fewer", "something_is_ready"),
         ),
-        VerbSpec("start", "start work, or the next stint", "own", act="tasks.start", **CLAIMS_FREE),
+        VerbSpec("start", "start work, or the next stint", "own", act="start", **CLAIMS_FREE),
         VerbSpec(
             "stop", "end the stint, keep the lease", "own", facts="task", sources=(IN_PROGRESS,), target=SAME,
-            act="tasks.stop", parent_only=True, guards=(*TO_HOLD, "caller_holds_it", "scope_is_free_if_late"),
+            act="stop", parent_only=True, guards=(*TO_HOLD, "caller_holds_it", "scope_is_free_if_late"),
         ),
         VerbSpec(
             "renew", "extend one lease, or all leases of this session", "own", facts="task", sources=KEPT_BLOCKED, target=SAME,
-            act="tasks.renew", guards=(*TO_HOLD, "caller_holds_it", "scope_is_free_if_late"),
+            act="renew", guards=(*TO_HOLD, "caller_holds_it", "scope_is_free_if_late"),
         ),
         VerbSpec(
             "release", "release a task", "own", facts="task", sources=KEPT_BLOCKED, target=OPEN,
-            act="tasks.release", parent_only=True, idempotent=True, reports=True, ends_own=True,
+            act="release", parent_only=True, idempotent=True, reports=True, ends_own=True,
             guards=("caller_is_no_subagent", "token_is_current"),
         ),
         VerbSpec(
             "handoff", "transfer a task to the next holder, without a gap", "own", facts="task", sources=WORKABLE, target=SAME,
-            act="tasks.handoff", parent_only=True, takes=True, reads_file=True, reports=True,
+            act="handoff", parent_only=True, takes=True, reads_file=True, reports=True,
             guards=(*TO_HOLD, "caller_holds_it", "receiver_exists", *GATES),
         ),
-        VerbSpec("takeover", "become the holder after the lease has expired", "own", act="tasks.takeover", **CLAIMS_FREE),
+        VerbSpec("takeover", "become the holder after the lease has expired", "own", act="takeover", **CLAIMS_FREE),
         VerbSpec(
-            "force", "a person takes it against a live lease", typed="takeover --force", act="tasks.force",
+            "force", "a person takes it against a live lease", typed="takeover --force", act="force",
             guards=(*RIGHT, "state_allows_it", *GATES_OF_FORCE), own_guards=(*RIGHT, *OWN), **CLAIMS, **PEOPLE,
         ),
         VerbSpec(
             "assign", "make somebody else the holder", "own", facts="task", sources=WORKABLE, target=SAME,
-            act="tasks.assign", takes=True, reads_file=True,
+            act="assign", takes=True, reads_file=True,
             guards=("receiver_exists", "state_allows_it", "nobody_holds_it_live", "no_lock_stands_in_the_file", *GATES),
         ),
         VerbSpec(
             "unassign", "cancel an assignment", "own", facts="task", sources=NOT_FINAL, target=SAME,
-            act="tasks.unassign", guards=("state_allows_it", "lease_is_unbound", *RIGHT), **PEOPLE,
+            act="unassign", guards=("state_allows_it", "lease_is_unbound", *RIGHT), **PEOPLE,
             when="it_ends_anothers_live_lease",
         ),
         VerbSpec(
             "park", "stop offering a task", "own", facts="task", sources=NOT_FINAL, target=SAME,
-            act="tasks.park", guards=("state_allows_it",),
+            act="park", guards=("state_allows_it",),
         ),
         VerbSpec(
             "unpark", "offer a parked task again", "own", facts="task", sources=NOT_FINAL, target=SAME,
-            act="tasks.unpark", guards=("state_allows_it", "parker_or_person"),
+            act="unpark", guards=("state_allows_it", "parker_or_person"),
         ),
         # move
         VerbSpec(
             "block", "mark a task as blocked", "move", facts="task", sources=WORKABLE, target=BLOCKED,
-            act="tasks.block", parent_only=True, needs_reason=True, reports=True, owns_result=True, ends_own=True,
+            act="block", parent_only=True, needs_reason=True, reports=True, owns_result=True, ends_own=True,
             guards=(*TO_HOLD, "reason_is_given", "scope_is_free_if_late"),
         ),
         VerbSpec(
             "unblock", "mark a blocked task as open again", "move", facts="task", sources=(BLOCKED,), target=OPEN,
-            act="tasks.unblock", guards=("state_allows_it", "holder_or_person_or_free", "scope_is_free_if_late"),
+            act="unblock", guards=("state_allows_it", "holder_or_person_or_free", "scope_is_free_if_late"),
         ),
         VerbSpec(
             "submit", "submit work for review", "move", facts="task", sources=WORKABLE, target=REVIEW,
-            act="tasks.submit", parent_only=True, reads_file=True, idempotent=True, reports=True, owns_result=True,
+            act="submit", parent_only=True, reads_file=True, idempotent=True, reports=True, owns_result=True,
             ends_own=True, guards=(*TO_HOLD, "caller_holds_it", "it_can_start"),
         ),
         VerbSpec(
             "accept", "accept submitted work", "move", facts="task", sources=(REVIEW,), target=COMPLETE,
-            act="tasks.accept", guards=("state_allows_it", "reviewer_is_not_the_author"),
+            act="accept", guards=("state_allows_it", "reviewer_is_not_the_author"),
         ),
         VerbSpec(
             "reject", "send submitted work back", "move", facts="task", sources=(REVIEW,), target=OPEN,
-            act="tasks.reject", needs_reason=True, guards=("state_allows_it", "reason_is_given"),
+            act="reject", needs_reason=True, guards=("state_allows_it", "reason_is_given"),
         ),
         VerbSpec(
             "complete", "mark a task as complete (alias: done)", "move", alias="done", facts="task", sources=WORKABLE,
-            target=COMPLETE, act="tasks.complete", parent_only=True, reads_file=True, idempotent=True, reports=True,
+            target=COMPLETE, act="complete", parent_only=True, reads_file=True, idempotent=True, reports=True,
             owns_result=True, ends_own=True,
             guards=(*TO_HOLD, "caller_holds_it", "constraints_allow_it", "it_can_start"),
         ),
         VerbSpec(
             "fail", "mark a task as failed", "move", facts="task", sources=WORKABLE, target=FAILED,
-            act="tasks.fail", parent_only=True, needs_reason=True, idempotent=True, reports=True, owns_result=True,
+            act="fail", parent_only=True, needs_reason=True, idempotent=True, reports=True, owns_result=True,
             ends_own=True, guards=(*TO_HOLD, "caller_holds_it", "reason_is_given"),
         ),
         VerbSpec(
@@ -260,7 +261,7 @@ VERBS: dict[str, VerbSpec] = {
         ),
         VerbSpec(
             "drop", "drop a task that is no longer wanted", "move", facts="drop", sources=NOT_FINAL, target=DROPPED,
-            act="tasks.drop", parent_only=True, idempotent=True, owns_result=True, **PEOPLE,
+            act="drop", parent_only=True, idempotent=True, owns_result=True, **PEOPLE,
             when="it_ends_anothers_lease",
             guards=(
                 "caller_is_no_subagent", "token_is_current", "state_allows_it", *RIGHT, "constraints_allow_it",
@@ -378,7 +379,7 @@ VERBS: dict[str, VerbSpec] = {
         ),
         VerbSpec(
             "allow", "let somebody touch its paths for a while", typed="guard allow", facts="task", sources=HOLDABLE,
-            target=SAME, act="tasks.allow",
+            target=SAME, act="allow",
             guards=(*RIGHT, "receiver_exists", "state_allows_it", "somebody_holds_it"), **PEOPLE,
         ),
         VerbSpec(
@@ -406,12 +407,6 @@ def ended_by(cause: str) -> VerbSpec:
 def commands() -> Iterator[VerbSpec]:
     """The verbs that change the board."""
     return (spec for spec in VERBS.values() if spec.facts)
-
-
-def typed_verb(name: str) -> VerbSpec | None:
-    """The verb that people type by this name or alias."""
-    spec = VERBS.get(name) or next((one for one in VERBS.values() if one.alias == name != ""), None)
-    return spec if spec is not None and spec.group else None
 
 
 def typed_verbs() -> Iterator[VerbSpec]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dibs.domain.checks import quoted
 from dibs.domain.values import Value
-from dibs.intake.payload import object_of, scalar_at
-from dibs.intake.request import BadPayload, build_request
+from dibs.intake.request import BadPayload, build_request, object_of, scalar_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,15 +7,19 @@ headers (a file, a pipe) is recognised by its fields.
 from __future__ import annotations
 
 from dibs.domain.checks import quoted
-from dibs.intake.payload import Missing, at, number_at, object_of, text_at
 from dibs.intake.request import (
     GITHUB,
     BadPayload,
     IntakeRequest,
+    Missing,
     NoRequest,
     address,
+    at,
     build_request,
     github_issue,
+    number_at,
+    object_of,
+    text_at,
 )
 
 TYPE_CHECKING = False

@@ -11,8 +11,14 @@ from __future__ import annotations
 from dibs.domain.checks import quoted
 from dibs.domain.refusals import bad_argument
 from dibs.domain.values import Value
-from dibs.intake.payload import Missing, object_of, scalar_at
-from dibs.intake.request import BadPayload, IntakeRequest, build_request
+from dibs.intake.request import (
+    BadPayload,
+    IntakeRequest,
+    Missing,
+    build_request,
+    object_of,
+    scalar_at,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

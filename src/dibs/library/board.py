@@ -14,16 +14,15 @@ from datetime import datetime, timedelta
 
 from dibs import opening
 from dibs.board import command_builder, explain, queries, verify
-from dibs.board.callers import CallerContext
 from dibs.board.command_builder import build
 from dibs.board.execute import Board as Rules
-from dibs.board.identity import Identity, IdentityOptions, with_process
+from dibs.board.identity import CallerContext, Identity, IdentityOptions, with_process
 from dibs.board.locate import Repository, locate
 from dibs.domain import checks
 from dibs.domain import commands as c
-from dibs.domain.instants import Duration
 from dibs.domain.model import GRACE, NOT_FINAL, STATES
 from dibs.domain.refusals import bad_argument, refused
+from dibs.domain.values import Duration
 from dibs.library import records
 from dibs.library import watch as watching
 from dibs.library.lease import Lease, notify_leases

@@ -6,17 +6,15 @@ import os
 import threading
 from contextlib import suppress
 
-from dibs.board.callers import caller_of
 from dibs.board.command_builder import build
 from dibs.board.execute import Board as Rules
-from dibs.board.identity import Identity
+from dibs.board.identity import Identity, caller_of
 from dibs.board.outcome import Outcome, actors_named
 from dibs.domain import checks, ledger, refusals
 from dibs.domain import commands as c
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import Actor, ActorId, Caller, Task, TaskKey, Token
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
-from dibs.domain.values import Value
+from dibs.domain.values import Duration, Instant, Value
 from dibs.library import records
 from dibs.library.records import Answer, LeaseLost, not_picklable
 from dibs.workers.keeper import Keeper

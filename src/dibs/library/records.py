@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from dibs.board.outcome import task_events
 from dibs.domain import checks, model
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import LAST_INSTANT, Duration, Instant
 from dibs.domain.ledger import Entry, plain
 from dibs.domain.refusals import Refused, bad_argument
-from dibs.domain.values import Value
+from dibs.domain.values import LAST_INSTANT, Duration, Instant, Value
 from dibs.output import payloads
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from dibs.board import watch
 from dibs.board.command_builder import wait
 from dibs.board.queries import LogFilter, task_by_key
 from dibs.domain import checks
-from dibs.domain.instants import SECOND
+from dibs.domain.values import SECOND
 from dibs.library import records
 
 TYPE_CHECKING = False

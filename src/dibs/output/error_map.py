@@ -209,7 +209,7 @@ ERROR_MAP = {
     "bug": ErrorMapping(BUG, "run it again with DIBS_DEBUG=1, and report what it prints"),
     "disk_full": ErrorMapping(STORAGE, "free some disk space, then run it again"),
     "read_only": ErrorMapping(STORAGE, "make the folder writable, then run it again"),
-    "corrupt": ErrorMapping(STORAGE, "keep the file as it is, and restore a backup"),
+    "corrupt": ErrorMapping(STORAGE, "keep the file as it is, and go back to a backup"),
     "storage_failed": ErrorMapping(STORAGE, "dibs doctor"),
     "newer_schema": ErrorMapping(
         STORAGE, "upgrade dibs, and restart whatever still runs this version"
@@ -236,7 +236,7 @@ ERROR_MAP = {
         AGAIN, "if you trust it, a person runs: dibs config url {address}"
     ),
     "board_lost": ErrorMapping(
-        REFUSED, "dibs sync rebuilds it from the files; dibs board restores a backup"
+        REFUSED, "dibs sync rebuilds it from the files; dibs board can go back to a backup"
     ),
     "board_elsewhere": ErrorMapping(
         REFUSED,

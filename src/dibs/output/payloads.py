@@ -6,9 +6,8 @@ The assignment record uses the field names of backlogs; see docs/reference/json.
 from __future__ import annotations
 
 from dibs.domain.events import tasks as e
-from dibs.domain.instants import SECOND, Instant, exact, iso
 from dibs.domain.model import Actor, Lease, Task, Token
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Instant, Value, exact, iso
 from dibs.output.error_map import advice
 
 TYPE_CHECKING = False

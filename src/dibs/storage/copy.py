@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from dibs.domain.instants import Instant
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
-    from dibs.storage.rows import BoardRow
+    from dibs.storage.queries import BoardRow
     from dibs.storage.transaction import WriteTransaction
 
     Progress = Callable[[int], None]

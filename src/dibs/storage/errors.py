@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dibs.domain.checks import short
 from dibs.domain.refusals import Refused, refused
-from dibs.storage.queries import NEWEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dibs.domain.refusals import Refusal
-    from dibs.storage.rows import BoardRow
 
 
 class Interrupted(Refused):
@@ -51,12 +49,8 @@ def corrupt(path: str, detail: str) -> Refused:
 
 
 def storage_failed(path: str, detail: str) -> Refused:
-    where = short(path, 200)
+    where = shown_place(path)
     return refused("storage_failed", f"the board cannot be used: {where} ({detail})", path=path)
-
-
-def unsafe_storage(path: str, why: str) -> Refused:
-    return refused("unsafe_storage", f"{path} {why}", path=path)
 
 
 def network_file_system(path: str, kind: str) -> Refused:
@@ -66,12 +60,6 @@ def network_file_system(path: str, kind: str) -> Refused:
         path=path,
         file_system=kind,
     )
-
-
-def too_new(path: str, found: int) -> None:
-    """Refuses a schema of a newer dibs."""
-    if found > NEWEST:
-        raise newer_schema(path, found, NEWEST)
 
 
 def newer_schema(path: str, found: int, known: int) -> Refused:
@@ -175,13 +163,23 @@ def servers_clock(where: str) -> Refused:
 
 
 def board_moved(where: str, to: str, uid: str, word: str) -> Refused:
-    message = f"the board is not in {where}; it is in {to}"
+    message = f"the board is not in {where}; it is in {shown_place(to)}"
     return BoardMoved(refused("board_moved", message, path=where, to=to, board=uid).refusal, word)
 
 
 def replaced(where: str, to: str, uid: str) -> Refused:
-    message = f"{where} was replaced and is read-only; the board is in {to}"
+    message = f"{where} was replaced and is read-only; the board is in {shown_place(to)}"
     return refused("board_moved", message, path=where, to=to, board=uid)
+
+
+def shown_place(to: str) -> str:
+    """Where a record leads, for a message: whoever can write to the board can write any text there."""
+    from dibs.domain.values import LONGEST, quoted
+    from dibs.storage.address import is_address, without_password
+
+    text = without_password(to) if is_address(to) else to
+    is_plain = text.isprintable() and " " not in text and len(text) <= LONGEST
+    return text if is_plain else quoted(text)
 
 
 def cannot_follow_move(moved: BoardMoved, why: str) -> Refused:
@@ -238,9 +236,3 @@ def driver_missing(where: str) -> Refused:
     return refused(
         "driver_missing", f"{where} is on PostgreSQL, whose driver is not installed", path=where
     )
-
-
-def refuse_moved(board: BoardRow, where: str) -> None:
-    """Refuses a board that moved away or is not active yet; the refusal names its place."""
-    if board.is_elsewhere:
-        raise board_moved(where, board.moved_to, board.uid, board.ticket)

@@ -6,7 +6,7 @@ from dibs.domain.events.board import ClockSet
 from dibs.domain.ledger import Entry
 from dibs.domain.model import ActorId, Approval, EndedStint, KeptNote, LoggedRefusal, TaskId
 from dibs.domain.values import Value
-from dibs.storage import rows
+from dibs.storage import queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.domain.events.base import Event
-    from dibs.domain.instants import Duration, Instant
-    from dibs.storage.rows import BoardRow
+    from dibs.domain.values import Duration, Instant
+    from dibs.storage.queries import BoardRow
 
 
 CLOCK_SET = ClockSet.verb
@@ -56,8 +56,8 @@ class LedgerQueries:
     def _chain(self, query: str, **of: TaskId) -> Iterator[Entry]:
         last = 0
         while page := self._ask(query, after=last, limit=BATCH, **of):
-            yield from map(rows.entry_of, page)
-            last = rows.next_page_key(last, page[-1][2])
+            yield from map(queries.entry_of, page)
+            last = queries.next_page_key(last, page[-1][2])
 
     def clock_events(self) -> list[Entry]:
         """Events that set the board's clock, oldest first."""
@@ -68,27 +68,27 @@ class LedgerQueries:
         last = 0
         while page := self._ask("digests_after", after=last, limit=BATCH):
             yield from page
-            last = rows.next_page_key(last, page[-1][0])
+            last = queries.next_page_key(last, page[-1][0])
 
     def events_of_request(self, request_id: str, after: int) -> list[Entry]:
         """Events of a request id without a stored answer, after a given event."""
         found = self._ask("events_of_request", request=request_id, after=after)
-        return [rows.entry_of(row) for row in found]
+        return [queries.entry_of(row) for row in found]
 
     def first_event(self, task: TaskId) -> Event | None:
         page = self._ask("events_of_task", task=task, after=0, limit=1)
-        return rows.entry_of(page[0]).event if page else None
+        return queries.entry_of(page[0]).event if page else None
 
     def receipts_of(self, task: TaskId) -> list[Entry]:
         """Every delivery of the request behind a task, the first with its addition."""
-        return [rows.entry_of(row) for row in self._ask("receipts_of_task", task=task)]
+        return [queries.entry_of(row) for row in self._ask("receipts_of_task", task=task)]
 
     def events_backwards(self) -> Iterator[Entry]:
         """All events, newest first."""
         last = self.board.seq + 1
         while page := self._ask("events_before", before=last, limit=BATCH):
-            yield from map(rows.entry_of, page)
-            last = -rows.next_page_key(-last, -page[-1][0])
+            yield from map(queries.entry_of, page)
+            last = -queries.next_page_key(-last, -page[-1][0])
 
     def events(self) -> Iterator[Entry]:
         """All events, oldest first."""
@@ -97,8 +97,8 @@ class LedgerQueries:
     def events_since(self, last: int) -> Iterator[Entry]:
         """Events after the given one, oldest first."""
         while page := self._ask("events_after", after=last, limit=BATCH):
-            yield from map(rows.entry_of, page)
-            last = rows.next_page_key(last, page[-1][0])
+            yield from map(queries.entry_of, page)
+            last = queries.next_page_key(last, page[-1][0])
 
     def events_between(self, since: Instant, until: Instant) -> Iterator[Entry]:
         """Events of a period.
@@ -139,7 +139,7 @@ class LedgerQueries:
     def entries(self, first: int, count: int) -> list[Entry]:
         """`count` consecutive events from `first`."""
         return [
-            rows.entry_of(row) for row in self._ask("events_after", after=first - 1, limit=count)
+            queries.entry_of(row) for row in self._ask("events_after", after=first - 1, limit=count)
         ]
 
     def count_events(self) -> tuple[int, int]:
@@ -174,7 +174,7 @@ class LedgerQueries:
 
     def stints(
         self, since: Instant, until: Instant, actor: ActorId | None, idle: Duration
-    ) -> Iterator[rows.Row]:
+    ) -> Iterator[queries.Row]:
         """Stints that overlap the period, by actor, then start, with the columns of `STINT`.
 
         `idle`: how long a watched session may be silent before it counts as not working.
@@ -183,15 +183,15 @@ class LedgerQueries:
 
     def stints_and_tasks(
         self, since: Instant, until: Instant, actor: ActorId | None, idle: Duration
-    ) -> Iterator[rows.Row]:
+    ) -> Iterator[queries.Row]:
         """As `stints`, each with the task's columns for a timesheet."""
         return self._streamed("stints_and_tasks", since, until, actor, idle)
 
     def _streamed(
         self, query: str, since: Instant, until: Instant, actor: ActorId | None, idle: Duration
-    ) -> Iterator[rows.Row]:
+    ) -> Iterator[queries.Row]:
         period = {"since": since, "until": until, "actor": actor, "now": self.now}
-        found: Iterator[rows.Row] = self._stream(query, idle_since=self.now - idle, **period)
+        found: Iterator[queries.Row] = self._stream(query, idle_since=self.now - idle, **period)
         return found
 
     def stints_of(self, task: TaskId) -> list[EndedStint]:
@@ -205,7 +205,7 @@ class LedgerQueries:
                 one.seq, one.actor, one.stint_started, one.stint_ended, "claim", None, one.tokens,
                 one.cost, one.spending,
             )
-            for one in map(rows.ended_lease_of, self._ask("ended_leases", task=task))
+            for one in map(queries.ended_lease_of, self._ask("ended_leases", task=task))
             if one.stint_started is not None and one.stint_ended is not None
         ]  # fmt: skip
         return sorted(with_leases + self.stints_of(task))
@@ -224,7 +224,7 @@ class LedgerQueries:
 
     def redactions(self, task: TaskId) -> dict[int, Entry]:
         """Who removed the text of a note, when and why, by the note's event number."""
-        entries = map(rows.entry_of, self._ask("redactions_of_task", task=task))
+        entries = map(queries.entry_of, self._ask("redactions_of_task", task=task))
         return {entry.event.named()["of"]: entry for entry in entries}
 
     def last_note(self, task: TaskId, kind: str) -> str:
@@ -239,4 +239,4 @@ class LedgerQueries:
         last = 2**62
         while page := self._ask("refusals", before=last, limit=BATCH):
             yield from (LoggedRefusal(*row) for row in page)
-            last = -rows.next_page_key(-last, -page[-1][0])
+            last = -queries.next_page_key(-last, -page[-1][0])

@@ -15,11 +15,10 @@ import json
 from hashlib import sha256
 
 from dibs.domain.checks import short
-from dibs.domain.instants import Instant
+from dibs.domain.values import Instant
 from dibs.storage import errors
 from dibs.storage.copy import TABLES, RowDigest
-from dibs.storage.queries import NEWEST, migrations
-from dibs.storage.rows import BoardRow
+from dibs.storage.queries import NEWEST, BoardRow, migrations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

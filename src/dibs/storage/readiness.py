@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dibs.domain.facts import ScopeReservation
-from dibs.domain.instants import Instant
 from dibs.domain.model import (
     ActorId,
     Allowance,
@@ -14,18 +13,16 @@ from dibs.domain.model import (
     TaskKey,
     Token,
     folded_key,
-    folded_name,
 )
 from dibs.domain.refusals import unreadable
-from dibs.domain.values import Value
-from dibs.storage import rows
+from dibs.domain.values import Instant, Value
+from dibs.storage import queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
-    from dibs.domain.model import Actor, KeptProcess, Kind, LeaseProcess, Process
+    from dibs.domain.model import KeptProcess, Kind, LeaseProcess, Process
 
 PAGE = 200
 """Tasks fetched per page, until one fits."""
@@ -55,33 +52,12 @@ class HeldByProcess(Value):
         return self.behind.process
 
 
-class ReadinessQueries:
+class ReadinessQueries(queries.Reader):
     """The part of a transaction that reads ready tasks, leases and dependencies."""
-
-    now: Instant
-    _ask: Any
-    _actors: dict[ActorId | str, Actor]
-
-    def _one(self, query: str, **params: Any) -> rows.Row | None:
-        found = self._ask(query, **params)
-        return found[0] if found else None
-
-    def actor_named(self, name: str) -> Actor | None:
-        key = folded_name(name)
-        if key not in self._actors:
-            row = self._one("actor_by_name", folded=key)
-            if row is None:
-                return None
-            actor = rows.actor_of(row)
-            self._actors[key] = self._actors.setdefault(actor.id, actor)
-        return self._actors[key]
-
-    def actors(self) -> dict[ActorId, Actor]:
-        return {actor.id: actor for actor in map(rows.actor_of, self._ask("actors"))}
 
     def tasks_held_by(self, actor: ActorId, session: str) -> list[Task]:
         found = self._ask("tasks_held_by", actor=actor, session=session)
-        return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
+        return sorted((queries.task_of(row) for row in found), key=lambda task: task.id)
 
     def tasks_lost_by(self, actor: ActorId, session: str) -> list[TaskKey]:
         """Tasks taken from a session that it has not acknowledged."""
@@ -99,7 +75,7 @@ class ReadinessQueries:
 
     def tasks_ready(self, limit: int) -> list[Task]:
         found = self._ask("tasks_ready", now=self.now, limit=limit)
-        return [rows.task_of(row) for row in found]
+        return [queries.task_of(row) for row in found]
 
     def is_ready(self, task: TaskId) -> bool:
         """Whether it is open, not held, and nothing keeps it from being offered now."""
@@ -107,17 +83,22 @@ class ReadinessQueries:
 
     def tasks_assigned_to(self, actor: ActorId) -> list[Task]:
         found = self._ask("tasks_assigned_to", actor=actor, limit=PAGE)
-        return [rows.task_of(row) for row in found]
+        return [queries.task_of(row) for row in found]
 
     def tasks_preferred_by(self, actor: ActorId) -> list[Task]:
         found = self._ask("tasks_preferred_by", actor=actor, limit=PAGE)
-        return [rows.task_of(row) for row in found]
+        return [queries.task_of(row) for row in found]
 
     def held_scopes(self) -> list[ScopeReservation]:
         """Scopes of all leases that have not ended."""
         return [
             ScopeReservation(
-                id_, key, holder, session and rows.name_of(session), expires, rows.texts(scope)
+                id_,
+                key,
+                holder,
+                session and queries.name_of(session),
+                expires,
+                queries.texts(scope),
             )
             for id_, key, holder, session, expires, scope in self._ask("held_scopes")
         ]
@@ -125,14 +106,14 @@ class ReadinessQueries:
     def allowances(self) -> list[Allowance]:
         """Current permissions to touch paths of other holders, newest first."""
         return [
-            Allowance(seq, key, rows.texts(paths), actor, until)
+            Allowance(seq, key, queries.texts(paths), actor, until)
             for seq, key, paths, actor, until in self._ask("allowances", now=self.now)
         ]
 
     def allowances_of(self, task: TaskId) -> list[tuple[int, tuple[str, ...], ActorId, Instant]]:
         """All allowances ever given for one task: event, paths, actor, expiry."""
         return [
-            (seq, rows.texts(paths), actor, until)
+            (seq, queries.texts(paths), actor, until)
             for seq, paths, actor, until in self._ask("allowances_of", task=task)
         ]
 
@@ -142,7 +123,9 @@ class ReadinessQueries:
 
     def leases_with_process(self) -> list[HeldByProcess]:
         return [
-            HeldByProcess(id_, Token(epoch, number), renewed, kind, rows.behind_of(tuple(behind)))
+            HeldByProcess(
+                id_, Token(epoch, number), renewed, kind, queries.behind_of(tuple(behind))
+            )
             for id_, epoch, number, renewed, kind, *behind in self._ask("leases_with_process")
         ]
 
@@ -150,40 +133,40 @@ class ReadinessQueries:
         """The process tied to a lease, also after the lease ended."""
         epoch, number = token
         row = self._one("process_behind", task=task, token_epoch=epoch, token_number=number)
-        return rows.kept_process_of(row).behind if row else None
+        return queries.kept_process_of(row).behind if row else None
 
     def processes_behind(self, task: TaskId, actor: ActorId, session: str) -> list[KeptProcess]:
         """Processes of one session that were not reported as ended, latest lease first."""
         found = self._ask("processes_behind", task=task, actor=actor, session=session, limit=PAGE)
-        return [rows.kept_process_of(row) for row in found]
+        return [queries.kept_process_of(row) for row in found]
 
     def runs_of(self, boot: str, namespace: str, pid: int) -> list[KeptProcess]:
         """Every `dibs run` that ran as this process."""
         found = self._ask("runs_by_pid", boot=boot, namespace=namespace, pid=pid)
-        return [rows.kept_process_of(row) for row in found]
+        return [queries.kept_process_of(row) for row in found]
 
     def runs_of_command(self, boot: str, namespace: str, command: int) -> list[KeptProcess]:
         """Every `dibs run` whose command led this process session."""
         found = self._ask("runs_by_command", boot=boot, namespace=namespace, command=command)
-        return [rows.kept_process_of(row) for row in found]
+        return [queries.kept_process_of(row) for row in found]
 
     def tasks_expired(self, limit: int) -> list[Task]:
         """Tasks whose lease has expired and not ended, longest expired first."""
         found = self._ask("tasks_expired", now=self.now, limit=limit)
-        return [rows.task_of(row) for row in found]
+        return [queries.task_of(row) for row in found]
 
     # Ended leases.
 
     def ended_leases(self, task: TaskId) -> list[EndedLease]:
-        return [rows.ended_lease_of(row) for row in self._ask("ended_leases", task=task)]
+        return [queries.ended_lease_of(row) for row in self._ask("ended_leases", task=task)]
 
     def last_lease_of(self, task: TaskId, actor: ActorId, session: str) -> EndedLease | None:
         row = self._one("last_lease_of_session", task=task, actor=actor, session=session)
-        return rows.ended_lease_of(row) if row else None
+        return queries.ended_lease_of(row) if row else None
 
     def last_ended_lease(self, task: TaskId) -> EndedLease | None:
         row = self._one("last_ended_lease", task=task)
-        return rows.ended_lease_of(row) if row else None
+        return queries.ended_lease_of(row) if row else None
 
     # Dependencies.
 
@@ -191,7 +174,7 @@ class ReadinessQueries:
         row = self._one("task_by_key", folded=folded_key(key))
         if row is None:
             raise unreadable(f"a dependency on {key}, which is not there")
-        return rows.task_of(row).id
+        return queries.task_of(row).id
 
     def dependencies(self, task: TaskId) -> list[Linked]:
         """The tasks that a task depends on."""
@@ -207,7 +190,7 @@ class ReadinessQueries:
 
     def downstream(self, task: TaskId) -> list[Task]:
         """All tasks that depend on a task, directly or transitively."""
-        return [rows.task_of(row) for row in self._ask("downstream", task=task)]
+        return [queries.task_of(row) for row in self._ask("downstream", task=task)]
 
     def wrong_waits(self) -> list[TaskKey]:
         """Tasks whose counter of open dependencies does not match their dependencies."""

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
-    from dibs.domain.instants import Duration
     from dibs.domain.model import TaskKey
+    from dibs.domain.values import Duration
     from dibs.machine import Machine
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dibs.domain import ledger
 from dibs.domain.events import tasks as e
-from dibs.domain.events.base import USAGE
-from dibs.domain.evolve import ended_lease, ended_stint, evolve
-from dibs.domain.instants import DAY, HOUR, MINUTE, Duration, Instant
+from dibs.domain.events.base import USAGE, ended_lease, ended_stint, evolve
 from dibs.domain.ledger import Entry
 from dibs.domain.model import (
     COMPLETE,
@@ -30,11 +28,11 @@ from dibs.domain.model import (
     folded_name,
 )
 from dibs.domain.refusals import unreadable
-from dibs.domain.values import Value
-from dibs.storage import rows
+from dibs.domain.values import DAY, HOUR, MINUTE, Duration, Instant, Value
+from dibs.storage import queries
 from dibs.storage.history import BATCH, LedgerQueries
+from dibs.storage.queries import ARRIVING, BoardRow, move_token_hash
 from dibs.storage.readiness import ReadinessQueries
-from dibs.storage.rows import ARRIVING, BoardRow, move_token_hash
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,13 +45,13 @@ if TYPE_CHECKING:
     class Link(Protocol):
         """The database inside a transaction: runs the queries and changes named in `queries.sql`."""
 
-        def ask(self, query: str, **params: Any) -> list[rows.Row]: ...
+        def ask(self, query: str, **params: Any) -> list[queries.Row]: ...
 
         def change(self, query: str, params: dict[str, Any]) -> None:
             """Takes ownership of `params`: the link adds its own parameters to it."""
             ...
 
-        def stream(self, query: str, **params: Any) -> Iterator[rows.Row]:
+        def stream(self, query: str, **params: Any) -> Iterator[queries.Row]:
             """The same rows as `ask`, fetched in batches."""
             ...
 
@@ -109,7 +107,7 @@ class ReadTransaction(ReadinessQueries, LedgerQueries):
             row = self._one("actor", id=actor_id)
             if row is None:
                 raise unreadable(f"actor {actor_id}, who is not registered")
-            self._actors[actor_id] = rows.actor_of(row)
+            self._actors[actor_id] = queries.actor_of(row)
         return self._actors[actor_id]
 
     def names(self) -> dict[ActorId, list[str]]:
@@ -125,17 +123,17 @@ class ReadTransaction(ReadinessQueries, LedgerQueries):
 
     def session(self, actor: ActorId, name: str) -> Session | None:
         row = self._one("session", actor=actor, name=name)
-        return rows.session_of(row) if row else None
+        return queries.session_of(row) if row else None
 
     def sessions_of_process(self, boot: str, namespace: str, pid: int) -> list[Session]:
         found = self._ask("sessions_of_process", boot=boot, namespace=namespace, pid=pid)
-        return [rows.session_of(row) for row in found]
+        return [queries.session_of(row) for row in found]
 
     # Tasks.
 
     def task(self, key: TaskKey) -> Task | None:
         row = self._one("task_by_key", folded=folded_key(key))
-        task = rows.task_of(row) if row else None
+        task = queries.task_of(row) if row else None
         if self._rises and task is not None and task.lease is not None:
             # A renewal does not raise the floor of the board's clock.
             self.now = max(self.now, task.lease.renewed)
@@ -146,7 +144,7 @@ class ReadTransaction(ReadinessQueries, LedgerQueries):
 
     def task_of_origin(self, channel: str, ref: str) -> Task | None:
         row = self._one("task_by_origin", channel=channel, origin_ask_ref=ref)
-        return rows.task_of(row) if row else None
+        return queries.task_of(row) if row else None
 
     def knows_uid(self, uid: str) -> bool:
         return self._one("task_by_uid", uid=uid) is not None
@@ -155,7 +153,7 @@ class ReadTransaction(ReadinessQueries, LedgerQueries):
         """All tasks whose origin has this channel."""
         last = ""
         while page := self._ask("tasks_of_channel", channel=channel, after=last, limit=BATCH):
-            tasks = [rows.task_of(row) for row in page]
+            tasks = [queries.task_of(row) for row in page]
             yield from tasks
             last = tasks[-1].origin_ask_ref or ""
 
@@ -165,21 +163,23 @@ class ReadTransaction(ReadinessQueries, LedgerQueries):
         while page := self._ask("keys", after=last, limit=BATCH):
             for _, key in page:
                 yield key
-            last = TaskId(rows.next_page_key(last, page[-1][0]))
+            last = TaskId(queries.next_page_key(last, page[-1][0]))
 
     def keys_renewed_after(self, instant: Instant) -> list[TaskKey]:
         return sorted(key for (key,) in self._ask("keys_renewed_after", instant=instant))
 
     def tasks_in(self, state: State, limit: int) -> list[Task]:
-        return [rows.task_of(row) for row in self._ask("tasks_in_state", state=state, limit=limit)]
+        return [
+            queries.task_of(row) for row in self._ask("tasks_in_state", state=state, limit=limit)
+        ]
 
     def tasks_held(self, limit: int) -> list[Task]:
-        return [rows.task_of(row) for row in self._ask("tasks_held", limit=limit)]
+        return [queries.task_of(row) for row in self._ask("tasks_held", limit=limit)]
 
     def tasks_worked_on_by(self, actor: ActorId) -> list[Task]:
         """Tasks on which the actor has an open stint."""
         found = self._ask("tasks_worked_on_by", actor=actor)
-        return sorted((rows.task_of(row) for row in found), key=lambda task: task.id)
+        return sorted((queries.task_of(row) for row in found), key=lambda task: task.id)
 
     def counts(self) -> dict[str, int]:
         return dict(self._ask("count_tasks"))
@@ -206,13 +206,13 @@ class WriteTransaction(ReadTransaction):
 
     def register(self, actor: Actor) -> None:
         self._actors = {}
-        self._change("save_actor", **rows.actor_columns(actor))
+        self._change("save_actor", **queries.actor_columns(actor))
         self._change("add_name", folded=folded_name(actor.name), name=actor.name, actor=actor.id)
         self.board = self.board.but(actors=actor.id)
 
     def change_actor(self, actor: Actor, aliases: tuple[str, ...]) -> None:
         self._actors = {}
-        self._change("save_actor", **rows.actor_columns(actor))
+        self._change("save_actor", **queries.actor_columns(actor))
         self._change("remove_names_of_actor", actor=actor.id)
         for name in (actor.name, *aliases):
             self._change("add_name", folded=folded_name(name), name=name, actor=actor.id)
@@ -230,7 +230,7 @@ class WriteTransaction(ReadTransaction):
 
     def keep_session(self, session: Session) -> None:
         if not self.knows(session):
-            self._change("save_session", now=self.now, **rows.session_columns(session))
+            self._change("save_session", now=self.now, **queries.session_columns(session))
 
     def set_background(self, session: Session) -> None:
         """Records whether the session, which need not be known yet, has background work."""
@@ -246,7 +246,7 @@ class WriteTransaction(ReadTransaction):
         task = added.task(TaskId(self.board.tasks + 1), caller.actor.id, self.now)
         entry = self._chained(task, added, caller)
         task = task.but(head=entry.digest, events=entry.position)
-        self._put("add_task", rows.task_columns(task))
+        self._put("add_task", queries.task_columns(task))
         self._keep(entry, added)
         if task.item is not None:
             self._save_item(task)
@@ -276,7 +276,7 @@ class WriteTransaction(ReadTransaction):
         """Writes what an event changes outside the task's row: ended leases, stints, dependencies."""
         over = ended_lease(event, self.now, seq)
         if over is not None:
-            self._put("add_ended_lease", rows.ended_lease_columns(task.id, over))
+            self._put("add_ended_lease", queries.ended_lease_columns(task.id, over))
         stint = ended_stint(event, before, seq)
         if stint is not None:
             self._change("add_stint", task=task.id, **stint.named())
@@ -292,7 +292,7 @@ class WriteTransaction(ReadTransaction):
                 "add_allowance",
                 seq=seq,
                 task=task.id,
-                paths=rows.listed(event.paths),
+                paths=queries.listed(event.paths),
                 actor=event.to,
                 until=event.until,
             )
@@ -323,9 +323,9 @@ class WriteTransaction(ReadTransaction):
 
     def save(self, task: Task) -> None:
         """Updates the row only in the version that was read (optimistic lock, the second one)."""
-        self._put("save_task", rows.work_columns(task))
+        self._put("save_task", queries.work_columns(task))
         if task.id in self._reworded:
-            self._put("save_terms", rows.task_columns(task))
+            self._put("save_terms", queries.task_columns(task))
 
     def append_to_board(self, event: e.Event, caller: Caller) -> Entry:
         """Appends an event about the board itself."""
@@ -402,7 +402,7 @@ class WriteTransaction(ReadTransaction):
         """Ties the caller's process to its lease."""
         assert caller.behind is not None, "called only if one was stated"
         kept = KeptProcess(task.token, caller.behind, caller.actor.id, caller.holding_session)
-        self._put("save_lease_process", rows.kept_process_columns(task.id, kept))
+        self._put("save_lease_process", queries.kept_process_columns(task.id, kept))
 
     def keep_command(self, task: TaskId, token: Token, behind: LeaseProcess) -> None:
         """Stores the command that the lease's process started, if it is still the same process."""
@@ -436,7 +436,7 @@ class WriteTransaction(ReadTransaction):
 
     def _keep(self, entry: Entry, event: e.Event) -> None:
         """Inserts the ledger entry and the text of its note. The task's row must exist: both reference it."""
-        self._put("add_event", rows.entry_columns(entry, self.request_id))
+        self._put("add_event", queries.entry_columns(entry, self.request_id))
         text: str = getattr(event, "note", "")
         if text:
             kind = ledger.kind_of_note(event)
@@ -444,7 +444,7 @@ class WriteTransaction(ReadTransaction):
         self.board = self.board.but(seq=entry.seq)
 
 
-def lease_process_key(task: TaskId, token: Token, process: Process) -> rows.Columns:
+def lease_process_key(task: TaskId, token: Token, process: Process) -> queries.Columns:
     """The key of a row: the lease, and the process expected behind it."""
     return {
         "task": task,

@@ -11,20 +11,22 @@ from __future__ import annotations
 from bisect import bisect_right
 from operator import itemgetter
 
-from dibs.domain.instants import Duration, Instant
-from dibs.domain.periods import DIMENSIONS, pieces, spans
 from dibs.domain.stints import (
     ACTUAL,
     ADDED,
     AMENDED,
     CERTAINTIES,
     CLAIM,
+    DIMENSIONS,
     ESTIMATED,
     OPEN,
     UNKNOWN,
     outside,
+    pieces,
     share,
+    spans,
 )
+from dibs.domain.values import Duration, Instant
 from dibs.timesheets import rounding
 from dibs.timesheets.query import ACTOR, EFFORT, FIELDS
 
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.domain.model import ActorId
-    from dibs.domain.periods import LocalDay, Span
+    from dibs.domain.stints import LocalDay, Span
     from dibs.timesheets.query import SheetQuery, Stint
 
     Key = tuple[Any, tuple[str, ...]]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import Instant
-from dibs.domain.periods import DIMENSIONS
 from dibs.domain.refusals import bad_argument
-from dibs.domain.values import Value
+from dibs.domain.stints import DIMENSIONS
+from dibs.domain.values import Instant, Value
 from dibs.timesheets.rounding import NONE, Rule
 
 TYPE_CHECKING = False

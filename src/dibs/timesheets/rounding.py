@@ -6,9 +6,8 @@ floating point.
 
 from __future__ import annotations
 
-from dibs.domain.instants import HOUR, MINUTE, Duration
 from dibs.domain.refusals import bad_argument
-from dibs.domain.values import Value
+from dibs.domain.values import HOUR, MINUTE, Duration, Value
 
 NEAREST, UP = "nearest", "up"
 ENTRY, DAY, PERIOD = "entry", "day", "period"

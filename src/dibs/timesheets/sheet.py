@@ -12,10 +12,8 @@ Everything is exact to the microsecond, except `billed` where a rule rounds it.
 
 from __future__ import annotations
 
-from dibs.domain.instants import Duration
-from dibs.domain.periods import days_of
-from dibs.domain.stints import WorkedStint
-from dibs.domain.values import Value
+from dibs.domain.stints import WorkedStint, days_of
+from dibs.domain.values import Duration, Value
 from dibs.timesheets.aggregate import Plan, aggregate_stints
 from dibs.timesheets.query import ACTOR, SheetQuery, check_query, chosen
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dibs.domain.model import ActorId
-    from dibs.domain.periods import LocalDays
+    from dibs.domain.stints import LocalDays
     from dibs.timesheets.aggregate import Key, RowTotals
     from dibs.timesheets.query import Stint
 

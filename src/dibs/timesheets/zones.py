@@ -11,15 +11,15 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from dibs.domain.checks import duration, quoted
-from dibs.domain.instants import DAY as DAY_LENGTH
-from dibs.domain.instants import LAST_INSTANT, UNITS, Instant, iso
 from dibs.domain.refusals import bad_argument, refused
+from dibs.domain.values import DAY as DAY_LENGTH
+from dibs.domain.values import LAST_INSTANT, UNITS, Instant, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dibs.domain.periods import LocalDay, LocalDays
+    from dibs.domain.stints import LocalDay, LocalDays
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -15,10 +15,9 @@ from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.board.matching import check_agents, matches
 from dibs.board.settings import Settings
-from dibs.domain.instants import SECOND, Duration
 from dibs.domain.model import SWEPT_AT_ONCE
 from dibs.domain.refusals import Refused, refused, several
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Duration, Value
 from dibs.workers.keeper import TRY_AGAIN
 from dibs.workers.notify import Notifier
 from dibs.workers.pool import DispatchEvent, WorkerPool

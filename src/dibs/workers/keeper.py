@@ -14,9 +14,9 @@ import threading
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND, Duration
 from dibs.domain.model import TaskKey, Token
 from dibs.domain.refusals import Refusal, Refused, refused
+from dibs.domain.values import SECOND, Duration
 from dibs.opening import second_connection
 
 TYPE_CHECKING = False

@@ -6,8 +6,8 @@ from dibs.board.execute import Board
 from dibs.board.identity import Identity
 from dibs.board.watch import change_counter, countdown, keeps_waiting, wait_for_change
 from dibs.domain import commands as c
-from dibs.domain.instants import SECOND, Duration
 from dibs.domain.refusals import Refusal, Refused
+from dibs.domain.values import SECOND, Duration
 from dibs.storage.errors import Interrupted
 from dibs.workers.sweep import sweep
 

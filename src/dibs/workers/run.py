@@ -15,19 +15,17 @@ import time
 from contextlib import suppress
 from shutil import which
 
-from dibs.board.callers import caller_of
 from dibs.board.execute import Board
 from dibs.board.facts.task import fresh_uid
-from dibs.board.identity import RUN, Identity
-from dibs.board.orphans import PATIENCE, end_survivors, mark_of
+from dibs.board.identity import RUN, Identity, caller_of
+from dibs.board.liveness import PATIENCE, end_survivors, mark_of
 from dibs.board.outcome import Outcome, actors_named
 from dibs.board.sessions import keep_command
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.instants import HOUR, MINUTE, Duration
 from dibs.domain.model import COMPLETE, REVIEW, Lease, LeaseProcess, Task, Token
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
-from dibs.domain.values import Value
+from dibs.domain.values import HOUR, MINUTE, Duration, Value
 from dibs.domain.verbs import commands
 from dibs.machine import UNKNOWN
 from dibs.workers.child import ENDING, INTERRUPTING, PASSED_ON, Child, Inbox

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dibs.board.execute import Board
 from dibs.board.identity import Identity
-from dibs.board.liveness import evidence_for, leases_of
-from dibs.board.orphans import end_survivors
+from dibs.board.liveness import end_survivors, evidence_for, leases_of
 from dibs.domain import commands as c
 from dibs.domain.decide.recovery import lease_ends
 from dibs.domain.facts import Evidence
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import GRACE, SWEPT_AT_ONCE, Task
+from dibs.domain.values import Duration, Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

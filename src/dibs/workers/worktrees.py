@@ -9,13 +9,13 @@ import os
 from os.path import basename, dirname, exists, isdir, join
 
 from dibs.board.execute import Board
-from dibs.board.limited_files import lines
 from dibs.board.locate import Repository, find_repository, linked_trees
 from dibs.domain.checks import short
 from dibs.domain.model import FINAL, TaskKey
 from dibs.domain.refusals import refused
 from dibs.domain.values import Value
 from dibs.git_runner import Tree, git
+from dibs.safe_files import lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

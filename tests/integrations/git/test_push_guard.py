@@ -10,7 +10,7 @@ import pytest
 
 from dibs.board.locate import locate
 from dibs.domain import commands as c
-from dibs.domain.instants import MINUTE, Duration
+from dibs.domain.values import MINUTE, Duration
 from dibs.integrations.git.hook_context import place_of
 from dibs.integrations.git.push_guard import Commit, judged
 from kit.guarded import TWO, agent, clone, taken_over

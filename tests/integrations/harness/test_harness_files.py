@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.domain.refusals import Refused
-from dibs.harnesses import HARNESSES
+from dibs.harness_table import HARNESSES
 from dibs.integrations.install import INSTALLED, PROJECT, USER, text_edit
 from dibs.integrations.install.harness import HarnessSetup, install, remove
 from dibs.integrations.install.manifest import Entry, Manifest

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from dibs.harnesses import HARNESSES
+from dibs.harness_table import HARNESSES
 from kit.harnesses import claude_event, hook
 from kit.repositories import Repo
 

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.harnesses import BEFORE, HARNESSES, START
-from dibs.integrations.harness.events import actor_in, files_of_patch, parse_event
+from dibs.harness_table import BEFORE, HARNESSES, START
+from dibs.integrations.harness.hook_input import actor_in, files_of_patch, parse_event
 from dibs.integrations.harness.hooks import Hooks
 from dibs.output.error_map import advice
 from kit.boards import of_a_file
@@ -683,7 +683,7 @@ def test_what_cursor_sends_to_the_hooks_of_others_is_left_to_its_own():
 # Start-up.
 
 NOT_LOADED = {
-    "dibs.board.execute", "dibs.domain.commands", "dibs.domain.decide.tasks", "dibs.domain.events.tasks", "dibs.domain.guards", "dibs.domain.ledger",
+    "dibs.board.execute", "dibs.domain.commands", "dibs.domain.decide", "dibs.domain.events.tasks", "dibs.domain.guards", "dibs.domain.ledger",
     "dibs.storage.transaction", "argparse", "datetime", "enum", "importlib", "json", "re", "subprocess",
     "tomllib", "typing",
 }  # fmt: skip
@@ -715,4 +715,4 @@ def test_an_edit_loads_only_what_a_guard_needs(repo, path, is_held):
     assert repo.json("show", mine)["task"]["renewals"] == 1
     loaded = set(modules.split())
     assert loaded & NOT_LOADED == set()
-    assert sum(name.startswith("dibs.") for name in loaded) <= 43
+    assert sum(name.startswith("dibs.") for name in loaded) <= 37

@@ -16,7 +16,6 @@ from dibs.backlogs.formats.kano import pointer_in
 from dibs.backlogs.formats.words import Words, day_of, instant_of, minute_of, stamp, title_of
 from dibs.backlogs.item import UNBOUND, Item, Problem, Record
 from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
-from dibs.board.limited_files import Unreadable
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -29,6 +28,7 @@ from dibs.domain.model import (
     REVIEW,
 )
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from dibs.backlogs.yaml.frontmatter import Removed
-    from dibs.domain.instants import Instant
     from dibs.domain.model import State, Task
+    from dibs.domain.values import Instant
 
     Values = dict[str, str | tuple[str, ...] | Removed | None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from dibs.board.limited_files import LIMIT
+from dibs.safe_files import LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from dibs.backlogs.item import Item, Problem
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 
 class BaseDialect:

@@ -18,8 +18,6 @@ from dibs.backlogs.formats.words import (
 )
 from dibs.backlogs.item import Item, Problem, Record
 from dibs.backlogs.yaml.frontmatter import REMOVED, Document, Raw
-from dibs.board.limited_files import Unreadable
-from dibs.domain.instants import exact
 from dibs.domain.model import (
     ACTIONS,
     BLOCKED,
@@ -32,6 +30,8 @@ from dibs.domain.model import (
     PRIORITY_MAX,
     REVIEW,
 )
+from dibs.domain.values import exact
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from dibs.backlogs.item import Pointer, Step
     from dibs.backlogs.yaml.frontmatter import Removed
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
     Values = dict[str, str | tuple[str, ...] | Removed | None]
 

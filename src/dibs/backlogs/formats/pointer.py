@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dibs.backlogs.item import PERSON, UNBOUND, Pointer
 from dibs.domain import checks
-from dibs.domain.instants import MICROSECOND, Duration
 from dibs.domain.refusals import Refused, bad_argument
+from dibs.domain.values import MICROSECOND, Duration
 
 BOARD_LENGTH = 128
 

@@ -16,9 +16,9 @@ from dibs.backlogs.formats.kano import priority_of
 from dibs.backlogs.formats.pointer import pointer_of
 from dibs.backlogs.formats.words import Words, instant_of, stamp, title_of
 from dibs.backlogs.item import Item, Problem
-from dibs.board.limited_files import Unreadable, shallow
 from dibs.domain.checks import quoted
 from dibs.domain.model import BLOCKED, COMPLETE, DROPPED, FAILED, IN_PROGRESS, OPEN, REVIEW
+from dibs.safe_files import Unreadable, shallow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dibs.backlogs.item import Record
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 FOLDER = ".taskmaster"
 FILE = "tasks/tasks.json"

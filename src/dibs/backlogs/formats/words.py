@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dibs.domain.checks import KEY_LENGTH, TITLE_LENGTH, task_key
-from dibs.domain.instants import SECOND, Duration, Instant, iso
 from dibs.domain.model import OPEN, Task, TaskKey
 from dibs.domain.refusals import Refused
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Duration, Instant, Value, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

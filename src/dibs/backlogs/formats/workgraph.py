@@ -32,9 +32,7 @@ from dibs.backlogs.formats.workgraph_fields import (
 )
 from dibs.backlogs.formats.workgraph_files import GRAPH, folder_of, locked, read_registry
 from dibs.backlogs.item import Item, Lock, Problem
-from dibs.board.limited_files import DEPTH, Unreadable, shallow
 from dibs.domain.checks import REF_LENGTH, quoted, short
-from dibs.domain.instants import Instant, between
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -45,7 +43,9 @@ from dibs.domain.model import (
     IN_PROGRESS,
     OPEN,
 )
+from dibs.domain.values import Instant, between
 from dibs.machine import this_machine
+from dibs.safe_files import DEPTH, Unreadable, shallow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dibs.backlogs.formats.pointer import pointer_of
 from dibs.domain.checks import TITLE_LENGTH, quoted, short
-from dibs.domain.instants import LAST_INSTANT, Instant, iso
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -16,6 +15,7 @@ from dibs.domain.model import (
     PRIORITY_MAX,
     REVIEW,
 )
+from dibs.domain.values import LAST_INSTANT, Instant, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

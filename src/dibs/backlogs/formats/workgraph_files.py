@@ -9,8 +9,8 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from dibs.backlogs import files
 from dibs.backlogs.item import Problem
 from dibs.backlogs.missing import reason_text
-from dibs.board.limited_files import Unreadable, json
 from dibs.domain.refusals import refused
+from dibs.safe_files import Unreadable, json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

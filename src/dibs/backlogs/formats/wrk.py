@@ -15,8 +15,6 @@ from dibs.backlogs.formats.kano import id_of, known_actions, pointer_in, priorit
 from dibs.backlogs.formats.words import Words, instant_of, said_yes, stamp, title_of, until
 from dibs.backlogs.item import PERSON, UNBOUND, Item, Lock, Problem, Record
 from dibs.backlogs.yaml.frontmatter import Document
-from dibs.board.limited_files import Unreadable, json
-from dibs.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -27,6 +25,8 @@ from dibs.domain.model import (
     OPEN,
     REVIEW,
 )
+from dibs.domain.values import HOUR, MINUTE, SECOND, Duration, Instant
+from dibs.safe_files import Unreadable, json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

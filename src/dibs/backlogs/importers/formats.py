@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from dibs.backlogs.formats.words import in_one_line, instant_of, title_of
 from dibs.backlogs.item import Item, Problem
-from dibs.board.limited_files import Unreadable
 from dibs.domain.checks import NUMBER_DIGITS, REF_LENGTH, short
-from dibs.domain.instants import Instant, iso
 from dibs.domain.model import (
     BLOCKED,
     COMPLETE,
@@ -25,7 +23,9 @@ from dibs.domain.model import (
     PRIORITY_DEFAULT,
     PRIORITY_MAX,
 )
+from dibs.domain.values import Instant, iso
 from dibs.machine import wall_clock
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dibs.backlogs.yaml.scalars import (
     value,
 )
 from dibs.backlogs.yaml.writing import REMOVED, Raw, Removed, item_written, style_of, written
-from dibs.board.limited_files import Unreadable
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

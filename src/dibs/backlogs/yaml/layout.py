@@ -13,8 +13,8 @@ from dibs.backlogs.yaml.scalars import (
     scalar_width,
     simple_list,
 )
-from dibs.board.limited_files import Unreadable
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 BRACKETS = ("[", "{", '"', "'")
 OPENING = (*BRACKETS, "|", ">")

@@ -7,8 +7,8 @@ interpret in two ways raises `Unreadable`.
 
 from __future__ import annotations
 
-from dibs.board.limited_files import Unreadable
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.board.limited_files import Unreadable
 from dibs.domain.values import Value
+from dibs.safe_files import Unreadable
 
 FENCES = ("```", "~~~")
 

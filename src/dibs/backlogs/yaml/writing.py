@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.backlogs.yaml.scalars import INDICATORS, SPACE, is_dash, is_filler, value
-from dibs.board.limited_files import Unreadable
+from dibs.safe_files import Unreadable
 
 SINGLE, DOUBLE = "'", '"'
 

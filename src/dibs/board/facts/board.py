@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dibs.board.callers import newcomer
+from dibs.board.identity import newcomer
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
 from dibs.domain.decide.board import RESTORE, changed_actor
 from dibs.domain.facts import ActorFacts, BoardFacts, ClockFacts, EpochFacts, Evidence, Facts
-from dibs.domain.instants import between
 from dibs.domain.model import ActorId, folded_name
+from dibs.domain.values import between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from dibs.domain.facts import (
 from dibs.domain.guards import refusal_of
 from dibs.domain.model import COMPLETE, FINAL, HUMAN, Actor, ActorId, Task, TaskId, TaskKey
 from dibs.domain.scopes.policy import BLOCK
-from dibs.storage import rows
+from dibs.storage import queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,11 @@ def who_paused(tx: ReadTransaction) -> str:
     board = tx.board
     if board.paused_by is None:
         return ""
-    why = f": {board.paused_why}" if board.paused_why else ""
+    why = ""
+    if board.paused_why:
+        from dibs.domain.values import quoted
+
+        why = f": {quoted(board.paused_why)}"
     return f"{tx.actor(board.paused_by).name}{why}"
 
 
@@ -172,8 +176,8 @@ class OfferFilter:
         return self._verdicts[what]
 
     def _judge(self, offer: Offer) -> bool:
-        caller, scope = self._caller, rows.texts(offer.scope)
-        if not set(rows.texts(offer.capabilities)) <= set(caller.actor.capabilities):
+        caller, scope = self._caller, queries.texts(offer.scope)
+        if not set(queries.texts(offer.capabilities)) <= set(caller.actor.capabilities):
             return False
         session = caller.holding_session
         if self._ground.conflict != BLOCK or not scope:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dibs.board.callers import newcomer
 from dibs.board.facts.task import fresh_uid
+from dibs.board.identity import newcomer
 from dibs.board.settings import Settings
 from dibs.domain import commands as c
 from dibs.domain.facts import Facts, ItemMatch, SyncFacts

@@ -7,7 +7,7 @@ import os
 from dibs.board.outcome import actors_named
 from dibs.domain import commands as c
 from dibs.domain import refusals
-from dibs.domain.events.base import Ending
+from dibs.domain.events.base import Ending, taken_by
 from dibs.domain.facts import (
     ClaimFacts,
     Evidence,
@@ -26,8 +26,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from dibs.board.retry import ReadableBoard
+    from dibs.domain.decision import Decision
     from dibs.domain.events.base import Event
     from dibs.domain.facts import ResetFacts
+    from dibs.domain.model import KeptProcess
     from dibs.domain.scopes.overlap import StepBudget
     from dibs.domain.scopes.policy import ScopePolicy
     from dibs.storage.transaction import ReadTransaction
@@ -241,3 +244,56 @@ def fresh_uid() -> str:
     bits = bits & ~(0x3 << 62) | 0x2 << 62
     digits = f"{bits:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+# Evidence from outside the transaction: worktrees, processes, deaths of holders. A transaction that lacks some
+# is left without a trace; the evidence is gathered, and the command decided anew.
+
+
+class EvidenceNeeded(Exception):  # noqa: N818 - not an error: the command is decided again
+    """Raised to leave the transaction: a worktree or processes must be inspected first."""
+
+    def __init__(
+        self,
+        worktree_of: Ending | None = None,
+        task: TaskKey | None = None,
+        kept: tuple[KeptProcess, ...] = (),
+    ) -> None:
+        super().__init__()
+        self.worktree_of, self.task = worktree_of, task
+        """The lease that is about to be taken from its holder, and its task."""
+        self.kept = kept
+        """Processes that the caller's session has recorded."""
+
+
+def require_evidence(facts: Facts, decision: Decision, evidence: Evidence) -> None:
+    """Raises `EvidenceNeeded` unless the decision has all that it depends on."""
+    if isinstance(facts, ClaimFacts):
+        own = facts.caller.behind and facts.caller.behind.process
+        known = (own, *evidence.lives)
+        unseen = tuple(kept for kept in facts.processes if kept.behind.process not in known)
+        if unseen:
+            raise EvidenceNeeded(kept=unseen)
+    for event in decision.events:
+        ending = taken_by(event)
+        if evidence.left is None and ending and ending.worktree:
+            task = getattr(decision.chosen or facts, "task", None)
+            raise EvidenceNeeded(worktree_of=ending, task=task and task.key)
+
+
+def gather(
+    board: ReadableBoard, needed: EvidenceNeeded, evidence: Evidence, *, ends_left: bool
+) -> Evidence:
+    """`ends_left`: also kills the orphan processes of a run that is gone, since another replaces it."""
+    if needed.worktree_of is not None:
+        from dibs.board.former_work import left_by
+        from dibs.board.liveness import kill_orphans_of_dead
+
+        if needed.task is not None:  # a run that is gone must not go on for its former holder
+            kill_orphans_of_dead(board, needed.task)
+        left = left_by(needed.worktree_of, board.store.machine, board.repository)
+        return evidence.but(left=left)
+    from dibs.board.liveness import lives
+
+    found = lives(board, needed.kept, ends_left=ends_left)
+    return evidence.but(lives={**evidence.lives, **found})

@@ -25,8 +25,8 @@ from dibs.board.transfer.move import (
 from dibs.board.transfer.scratch import new_file, scratch_directory, written_badly
 from dibs.domain import commands as c
 from dibs.domain.facts import Evidence
-from dibs.domain.instants import Instant
 from dibs.domain.refusals import Refused, bad_argument
+from dibs.domain.values import Instant
 from dibs.storage import errors
 from dibs.storage.jsonl import Lines, NotAnExport, write
 from dibs.storage.sqlite.store import SqliteStore

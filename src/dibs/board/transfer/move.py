@@ -12,9 +12,8 @@ import os
 import shutil
 from os.path import abspath, exists, join, samefile
 
-from dibs.board.callers import caller_of
-from dibs.board.execute import carry_out, register
-from dibs.board.facts import facts_for
+from dibs.board.execute import carry_out, facts_for, register
+from dibs.board.identity import caller_of
 from dibs.board.locate import copier, is_folder, store_at_address, store_to
 from dibs.board.retry import ReadableBoard
 from dibs.board.transfer.scratch import new_file, scratch_directory
@@ -23,9 +22,8 @@ from dibs.domain import commands as c
 from dibs.domain.decide import decide
 from dibs.domain.events.board import ClockSet, EpochRaised
 from dibs.domain.facts import NO_EVIDENCE, Evidence
-from dibs.domain.instants import Duration, later
 from dibs.domain.refusals import Refusal, Refused, bad_argument, refused
-from dibs.domain.values import Value
+from dibs.domain.values import Duration, Value, later
 from dibs.storage import errors
 from dibs.storage.copy import id_of
 from dibs.storage.sqlite.store import FILE, SqliteStore
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from dibs.board.outcome import Outcome
     from dibs.storage.copy import Snapshot
     from dibs.storage.postgres.store import PostgresStore
-    from dibs.storage.rows import BoardRow
+    from dibs.storage.queries import BoardRow
     from dibs.storage.store import Store
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
 

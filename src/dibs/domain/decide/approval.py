@@ -10,12 +10,11 @@ from dibs.domain import commands as c
 from dibs.domain.decision import Decision
 from dibs.domain.events.board import Approved, Reopened
 from dibs.domain.facts import ApprovalFacts
-from dibs.domain.instants import Instant, iso
 from dibs.domain.ledger import digest_of
 from dibs.domain.model import Actor, Approval
 from dibs.domain.refusals import Refusal, several, unknown_actor
 from dibs.domain.stints import OPEN, WorkedStint, clipped
-from dibs.domain.values import Value
+from dibs.domain.values import Instant, Value, iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dibs.domain import commands as c
 from dibs.domain.decision import Change, Decision
+from dibs.domain.events.base import ending_of
 from dibs.domain.events.board import (
     ActorChanged,
     ClockSet,
@@ -13,11 +14,10 @@ from dibs.domain.events.board import (
     registration,
 )
 from dibs.domain.events.tasks import LeaseEnded
-from dibs.domain.evolve import ending_of
 from dibs.domain.facts import ActorFacts, BoardFacts, ClockFacts, EpochFacts
-from dibs.domain.instants import SECOND
 from dibs.domain.model import Actor, folded_name
 from dibs.domain.refusals import Refusal
+from dibs.domain.values import SECOND
 
 RESTORE = "restore"
 

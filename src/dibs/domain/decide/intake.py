@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dibs.domain import commands as c
-from dibs.domain.decide.tasks import open_ones
+from dibs.domain.decide import open_ones
 from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
 from dibs.domain.facts import AddFacts, IntakeFacts

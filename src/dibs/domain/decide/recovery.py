@@ -9,7 +9,7 @@ from __future__ import annotations
 from dibs.domain import commands as c
 from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
-from dibs.domain.evolve import ending_of
+from dibs.domain.events.base import ending_of
 from dibs.domain.facts import (
     ResetFacts,
     RetryFacts,
@@ -18,8 +18,8 @@ from dibs.domain.facts import (
     held_by_another,
     is_idle,
 )
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import COMPLETE, DROPPED, EXPIRED, IN_PROGRESS, OPEN, Lease, Task
+from dibs.domain.values import Duration, Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dibs.domain import commands as c
 from dibs.domain.decision import Change, Decision
 from dibs.domain.events import tasks as e
+from dibs.domain.events.base import evolve, sign_of_life, stint_until
 from dibs.domain.events.stints import StintAdded, StintAmended, UsageReported
-from dibs.domain.evolve import evolve, sign_of_life, stint_until
 from dibs.domain.facts import ClaimFacts, StintFacts
-from dibs.domain.instants import MINUTE, SECOND, Instant, brief, iso
 from dibs.domain.model import ActorId, EndedStint
 from dibs.domain.refusals import Refusal, bad_argument, unknown_actor
+from dibs.domain.values import MINUTE, SECOND, Instant, brief, iso
 
 # One stint at a time.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dibs.domain.events.base import Event
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import Actor, ActorId, Task
+from dibs.domain.values import Duration, Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
 
-    from dibs.domain.instants import Instant
+    from dibs.domain.values import Instant
 
 
 class StintEvent(TaskEvent):

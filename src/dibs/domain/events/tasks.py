@@ -21,7 +21,6 @@ from dibs.domain.events.base import (
     reset_task,
     without_a_lease,
 )
-from dibs.domain.instants import Duration, Instant
 from dibs.domain.model import (
     ATTEMPTS_MAX,
     BLOCKED,
@@ -39,6 +38,7 @@ from dibs.domain.model import (
     TaskKey,
     Terms,
 )  # fmt: skip
+from dibs.domain.values import Duration, Instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import os
 from os.path import abspath, basename, isabs, join, normpath, realpath
 
 from dibs.board.identity import ancestors
-from dibs.board.limited_files import lines
 from dibs.board.locate import FOLDER_IN_GIT, Place, Repository, foreign_in
 from dibs.machine import this_machine
+from dibs.safe_files import lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

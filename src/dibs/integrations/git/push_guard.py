@@ -10,29 +10,28 @@ from __future__ import annotations
 import os
 from itertools import groupby
 
-from dibs.board.limited_files import lines
 from dibs.board.path_access import NOBODY
 from dibs.domain import checks
 from dibs.domain.events.tasks import Allowed
-from dibs.domain.instants import DAY, Duration, later
 from dibs.domain.refusals import Refusal, Refused, areas_unknown, in_quotes, several, undecided
 from dibs.domain.scopes.access import (
     PUSH,
     AccessFacts,
+    ScopeIndex,
     allows,
     check_access,
     needs_task,
     path_held,
     work_for,
 )
-from dibs.domain.scopes.index import ScopeIndex
 from dibs.domain.scopes.overlap import TooManySteps
 from dibs.domain.scopes.policy import ALLOW, OFF, WARN
-from dibs.domain.values import Value
+from dibs.domain.values import DAY, Duration, Value, later
 from dibs.domain.verbs import ended_by
 from dibs.git_runner import git, line
-from dibs.integrations.git.changes import RAW, GitQueryFailed, moved_to
+from dibs.integrations.git.commit_guard import RAW, GitQueryFailed, moved_to
 from dibs.integrations.git.trailers import KEY, TOKEN
+from dibs.safe_files import lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +39,10 @@ if TYPE_CHECKING:
 
     from dibs.board.execute import Board
     from dibs.domain.facts import ScopeReservation
-    from dibs.domain.instants import Instant
     from dibs.domain.model import Actor, ActorId, Allowance, Task, TaskKey, Token
     from dibs.domain.scopes.access import Verdict
     from dibs.domain.scopes.overlap import StepBudget
+    from dibs.domain.values import Instant
     from dibs.storage.transaction import ReadTransaction
 
 SHALLOW_MAX = 64 << 20

@@ -16,8 +16,7 @@ from os.path import exists, join
 from dibs.board.path_access import check_paths
 from dibs.domain.scopes.access import COMMIT
 from dibs.git_runner import edit_trailers, setting
-from dibs.integrations.git.changes import paths_of, staged
-from dibs.integrations.git.commit_guard import TASK, acting
+from dibs.integrations.git.commit_guard import TASK, acting, paths_of, staged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

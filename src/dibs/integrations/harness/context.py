@@ -5,10 +5,9 @@ Titles are text by others: quoted, cut, and without control characters.
 
 from __future__ import annotations
 
-from dibs.board.callers import caller_of, newcomer
-from dibs.domain.display import quoted, safe
-from dibs.domain.instants import between, brief, rough_duration
+from dibs.board.identity import caller_of, newcomer
 from dibs.domain.model import AGENT, Caller
+from dibs.domain.values import between, brief, quoted, rough_duration, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from dibs.board.execute import Board
     from dibs.board.identity import Identity
     from dibs.board.sessions import SessionHandover
-    from dibs.domain.instants import Instant
     from dibs.domain.model import Actor, ActorId, Allowance, Task
+    from dibs.domain.values import Instant
     from dibs.storage.transaction import ReadTransaction
 
 SHOWN = 3

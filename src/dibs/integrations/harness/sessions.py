@@ -20,9 +20,9 @@ from dibs.board.settings import KEEP, STRICT
 from dibs.domain import commands as c
 from dibs.domain.model import ActorId, Session
 from dibs.domain.refusals import Refused
-from dibs.harnesses import CLEAR
+from dibs.harness_table import CLEAR
 from dibs.integrations.harness.context import prime
-from dibs.integrations.harness.events import is_ours_to_end
+from dibs.integrations.harness.hook_input import is_ours_to_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from dibs.board.identity import Identity
     from dibs.board.locate import Place
     from dibs.domain.model import Process, TaskKey
-    from dibs.harnesses import Harness
-    from dibs.integrations.harness.events import HookEvent
+    from dibs.harness_table import Harness
+    from dibs.integrations.harness.hook_input import HookEvent
     from dibs.machine import Machine
 
 CLEARED = "the session was cleared"

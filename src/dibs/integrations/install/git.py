@@ -15,12 +15,12 @@ import os
 from os.path import abspath, dirname, exists, isdir, join, lexists, realpath
 
 from dibs import git_runner
-from dibs.board.limited_files import lines
 from dibs.domain.refusals import bad_argument, refused
 from dibs.domain.values import Value
 from dibs.integrations.install import CHANGED, INSTALLED, MISSING, hook_scripts
 from dibs.integrations.install.file_changes import FileChanges, is_same
 from dibs.integrations.install.manifest import Entry, Manifest, digest, read
+from dibs.safe_files import lines
 from dibs.storage.store import Finding
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from os.path import abspath, basename, dirname, exists, expanduser, isabs, isdir
 from dibs.board.identity import harness_of
 from dibs.domain.refusals import Refused, bad_argument
 from dibs.domain.values import Value
-from dibs.harnesses import FLAT, HARNESSES, TIMEOUT, Harness
+from dibs.harness_table import FLAT, HARNESSES, TIMEOUT, Harness
 from dibs.integrations.install import (
     CHANGED,
     INSTALLED,

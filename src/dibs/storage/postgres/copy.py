@@ -7,13 +7,13 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
-from dibs.domain.instants import Instant
+from dibs.domain.values import Instant
 from dibs.storage import errors
 from dibs.storage.copy import KEYS, REPLACED_SUFFIX, TABLES, RowDigest, contents_of, id_of
 from dibs.storage.dialect import SCHEMA
 from dibs.storage.postgres.store import PostgresStore
 from dibs.storage.postgres.transaction import active_board, board_and_clock, replicated_commit
-from dibs.storage.rows import ARRIVING, is_elsewhere, move_token_hash
+from dibs.storage.queries import ARRIVING, is_elsewhere, move_token_hash
 from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import Duration, rough_duration
+from dibs.domain.values import Duration, rough_duration
 from dibs.storage.store import Finding, check
 
 TYPE_CHECKING = False

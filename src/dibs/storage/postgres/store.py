@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors, pq, sql
 
-from dibs.domain.instants import Duration
 from dibs.domain.refusals import Refused
+from dibs.domain.values import Duration
 from dibs.machine import Machine, this_machine
 from dibs.storage import dialect, queries
 from dibs.storage import errors as faults
@@ -157,7 +157,7 @@ class PostgresStore:
 
     def check_schema(self, found: int, made: int) -> None:
         """Refuses an unknown schema; 0 means no schema."""
-        faults.too_new(self.where, found)
+        queries.too_new(self.where, found)
         if found and made != FINGERPRINTS[found]:
             raise faults.other_schema(self.where, found, made, FINGERPRINTS[found])
 

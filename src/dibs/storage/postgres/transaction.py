@@ -11,16 +11,14 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from dibs.domain.display import quoted
-from dibs.domain.instants import Instant, iso
 from dibs.domain.model import folded_key
 from dibs.domain.refusals import unreadable
+from dibs.domain.values import Instant, iso, quoted
 from dibs.storage import errors
 from dibs.storage.copy import REPLACED_SUFFIX, id_of
 from dibs.storage.postgres import notifications
 from dibs.storage.postgres.pipeline import NOT_PREPARED, STALE, PendingResult, Pipeline
-from dibs.storage.queries import FINGERPRINTS, NEWEST
-from dibs.storage.rows import BoardRow, name_of
+from dibs.storage.queries import FINGERPRINTS, NEWEST, BoardRow, name_of, refuse_moved, too_new
 from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
@@ -284,7 +282,7 @@ def replicated_commit(store: Server, connection: psycopg.Connection[Any]) -> Ite
 def board_and_clock(store: Server, row: tuple[Any, ...]) -> tuple[BoardRow, int]:
     """The board and the clock from a row of `look_at_board`; refuses a newer schema."""
     *fields, version, stamp = row
-    errors.too_new(store.where, version)
+    too_new(store.where, version)
     return BoardRow(*fields), stamp
 
 
@@ -292,7 +290,7 @@ def active_board(store: Server, board: BoardRow, *, changes: bool = False) -> Bo
     """The board, unless it moved away. A replaced board can be read under its own name, not changed."""
     aside = f"{REPLACED_SUFFIX}{store.number}"
     if not (board.uid.endswith(aside) and store.address.board.endswith(aside)):
-        errors.refuse_moved(board, store.where)
+        refuse_moved(board, store.where)
         return board
     if changes:
         raise errors.replaced(store.where, board.moved_to, board.uid)

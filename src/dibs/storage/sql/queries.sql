@@ -32,18 +32,6 @@ acknowledged, seq, stint_started, stint_ended, tokens, cost, spending, host, wor
 -- part: stint
 seq, actor, started, ended, source, amends, tokens, cost, spending
 
--- What can be offered, but for the hour: nobody holds it, and nothing keeps it from being begun. As one
--- `CASE` no other index than `task_ready` suits it.
--- part: ready
-CASE WHEN
-    state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL
-    AND coalesce(item_gate, '') = '' AND coalesce(item_locked, '') = ''
-THEN 1 ELSE 0 END = 1
-
--- What can be offered now: the one definition of readiness, for `next`, `why`, `status`, `wait` and `list --ready`.
--- part: ready_now
-{ready} AND coalesce(not_before, 0) <= :now AND coalesce(rests_until, 0) <= :now
-
 -- part: not_amended
 NOT IN (SELECT amends FROM stint WHERE board = :board AND amends IS NOT NULL)
 
@@ -234,22 +222,8 @@ SET title = :title, priority = :priority, audience = :audience, tier = :tier,
     not_before = :not_before, billable = :billable, charge_code = :charge_code, scope = :scope
 WHERE board = :board AND id = :id
 
--- What can be offered. Where tables are joined, `CROSS JOIN` says in which order: a board's number
--- looks selective to SQLite, and is not.
-
--- name: ready_for
-SELECT priority, id, key, capabilities, scope FROM task
-WHERE board = :board AND {ready_now} AND (priority, id) > (:priority, :id)
-AND tier <= :tier AND audience IN ('any', :kind)
-ORDER BY priority, id LIMIT :limit
-
--- name: tasks_ready
-SELECT {task} FROM task
-WHERE board = :board AND {ready_now}
-ORDER BY priority, id LIMIT :limit
-
--- name: is_ready
-SELECT 1 FROM task WHERE board = :board AND id = :id AND {ready_now}
+-- Where tables are joined, `CROSS JOIN` says in which order: a board's number looks selective to SQLite, and is
+-- not.
 
 -- name: tasks_assigned_to
 SELECT {task} FROM task WHERE board = :board AND assignee = :actor ORDER BY priority, id LIMIT :limit

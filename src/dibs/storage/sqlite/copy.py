@@ -9,21 +9,21 @@ from os.path import join
 import apsw
 
 from dibs.domain.checks import short
-from dibs.domain.instants import Instant
 from dibs.domain.refusals import Refused
+from dibs.domain.values import Instant
+from dibs.safe_files import unsafe_storage
 from dibs.storage import errors
 from dibs.storage.copy import KEYS, TABLES, RowDigest, contents_of
-from dibs.storage.rows import BoardRow, is_elsewhere, move_token_hash
-from dibs.storage.sqlite.clock import read_clock, wall_clock_anchor
+from dibs.storage.queries import BoardRow, is_elsewhere, move_token_hash
 from dibs.storage.sqlite.store import (
     BOARD,
-    CREATED,
-    RECEIPT,
     UNSAFE_FILE_SYSTEMS,
     SqliteErrorMap,
     SqliteStore,
+    read_clock,
+    wall_clock_anchor,
 )
-from dibs.storage.sqlite.write_lock import acquire_write_lock
+from dibs.storage.sqlite.write_lock import CREATED, RECEIPT, acquire_write_lock
 from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
 TYPE_CHECKING = False
@@ -238,7 +238,7 @@ def check_backup(store: SqliteStore) -> None:
             store.close()
     if strangers:
         what = ", ".join(map(short, strangers[:3]))
-        raise errors.unsafe_storage(store.path, f"contains something that is not of dibs: {what}")
+        raise unsafe_storage(store.path, f"contains something that is not of dibs: {what}")
 
 
 def check_free(store: SqliteStore, uid: str) -> None:

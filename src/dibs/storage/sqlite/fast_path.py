@@ -5,16 +5,15 @@ Both run before every edit, so they load only what they use: no events, no ledge
 
 from __future__ import annotations
 
-from dibs.domain.evolve import renew
-from dibs.storage import errors, rows
+from dibs.domain.events.base import renew
+from dibs.storage import queries
 from dibs.storage.readiness import ReadinessQueries
-from dibs.storage.sqlite.clock import read_clock
-from dibs.storage.sqlite.store import ReadContext, SqliteStore, WriteContext
+from dibs.storage.sqlite.store import ReadContext, SqliteStore, WriteContext, read_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dibs.domain.instants import Instant
     from dibs.domain.model import Task
+    from dibs.domain.values import Instant
 
 
 class FastTransaction(ReadinessQueries):
@@ -29,7 +28,7 @@ class FastTransaction(ReadinessQueries):
 
     def renew(self, task: Task) -> None:
         """Extends the lease from now and changes nothing else. Only valid inside a `FastRenewalContext`."""
-        self._put("save_task", rows.work_columns(renew(task, self.now)))
+        self._put("save_task", queries.work_columns(renew(task, self.now)))
 
     def finish(self) -> None:
         """Raises the floor of the board's clock, as every change does."""
@@ -73,7 +72,7 @@ def begin_fast(store: SqliteStore, *, writes: bool = False) -> FastTransaction:
     row, stored = store.row_and_anchor()
     _uid, _created, _epoch, floor, seq, *_counted, moved_to, _arriving, _by, _why, _ticket = row
     if moved_to:
-        errors.refuse_moved(rows.BoardRow(*row), store.where)
+        queries.refuse_moved(queries.BoardRow(*row), store.where)
     reading = read_clock(store.machine, stored, floor)
     if writes and reading.anchor != stored:
         store.save_anchor(reading.anchor)

@@ -8,8 +8,7 @@ import stat
 import apsw
 
 from dibs.domain.checks import short
-from dibs.storage.fingerprint import plain
-from dibs.storage.queries import migrations
+from dibs.storage.queries import migrations, plain
 from dibs.storage.store import Finding, check
 
 TYPE_CHECKING = False

@@ -14,14 +14,20 @@ from os.path import join
 
 import apsw
 
-from dibs.domain.instants import Duration, later
+from dibs import safe_files
 from dibs.domain.refusals import Refused, unreadable
-from dibs.machine import Machine, this_machine
-from dibs.storage import errors, owners, queries
-from dibs.storage.queries import FINGERPRINTS, NEWEST, migrations
-from dibs.storage.rows import BoardRow
-from dibs.storage.sqlite.clock import Anchor, read_clock, wall_clock_anchor
-from dibs.storage.sqlite.write_lock import WriteLock, acquire_write_lock, last_holder
+from dibs.domain.values import MINUTE, YEAR, Duration, Instant, Value, later
+from dibs.machine import Machine, is_certain, this_machine
+from dibs.storage import errors, queries
+from dibs.storage.queries import FINGERPRINTS, NEWEST, BoardRow, migrations
+from dibs.storage.sqlite.write_lock import (
+    CREATED,
+    CREATION,
+    CREATIONS,
+    WriteLock,
+    acquire_write_lock,
+    last_holder,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from dibs.storage.store import Finding, Question
     from dibs.storage.transaction import ReadTransaction, WriteTransaction
 
+if TYPE_CHECKING:
     Files = tuple[tuple[int, int] | None, ...]
 
 FILE = "board.db"
@@ -55,14 +62,6 @@ UNSAFE_FILE_SYSTEMS = (
 
 _inherited: set[apsw.Connection] = set()
 """Keeps connections referenced until they are closed: after a fork, the child must not close them."""
-
-
-CREATION, RECEIPT = "init", "receive a board"
-CREATIONS = (CREATION, RECEIPT)
-"""What the lock file says while the file is created, when it is empty at first."""
-
-CREATED = "created"
-"""What it says afterwards: from then on an empty file is damage."""
 
 
 class SqliteStore:
@@ -130,7 +129,8 @@ class SqliteStore:
 
     def _check_not_emptied(self) -> None:
         """Refuses an empty file, unless its creation was interrupted: then the lock file says so."""
-        if self.exists and is_empty(self.path) and last_holder(self.lock) not in CREATIONS:
+        is_empty = self.exists and os.stat(self.path, follow_symlinks=False).st_size == 0
+        if is_empty and last_holder(self.lock) not in CREATIONS:
             raise errors.corrupt(self.path, "it is empty")
 
     def make_file(self) -> None:
@@ -165,14 +165,14 @@ class SqliteStore:
         try:
             there = os.lstat(self.folder)
             if not stat.S_ISDIR(there.st_mode):
-                raise errors.unsafe_storage(
+                raise safe_files.unsafe_storage(
                     self.folder, "is not a folder, or a symbolic link to one"
                 )
-            owners.check(self.folder)
-            owners.check(self.path)
+            safe_files.check_owner(self.folder)
+            safe_files.check_owner(self.path)
             for name in (FILE, LOCK, f"{FILE}-wal", f"{FILE}-shm"):
                 if os.path.islink(join(self.folder, name)):
-                    raise errors.unsafe_storage(join(self.folder, name), "is a symbolic link")
+                    raise safe_files.unsafe_storage(join(self.folder, name), "is a symbolic link")
         except FileNotFoundError:
             raise errors.no_board(self.folder) from None
         kind = self.machine.file_system(self.folder)
@@ -205,12 +205,12 @@ class SqliteStore:
 
     def _files_at_path(self) -> Files:
         """Ids of the database, its WAL and its index: copying over the database keeps only the first."""
-        return tuple(map(file_id, self._names))
+        return tuple(map(safe_files.file_id, self._names))
 
     def _open(self) -> None:
         """Connects to the file at the path; fails if it is replaced meanwhile."""
         self._check_folder()
-        before = file_id(self.path)
+        before = safe_files.file_id(self.path)
         if before is None:
             raise errors.no_board(self.folder)
         self._check_not_emptied()
@@ -270,7 +270,7 @@ class SqliteStore:
     def version(self, connection: apsw.Connection) -> int:
         """The schema version of the file, refused if unsupported; 0 if it has no schema yet."""
         found, made = int(connection.pragma("user_version")), connection.pragma("application_id")
-        errors.too_new(self.path, found)
+        queries.too_new(self.path, found)
         if found and made != FINGERPRINTS[found]:
             raise errors.other_schema(self.path, found, made, FINGERPRINTS[found])
         return found
@@ -365,7 +365,7 @@ class SqliteStore:
         """The board's row and the clock anchor, which every transaction needs first, in one query."""
         row, known = self.row_and_anchor()
         board = BoardRow(*row)
-        errors.refuse_moved(board, self.where)
+        queries.refuse_moved(board, self.where)
         return board, known
 
     def row_and_anchor(self) -> tuple[list[Any], Anchor | None]:
@@ -519,19 +519,6 @@ class WriteContext(ReadContext):
             lock.end()
 
 
-def is_empty(path: str) -> bool:
-    return os.stat(path, follow_symlinks=False).st_size == 0
-
-
-def file_id(path: str) -> tuple[int, int] | None:
-    """Device and inode of the file at the path, if any. Does not open it: closing would drop locks."""
-    try:
-        there = os.stat(path, follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return there.st_dev, there.st_ino
-
-
 def refusal_of_error(
     error: apsw.Error | OSError | UnicodeDecodeError, path: str, wait: float
 ) -> Refused:
@@ -551,3 +538,60 @@ def refusal_of_error(
 
 def _is(error: Exception, errno: int) -> bool:
     return isinstance(error, OSError) and error.errno == errno
+
+
+# The board's clock on one kernel: an anchor per boot, plus the time since, including sleep.
+
+
+class Anchor(Value):
+    """The board's time was `anchor` when the time since the boot `boot` was `boottime`."""
+
+    boot: str
+    anchor: Instant
+    boottime: int
+    skewed: bool
+
+
+class Reading(Value):
+    """The current time, and the anchor it was computed from."""
+
+    now: Instant
+    anchor: Anchor
+
+
+def read_clock(machine: Machine, anchor: Anchor | None, floor: Instant) -> Reading:
+    """Reads the clock from the stored anchor; an anchor of another boot is replaced by a new one."""
+    boot, boottime = machine.boot(), machine.boottime()
+    if anchor is None or not is_of_this_boot(machine, anchor, floor):
+        fresh = new_anchor(machine, boot, boottime, floor)
+        if anchor is not None and is_certain(anchor.boot) and not is_certain(boot):
+            return Reading(
+                fresh.anchor, anchor
+            )  # keep the stored one: other processes know more than we do
+        anchor = fresh
+    now = anchor.anchor + boottime - anchor.boottime
+    return Reading(Instant(max(now, floor)), anchor)
+
+
+def is_of_this_boot(machine: Machine, anchor: Anchor, floor: Instant) -> bool:
+    """Whether the anchor is of this boot: by boot id or, where one id is not the kernel's, by plausibility.
+
+    In its own boot an anchor never yields less than what was committed. Where the time since boot may be that
+    of a time namespace, it must not be ahead of the wall clock either.
+    """
+    boot = machine.boot()
+    if is_certain(boot) and is_certain(anchor.boot):
+        return anchor.boot == boot
+    shown = anchor.anchor + machine.boottime() - anchor.boottime
+    return floor <= shown and (machine.knows_boottime() or shown <= machine.wall() + MINUTE)
+
+
+def new_anchor(machine: Machine, boot: str, boottime: int, floor: Instant) -> Anchor:
+    wall = machine.wall()
+    believable = floor <= wall <= floor + YEAR
+    return Anchor(boot, wall if believable else floor, boottime, skewed=not believable)
+
+
+def wall_clock_anchor(machine: Machine) -> Anchor:
+    """A new anchor at the wall clock, trusted because a person confirmed it."""
+    return Anchor(machine.boot(), machine.wall(), machine.boottime(), skewed=False)

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 LOCK_TEXT_MAX = 100
 """Length of the lock file's text: who writes, and what."""
 
+CREATION, RECEIPT = "init", "receive a board"
+CREATIONS = (CREATION, RECEIPT)
+"""What the lock file says while the file is created, when it is empty at first."""
+
+CREATED = "created"
+"""What it says afterwards: from then on an empty file is damage."""
+
 
 class WriteLock:
     """The held write lock. Released by `end`, or when the process exits."""
@@ -131,7 +138,7 @@ def _give_up(
 
 def _blocker(path: str, machine: Machine) -> str:
     """Who holds the lock, by the text of its file: whoever can write to the folder can write that."""
-    from dibs.domain.display import quoted
+    from dibs.domain.values import quoted
 
     pid, _, what = _text(path).strip().partition(" ")
     if not (pid.isascii() and pid.isdigit()) or machine.process(int(pid)) is None:

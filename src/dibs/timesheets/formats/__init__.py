@@ -6,7 +6,7 @@ a Markdown renderer. This module has what several formats share.
 
 from __future__ import annotations
 
-from dibs.domain.instants import SECOND, Duration, iso
+from dibs.domain.values import SECOND, Duration, iso
 from dibs.timesheets.rounding import hours
 
 TYPE_CHECKING = False

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import csv
 
-from dibs.domain.display import safe
-from dibs.domain.instants import SECOND, Duration, iso
+from dibs.domain.values import SECOND, Duration, iso, safe
 from dibs.timesheets.rounding import hours
 
 TYPE_CHECKING = False

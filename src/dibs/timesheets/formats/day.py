@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dibs.domain.display import safe
-from dibs.domain.instants import DAY as DAY_LENGTH
-from dibs.domain.instants import SECOND, Duration, Instant, rough_duration
 from dibs.domain.stints import CLAIM, OPEN, in_order, outside
-from dibs.domain.values import Value
+from dibs.domain.values import DAY as DAY_LENGTH
+from dibs.domain.values import SECOND, Duration, Instant, Value, rough_duration, safe
 from dibs.timesheets.formats import hms
 from dibs.timesheets.query import SheetQuery
 from dibs.timesheets.sheet import make_sheet

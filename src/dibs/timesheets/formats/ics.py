@@ -6,8 +6,7 @@ instants are in `X-DIBS-START` and `X-DIBS-END`.
 
 from __future__ import annotations
 
-from dibs.domain.display import safe
-from dibs.domain.instants import SECOND, Instant, iso
+from dibs.domain.values import SECOND, Instant, iso, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

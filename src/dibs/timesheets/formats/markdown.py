@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.domain.display import safe
+from dibs.domain.values import safe
 from dibs.timesheets.formats import cells, columns, foot, head
 
 TYPE_CHECKING = False

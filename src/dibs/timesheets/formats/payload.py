@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.domain.instants import iso
+from dibs.domain.values import iso
 from dibs.timesheets.rounding import hours
 
 TYPE_CHECKING = False

@@ -6,18 +6,17 @@ truncated to whole seconds, so that adjacent stints stay adjacent.
 
 from __future__ import annotations
 
-from dibs.domain.instants import SECOND
 from dibs.domain.stints import CLAIM
-from dibs.domain.values import Value
+from dibs.domain.values import SECOND, Value
 from dibs.timesheets.formats.csv import neutral, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from dibs.domain.instants import Instant
     from dibs.domain.model import ActorId, TaskKey
     from dibs.domain.stints import WorkedStint
+    from dibs.domain.values import Instant
 
     Wall = Callable[[Instant], tuple[str, str]]
 

@@ -150,7 +150,7 @@ CREATE UNIQUE INDEX task_by_origin ON task (board, channel, origin_ask_ref)
 CREATE INDEX task_by_state ON task (board, state, priority, id);
 CREATE INDEX task_by_holder ON task (board, holder, session) WHERE holder IS NOT NULL;
 -- What `next` offers but for the hour, in its order: it costs the same on a thousand tasks and on a
--- million. The condition is that of the part `ready` in `queries.sql`, word for word.
+-- million. The condition is that of the part `ready` in `readiness.sql`, word for word.
 CREATE INDEX task_ready ON task (board, priority, id, tier, audience, not_before, rests_until)
     WHERE CASE WHEN
         state = 'open' AND holder IS NULL AND waits_on = 0 AND parked_by IS NULL AND assignee IS NULL

@@ -12,7 +12,7 @@ from dibs.board.identity import identify_in_hook
 from dibs.board.locate import FOLDER_OUTSIDE, Repository, is_expected, locate
 from dibs.domain.jsontext import read
 from dibs.domain.values import Value
-from dibs.harnesses import END, PATCH, STOP, Harness
+from dibs.harness_table import END, PATCH, STOP, Harness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
