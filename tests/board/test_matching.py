@@ -58,7 +58,7 @@ def test_a_paused_board_offers_nothing_and_says_who_paused_it(bench):
     bench.add()
     bench.person("ana").do(c.Pause(reason="release"))
     assert matches(bench.board, (CODEX,), 10) == matches(bench.board, (CODEX,), 10).but(starts=())
-    assert matches(bench.board, (CODEX,), 10).paused == "ana: release"
+    assert matches(bench.board, (CODEX,), 10).paused == 'ana: "release"'
 
 
 def test_what_is_assigned_and_not_taken_up_counts_against_no_limit(bench):

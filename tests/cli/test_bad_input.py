@@ -1121,7 +1121,7 @@ def test_a_board_that_was_emptied_is_damaged_and_not_made_anew(fresh, line):
         ran = fresh.run(*split(line))
         assert (ran.code, ran.out) == (74, "")
         assert "the board's file is damaged" in ran.err
-        assert "restore a backup" in ran.err
+        assert "go back to a backup" in ran.err
     assert fresh.repo.database.stat().st_size == 0
 
 

@@ -66,6 +66,9 @@ class FakeMachine:
     def process(self, pid):
         return None if pid in self.dead else Process(self.boot_id, self.space, pid, 7)
 
+    def words(self, pid):
+        return []
+
     def lives(self, process):
         return self.process(process.pid) == process
 

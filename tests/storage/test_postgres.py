@@ -383,10 +383,16 @@ def test_a_connection_does_not_cross_a_fork(bench):
     assert bench.task().key == K
 
 
+def save_settings(bench, text: str) -> None:
+    with bench.store.write("config") as tx:
+        tx.save_settings(text)
+        tx.finish()
+
+
 def test_settings_on_a_server_are_the_same_for_everybody(bench):
     from dibs.board.locate import settings_in
 
-    bench.store.save_settings('ttl_agent = "3h"\nself_review = true\n')
+    save_settings(bench, 'ttl_agent = "3h"\nself_review = true\n')
     seen = settings_in(bench.store.another(), Settings(), USER)
     assert (seen.ttl_agent, seen.self_review) == (3 * 3600 * 1_000_000, True)
 
@@ -394,7 +400,7 @@ def test_settings_on_a_server_are_the_same_for_everybody(bench):
 def test_a_wrong_setting_on_a_server_is_reported(bench):
     from dibs.board.locate import settings_in
 
-    bench.store.save_settings("no_such = 1\n")
+    save_settings(bench, "no_such = 1\n")
     assert (
         code_of(lambda: settings_in(bench.store.another(), Settings(), USER)) == "unknown_setting"
     )

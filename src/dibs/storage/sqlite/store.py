@@ -130,7 +130,7 @@ class SqliteStore:
     def _check_not_emptied(self) -> None:
         """Refuses an empty file, unless its creation was interrupted: then the lock file says so."""
         is_empty = self.exists and os.stat(self.path, follow_symlinks=False).st_size == 0
-        if is_empty and last_holder(self.lock) not in CREATIONS:
+        if is_empty and last_holder(self.lock) not in ("", *CREATIONS):
             raise errors.corrupt(self.path, "it is empty")
 
     def make_file(self) -> None:
