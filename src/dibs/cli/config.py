@@ -158,7 +158,7 @@ def area_rows(call: Call, values: Settings, source: str) -> list[tuple[str, str,
     own = {name: globs for name, globs in values.areas.items() if committed.get(name) != globs}
     areas |= {name: (globs, source) for name, globs in own.items()}
     return [
-        (f"areas.{name[1:]}", ", ".join(globs), where, f"what {name} stands for in a scope")
+        (f"areas.{name[1:]}", ", ".join(globs), where, f"the paths that {name} means in a scope")
         for name, (globs, where) in areas.items()
     ]
 
